@@ -23,7 +23,7 @@ DOORS, COMMAND_LINE = 6, 7
 FLOORS = {
     "errors": 0,
     "core": 1,
-    "store": 2,
+    **dict.fromkeys(("known_clients", "store"), 2),
     **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions", "nats", "postgres"), 3),
     **dict.fromkeys(("mailbox", "control"), 4),
     "upkeep": 5,

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     D = TypeVar("D", bound=OpenMailbox)
 
-UNNAMED = ("CLAUDECODE", client_variables.GEMINI, "OPENCODE")
-"""Variables of an agent's terminal that name no session."""
 SESSION, FROM = "--session", "--from"
 """The options by which a command is told its session, and by which one that sends is."""
 
@@ -68,11 +66,11 @@ def session_unknown(option: str, why: str = "") -> Malformed:
 def actor(environ: Mapping[str, str]) -> str:
     """Return who types: the agent whose terminal this is, else ``user``.
 
-    A terminal of an unnamed agent (``CLAUDECODE``, ``GEMINI_CLI``, ``OPENCODE``) is not the person's either.
+    A terminal that only bears a client's mark (``GEMINI_CLI``) is not the person's either.
     """
     named = (environ.get(name) for name in (*client_variables.SESSIONS, client_variables.OURS))
     agent = next(filter(None, named), None)
-    return agent or ("an-agent" if any(environ.get(name) for name in UNNAMED) else USER)
+    return agent or ("an-agent" if any(environ.get(name) for name in client_variables.MARKS) else USER)
 
 
 def refuse_agent_as_user(environ: Mapping[str, str]) -> None:
@@ -230,7 +228,7 @@ class Context:
             named = client_variables.session(self.environ) is not None
         except Malformed:  # two clients' variables are set
             return True
-        return named or any(self.environ.get(name) for name in UNNAMED)
+        return named or any(self.environ.get(name) for name in client_variables.MARKS)
 
     @property
     def painter(self) -> mail_output.Style:

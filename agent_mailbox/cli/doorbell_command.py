@@ -31,7 +31,7 @@ def keep(directory: str | None) -> int:
         if place is None or pid is None:
             return 0
         prove = proven(call, environ)
-        idle = call.session_id if call.client == client.OPENCODE else None
+        idle = call.session_id if call.client and not call.client.stop else None
         with client.Client(pid, environ, idle) as beside:
             mailbox = paths.check(place.directory)
             os.chdir("/")  # it may wait for days, and must not keep a directory busy

@@ -8,6 +8,7 @@ from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
+from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
 from ..store import system, user_state
 from .hook_input import given, mailbox_of, proven, say
@@ -66,7 +67,7 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    if name == hooks.FILES:
+    if name == FILES:
         from ..clients.permission import file_guard  # where the shim cannot tell
 
         data = given()
@@ -82,7 +83,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
             asked = hooks.unread(name, environ, _here())
             _close(asked, mailbox_of(asked, directory, environ), error, write)
         raise
-    if name == hooks.BEFORE_TOOL:
+    if name == BEFORE_TOOL:
         hooks.refuse(call, lambda: _roster(call, directory, environ), write)
         return
     if name in hooks.PERMITS:
@@ -151,7 +152,7 @@ def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write
     The shell guard read the client's JSON, so the input proves nothing of the caller. The process it runs below does:
     whoever calls this says no more than the session itself may say."""
     try:
-        call = hooks.parse(hooks.FILES, data, environ, _here())
+        call = hooks.parse(FILES, data, environ, _here())
     except BadData:
         return  # no session
     place = None if call.tool.startswith("mcp__") else mailbox_of(call, directory, environ)

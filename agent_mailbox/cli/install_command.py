@@ -9,11 +9,12 @@ import sys
 
 import click
 
-from ..clients.install import client_table as clients
 from ..clients.install import installation as installer
-from ..clients.install import texts
+from ..clients.install import places, texts
 from ..core.text import neutral, neutral_lines
 from ..errors import Malformed, NoMailbox, Refused
+from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.every_client import CLIENTS
 from .group import Commands, cli
 from .hook_command import program
 from .mailbox_place import locate
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..clients.checks.overview import ClientOverview
-    from ..clients.install.client_table import InstallTarget, Target
+    from ..clients.install.places import Target
+    from ..known_clients.known_client import KnownClient
 
 
 def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -40,16 +42,24 @@ def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     app = ctx.ensure_object(App)
     clients_here = overview(os.getcwd(), app.environ)
     value = [
-        {"client": client.name, "abilities": [*client.abilities], "installed": [*client.installed]}
-        for client in clients_here
+        {
+            "client": one.client.name,
+            "seen_with": one.client.seen_with[-1],
+            "abilities": [*one.abilities],
+            "limits": {**one.client.limits},
+            "installed": [*one.installed],
+        }
+        for one in clients_here
     ]
     app.out("".join(map(_described, clients_here)), value)
     ctx.exit()
 
 
-def _described(client: ClientOverview) -> str:
-    where = ", ".join(map(neutral, client.installed)) or "not installed here"
-    return f"{client.name}: {where}\n  {', '.join(client.abilities)}\n"
+def _described(one: ClientOverview) -> str:
+    where = ", ".join(map(neutral, one.installed)) or "not installed here"
+    limits = "".join(f"  {name}: {limit}\n" for name, limit in one.client.limits.items())
+    about = f"{one.client.name} (seen with {one.client.seen_with[-1]})"
+    return f"{about}: {where}\n  {', '.join(one.abilities)}\n{limits}"
 
 
 @cli.group(cls=Commands)
@@ -58,7 +68,7 @@ def _described(client: ClientOverview) -> str:
     is_flag=True,
     expose_value=False,
     callback=_list,
-    help="List the clients: what our hooks do in each, and which settings here call us.",
+    help="List the clients: what each can do, its limits, and which settings here call us.",
 )
 @click.option(
     "--json", is_flag=True, is_eager=True, expose_value=False, callback=set_json, help="Print the list as JSON."
@@ -94,10 +104,10 @@ def _shared_options(command: Any) -> Any:
     return command
 
 
-def _target(app: App, client: InstallTarget, project: str | None, user: bool) -> Target:
+def _target(app: App, client: KnownClient, project: str | None, user: bool) -> Target:
     if user and project is not None:
         raise Malformed("--project and --user exclude each other", "pass one of them", code="usage")
-    return clients.user(client, app.environ) if user else clients.project(client, project or os.getcwd())
+    return places.user(client, app.environ) if user else places.project(client, project or os.getcwd())
 
 
 def _install(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
@@ -108,7 +118,7 @@ def _install(app: App, target: Target, dry_run: bool, bounds: installer.Bounds =
     _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
 
 
-def _uninstall(app: App, client: InstallTarget, project: str | None, user: bool, dry_run: bool) -> None:
+def _uninstall(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
     word = program(app.environ.get("PATH", ""))
     target = _target(app, client, project, user)
     plan = installer.removal(target, app.environ, word, _mailbox(app, target) or "")
@@ -165,7 +175,7 @@ def install_claude_code(
     \b
     Example: agent-mailbox install claude-code --project ~/shop --sandbox --host pypi.org
     """
-    target = _target(app, clients.CLAUDE_CODE, project, user)
+    target = _target(app, CLAUDE_CODE, project, user)
     alone = _is_bounded_alone(app, target, force, closed or sandbox)
     if not alone:
         _refuse_twice(app, target, force)
@@ -252,44 +262,15 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
     )
 
 
-@install.command("codex", cls=Verb)
-@_shared_options
-@pass_app
-def install_codex(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-    """Install hooks, the skills $bye and $checkpoint, an AGENTS.md section, and rules for plain mail commands.
-
-    Shows a diff first and is idempotent. Everything goes into DIR/.codex and DIR/AGENTS.md, or with --user into
-    CODEX_HOME (default: ~/.codex). The hooks contain a path of this machine, so do not commit them. Codex silently
-    skips hooks until you trust them: start codex and enter /hooks.
-    """
-    _install(app, _target(app, clients.CODEX, project, user), dry_run)
+def _installer(client: KnownClient) -> None:
+    @install.command(client.name, cls=Verb, help=client.about)
+    @_shared_options
+    @pass_app
+    def install_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+        _install(app, _target(app, client, project, user), dry_run)
 
 
-@install.command("gemini", cls=Verb)
-@_shared_options
-@pass_app
-def install_gemini(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-    """Install hooks, /bye and /checkpoint, and a GEMINI.md section; with --user also rules for plain mail commands.
-
-    Shows a diff first and is idempotent. Everything goes into DIR/.gemini and DIR/GEMINI.md, or with --user into
-    .gemini of GEMINI_CLI_HOME (default: your home). The hooks contain a path of this machine, so do not commit them.
-    """
-    _install(app, _target(app, clients.GEMINI, project, user), dry_run)
-
-
-@install.command("opencode", cls=Verb)
-@_shared_options
-@pass_app
-def install_opencode(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-    """Install a plugin that calls our hooks, /bye and /checkpoint, and a section for the model.
-
-    Shows a diff first and is idempotent. Everything goes into files of its own in DIR/.opencode, or with --user into
-    opencode in XDG_CONFIG_HOME (default: ~/.config). The plugin contains a path of this machine, so do not commit it.
-    """
-    _install(app, _target(app, clients.OPENCODE, project, user), dry_run)
-
-
-def _uninstaller(client: InstallTarget) -> None:
+def _uninstaller(client: KnownClient) -> None:
     @uninstall.command(client.name, cls=Verb)
     @_shared_options
     @pass_app
@@ -302,7 +283,9 @@ def _uninstaller(client: InstallTarget) -> None:
     """
 
 
-for _client in clients.CLIENTS:
+for _client in CLIENTS:
+    if _client is not CLAUDE_CODE:  # which has options of its own
+        _installer(_client)
     _uninstaller(_client)
 
 

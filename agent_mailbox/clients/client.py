@@ -10,7 +10,8 @@ import os
 
 from ..core import codec
 from ..core.records import BadLine
-from ..identity import client_variables
+from ..known_clients import claude_code
+from ..known_clients.claude_code import CLAUDE_CODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,24 +19,22 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-OPENCODE = "opencode"
+    from ..known_clients.known_client import KnownClient
+
 IDLE = ("idle", "shell")
 """Between turns: nothing runs, or only commands in the background."""
 BUSY = ("busy", "waiting")
 """In a turn, or in a dialog of one."""
 _MOST = 1 << 16
-NOTICE = 178
-"""Tokens of the notice that Claude Code 2.1.329 puts around the line of a wake."""
 
 
-def number(environ: Mapping[str, str], kind: str = "") -> int | None:
-    """Return the client's process; None if it is unknown, or no person sits at the client. Such a client (``-p``) waits
-    at its start or end for hooks in the background (seen with 2.1.329). ``kind``: the client's name, if known; the
-    plugin in OpenCode starts no doorbell where no person sits."""
-    if kind == OPENCODE:
-        pid = environ.get("OPENCODE_PID", "")
-    else:
-        pid = environ.get("CLAUDE_PID", "") if client_variables.is_attended(environ) else ""
+def number(environ: Mapping[str, str], kind: KnownClient | None = None) -> int | None:
+    """Return the client's process; None if it is unknown, or no person sits at a Claude Code. That one (``-p``) waits
+    at its start or end for hooks in the background (seen with 2.1.329). Our plugin in OpenCode starts no doorbell where
+    no person sits."""
+    kind = kind or CLAUDE_CODE
+    is_left_alone = kind is CLAUDE_CODE and not claude_code.is_attended(environ)
+    pid = "" if is_left_alone else environ.get(kind.process_variable, "")
     return int(pid) if pid.isascii() and pid.isdigit() and 1 < len(pid) < 10 else None
 
 
@@ -45,9 +44,9 @@ class Client:
 
     def __init__(self, pid: int, environ: Mapping[str, str], idle: str | None = None) -> None:
         self._idle = idle
-        self.notice = NOTICE if idle is None else 0
+        self.notice = CLAUDE_CODE.wake_tokens if idle is None else 0
         """Tokens that the client adds to the line of a wake."""
-        home = environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
+        home = environ.get(CLAUDE_CODE.home_variable) or os.path.join(environ.get("HOME") or "/", ".claude")
         self._pid = pid
         self._directory = os.path.join(home, "sessions")
         self._file = os.path.join(self._directory, f"{pid}.json")

@@ -5,6 +5,7 @@ Belongs here: what one process shows. ``identity.callers`` concludes who calls.
 
 from __future__ import annotations
 
+from ..known_clients.every_client import CLIENTS
 from ..store import processes, system
 from . import client_variables
 
@@ -15,18 +16,14 @@ if TYPE_CHECKING:
     from ..store.processes import Process
 
 MARKS = (
-    *(*client_variables.SESSIONS, client_variables.GEMINI),
-    "CLAUDECODE",
-    "CLAUDE_PID",
-    "GEMINI_SESSION_ID",
-    "OPENCODE",
+    *(*client_variables.SESSIONS, *client_variables.HOOKS),
+    *(*client_variables.MARKS, *client_variables.PROCESSES),
 )
 """Variables that clients set for all they start."""
-NAMES = ("claude", "codex", "gemini", "opencode")
+NAMES = tuple([name for client in CLIENTS for name in client.processes])
 _RUNTIMES = ("node", "nodejs", "bun", "deno")
-_SCRIPTS = ("/@anthropic-ai/claude-code/", "/@openai/codex/", "/@google/gemini-cli/", "/opencode-ai/")
-_VERSIONS = "/claude/versions/"
-"""The directory of the client's own installer, which names the program by its version."""
+_SCRIPTS = tuple([part for client in CLIENTS for part in client.scripts])
+_VERSIONS = tuple([part for client in CLIENTS for part in client.directories])
 
 
 def is_client(process: Process) -> bool:
@@ -35,7 +32,7 @@ def is_client(process: Process) -> bool:
         return True
     path = processes.executable(process.pid)
     base = system.basename(path).removesuffix(".exe")
-    if base in NAMES or _VERSIONS in path:
+    if base in NAMES or any(part in path for part in _VERSIONS):
         return True
     if base not in _RUNTIMES:
         return False
@@ -45,11 +42,13 @@ def is_client(process: Process) -> bool:
 
 def is_launcher(process: Process, client: Process) -> bool:
     """Return whether the process only starts a client's program: npm's Codex is a script, which runs no tools."""
-    if system.basename(processes.executable(client.pid)) != "codex":
+    base = system.basename(processes.executable(client.pid))
+    kind = next((one for one in CLIENTS if one.has_launcher and base in one.processes), None)
+    if kind is None:
         return False
     script = _script(process)
-    is_codex = system.basename(script) == "codex" or "/@openai/codex/" in script
-    return is_codex and system.basename(processes.executable(process.pid)).removesuffix(".exe") in _RUNTIMES
+    is_its = system.basename(script) == base or any(part in script for part in kind.scripts)
+    return is_its and system.basename(processes.executable(process.pid)).removesuffix(".exe") in _RUNTIMES
 
 
 def _script(process: Process) -> str:

@@ -1,22 +1,28 @@
 """The environment variables by which clients tell their agents' commands whose terminal this is.
 
-Belongs here: their names, and what follows from two. For what a hook is told see ``clients.hooks.hook_events``.
+Belongs here: what follows from two. Each client's own are in its module (``known_clients``). For what a hook is told
+see ``clients.hooks.hook_events``.
 """
 
 from __future__ import annotations
 
 from ..errors import Malformed
+from ..known_clients.every_client import CLIENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-CLAUDE, CODEX, GEMINI = "CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_CLI"
-"""Claude Code and Codex name the session (a subagent's commands: its parent's); Gemini CLI names none."""
-OPENCODE = "OPENCODE_SESSION_ID"
-"""Our plugin in OpenCode sets it for the agent's commands, and for our hooks; the client itself names no session."""
-SESSIONS = (CLAUDE, CODEX, OPENCODE)
+SESSIONS = tuple([client.session_variable for client in CLIENTS if client.session_variable])
 """The variables that name a session."""
+MARKS = tuple([mark for client in CLIENTS for mark in client.marks])
+"""The variables of an agent's terminal that name no session."""
+HOOKS = tuple([client.hook_variable for client in CLIENTS if client.hook_variable])
+"""The variables that name a session to hooks alone: its commands are told none."""
+NAMELESS = tuple([mark for client in CLIENTS if not client.session_variable for mark in client.marks])
+"""The marks of clients that name no session to commands."""
+PROCESSES = tuple([client.process_variable for client in CLIENTS if client.process_variable])
+"""The variables that name a client's process."""
 OURS = "AGENT_MAILBOX_SESSION"
 ELSE = "pass --session ID (to send and reply: --from ID)"
 
@@ -24,23 +30,18 @@ ELSE = "pass --session ID (to send and reply: --from ID)"
 def session(environ: Mapping[str, str]) -> str | None:
     """Return the session whose agent's terminal this is; None if no client names one.
 
-    Raises ``Malformed`` if the variables name two sessions, or one beside Gemini CLI. A client that another one's agent
-    started has the variables of both, in no order; it must not consume its parent's mail.
+    Raises ``Malformed`` if the variables name two sessions, or one beside a client that names none. A client that
+    another one's agent started has the variables of both, in no order; it must not consume its parent's mail.
     """
     named = {value for name in SESSIONS if (value := environ.get(name))}
-    if len(named) > 1 or (named and environ.get(GEMINI)):
+    if len(named) > 1 or (named and any(environ.get(name) for name in NAMELESS)):
         what = f"session unclear: a client within a client, and {' and '.join(sorted(named))} may be the outer one's"
         raise Malformed(what, ELSE, code="no_session")
     return next(iter(named), None)
 
 
-def is_attended(environ: Mapping[str, str]) -> bool:
-    """Return whether a person sits at the Claude Code that calls us; the shim asks the same before a doorbell."""
-    return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
-
-
 def are_told(session_id: str, environ: Mapping[str, str]) -> bool:
     """Return whether a session's commands will know their session, by the environment of its hook."""
-    if environ.get("GEMINI_SESSION_ID") == session_id:
+    if any(environ.get(name) == session_id for name in HOOKS):
         return False
-    return all(environ.get(name) in (None, "", session_id) for name in (*SESSIONS, GEMINI))
+    return all(environ.get(name) in (None, "", session_id) for name in (*SESSIONS, *NAMELESS))

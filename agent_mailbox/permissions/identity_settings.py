@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VARIABLES = (client_variables.OURS, *client_variables.SESSIONS)
-_MARKS = (*VARIABLES, client_variables.GEMINI, "CLAUDECODE", "OPENCODE")
+_MARKS = (*VARIABLES, *client_variables.MARKS)
 """Variables that mark a terminal as an agent's: without them it would be the person's."""
 _TAKING = {"unset": ("",), "env": ("-u", "--unset"), "export": ("-n",), "declare": ("+x",), "typeset": ("+x",)}
 """Programs that remove variables, each with the prefixes of the options by which it does."""
@@ -31,7 +31,7 @@ def taken(words: Sequence[str]) -> list[str]:
     for number, word in enumerate(words):
         program, rest = word.rpartition("/")[2], words[number + 1 :]
         if program == "env" and not _EMPTYING.isdisjoint(rest):
-            return [f"{client_variables.CLAUDE}="]
+            return [f"{client_variables.SESSIONS[0]}="]
         if program in _TAKING and any(one.startswith(_TAKING[program]) for one in rest):
             return [f"{name}=" for name in _MARKS if any(one.endswith(name) for one in rest)]
     return []

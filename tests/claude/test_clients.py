@@ -13,17 +13,18 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.install import client_table as clients
 from agent_mailbox.clients.install import hook_entries, texts
+from agent_mailbox.known_clients.codex import CODEX
+from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import FOREIGN, House
 from tests.helpers import PATIENCE, Post, refused_both
 
 if TYPE_CHECKING:
-    from agent_mailbox.clients.install.client_table import InstallTarget
+    from agent_mailbox.known_clients.known_client import KnownClient
 
 STDIN = Path(__file__).parent / "stdin"
-OTHERS = [clients.CODEX, clients.GEMINI]
+OTHERS = [CODEX, GEMINI_CLI]
 OUTER = "11111111-aaaa-4bbb-8ccc-000000000000"
 NAMES = [client.name for client in OTHERS]
 
@@ -36,12 +37,12 @@ def captured(client: str, event: str) -> dict[str, Any]:
 class Session:
     """A session of a client that is itself started from a Claude Code session, and its hooks by the guard."""
 
-    def __init__(self, shim: Shim, client: InstallTarget) -> None:
+    def __init__(self, shim: Shim, client: KnownClient) -> None:
         self.shim = shim
         self.client = client
         self.id = captured(client.name, "SessionEnd")["session_id"]
         shim.env = {"CLAUDE_CODE_SESSION_ID": OUTER, "PYTHONPATH": None, "PATH": "/usr/bin:/bin"}
-        if client is clients.GEMINI:
+        if client is GEMINI_CLI:
             shim.env["GEMINI_SESSION_ID"] = self.id
 
     def hook(self, event: str, *shell: str, **fields: Any) -> str:
@@ -64,7 +65,7 @@ def session(request: pytest.FixtureRequest, post: Post) -> Session:
     return made
 
 
-def prompt_and_stop(client: InstallTarget) -> tuple[str, str]:
+def prompt_and_stop(client: KnownClient) -> tuple[str, str]:
     """Its names for the two events."""
     names = {ours: theirs for theirs, ours in client.events.items()}
     return names["UserPromptSubmit"], names["Stop"]
@@ -108,10 +109,10 @@ def test_mail_is_shown_once_by_the_client_s_own_events(session: Session, shell: 
 def test_a_session_that_no_other_is_around_is_told_nothing(post: Post) -> None:
     """Codex tells its commands; Gemini CLI does not."""
     shim = Shim(post)
-    codex = Session(shim, clients.CODEX)
+    codex = Session(shim, CODEX)
     del shim.env["CLAUDE_CODE_SESSION_ID"]
     assert codex.hook("SessionStart") == ""
-    gemini = Session(shim, clients.GEMINI)
+    gemini = Session(shim, GEMINI_CLI)
     del shim.env["CLAUDE_CODE_SESSION_ID"]
     assert gemini.id in gemini.hook("BeforeAgent")
     assert gemini.hook("BeforeAgent") == ""
@@ -173,7 +174,7 @@ EVENTS = {
 
 @pytest.mark.parametrize("client", OTHERS, ids=NAMES)
 @pytest.mark.parametrize("scope", ["project", "user"])
-def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: InstallTarget, scope: str) -> None:
+def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: KnownClient, scope: str) -> None:
     """Beside what was there; run again, it changes nothing."""
     base = (house.project if scope == "project" else house.program.home) / client.directory
     settings = base / client.settings[0]
@@ -198,12 +199,12 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
     assert tree() == first
     assert say("install")["next"] == client.after
     assert say("install") == {"changed": [], "left": [], "dry_run": False, "diff": ""}
-    wanted = {str(base / name) for name in client.files("agent-mailbox", scope == "user")}
+    wanted = {str(base / name) for name in client.files(texts.wording("agent-mailbox", is_for_user=scope == "user"))}
     assert wanted <= set(tree())
     loaded = json.loads(settings.read_text())
     assert set(loaded) == {"hooks", "theme"}
-    assert {wanted.on for wanted in client.hooks} == EVENTS[client.name]
-    for wanted in client.hooks:
+    assert {wanted.on for wanted in client.hooks()} == EVENTS[client.name]
+    for wanted in client.hooks():
         every = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if hook_entries.calls_us(h)]
         found = [h for h in every if hook_entries.part(h) == wanted.part]
         assert len(found) == 1
@@ -218,7 +219,7 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
 
 
 @pytest.mark.parametrize("client", OTHERS, ids=NAMES)
-def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: InstallTarget) -> None:
+def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: KnownClient) -> None:
     """In its place, its timeout kept; also one that does not yet say whose it is."""
     _, stop = prompt_and_stop(client)
     settings = house.project / client.directory / client.settings[0]
@@ -236,8 +237,8 @@ def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: In
 def test_the_clients_directories_may_be_elsewhere(house: House) -> None:
     """``CODEX_HOME`` names Codex's own, ``GEMINI_CLI_HOME`` the one that it is in."""
     for client, env, path in (
-        (clients.CODEX, {"CODEX_HOME": str(house.project / "c")}, house.project / "c/hooks.json"),
-        (clients.GEMINI, {"GEMINI_CLI_HOME": str(house.project)}, house.project / ".gemini/settings.json"),
+        (CODEX, {"CODEX_HOME": str(house.project / "c")}, house.project / "c/hooks.json"),
+        (GEMINI_CLI, {"GEMINI_CLI_HOME": str(house.project)}, house.project / ".gemini/settings.json"),
     ):
         result = house.program.call("install", client.name, "--user", "--json", env=env)
         assert result.rc == 0, result
@@ -261,9 +262,9 @@ def opened(command: str, prefixes: list[str]) -> bool:
 
 def test_the_rules_open_plain_mail_only() -> None:
     """A pattern lets through whatever begins with it: no command that could be told to retire somebody else."""
-    lines = texts.codex_rules("agent-mailbox").splitlines()
+    lines = CODEX.files(texts.wording("agent-mailbox"))["rules/agent-mailbox.rules"].splitlines()
     patterns = [json.loads(line.partition("pattern=")[2].partition(", decision")[0]) for line in lines]
-    policies = texts.gemini_files("agent-mailbox", True)["policies/agent-mailbox.toml"]
+    policies = GEMINI_CLI.files(texts.wording("agent-mailbox", is_for_user=True))["policies/agent-mailbox.toml"]
     prefixes = json.loads(policies.partition("commandPrefix = ")[2].splitlines()[0])
     assert [" ".join(words) for words in patterns] == prefixes
     for command in ("check", "send --to bob", "reply 3f9a2c", "ack 3f9a2c", "roster list"):

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.clients.install import client_table as clients
-from agent_mailbox.clients.install import foreign_files, hook_entries, installation, merge, texts
-from agent_mailbox.clients.install.client_table import BELLS, CLAUDE_CODE
+from agent_mailbox.clients.install import foreign_files, hook_entries, installation, merge, places, texts
 from agent_mailbox.errors import Busy
+from agent_mailbox.known_clients.claude_code import BELLS, CLAUDE_CODE
+from agent_mailbox.known_clients.known_client import BELL, FILES, PERMIT
 from tests.faults.faults import EXHAUSTIVE
 from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
 from tests.store import crash
@@ -222,12 +222,13 @@ def test_the_standing_text_is_small() -> None:
     """Under 150 tokens, counted as characters / 4; the commands name only commands that exist."""
     section = merge.with_section("x", "", texts.SECTION)
     assert len(section) / 4 < 150
-    assert set(texts.COMMANDS) == {"bye.md", "checkpoint.md"}
-    for text in texts.COMMANDS.values():
+    commands = CLAUDE_CODE.files(texts.wording("agent-mailbox"))
+    assert set(commands) == {"commands/bye.md", "commands/checkpoint.md"}
+    for text in commands.values():
         for word in ("status", "history", "reply ID", "ack ID", "send --to", "check"):
             assert f"agent-mailbox {word}" in text
-    assert "`agent-mailbox roster retire`" in texts.COMMANDS["bye.md"]
-    assert "roster retire" not in texts.COMMANDS["checkpoint.md"]
+    assert "`agent-mailbox roster retire`" in commands["commands/bye.md"]
+    assert "roster retire" not in commands["commands/checkpoint.md"]
 
 
 def test_user_settings_are_where_the_client_has_them(house: House) -> None:
@@ -358,7 +359,7 @@ def test_an_edited_command_is_left_alone(house: House) -> None:
 def test_a_command_of_an_earlier_version_is_renewed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """As long as it is what that version wrote; uninstalling then leaves nothing."""
     with monkeypatch.context() as earlier:
-        earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
+        earlier.setitem(texts.TASKS, "bye", ("as it was", ""))
         house.install()
     assert house.install() == [".claude/commands/bye.md"]
     house.uninstall()
@@ -368,11 +369,11 @@ def test_a_command_of_an_earlier_version_is_renewed(house: House, monkeypatch: p
 def test_killed_while_renewing_it_is_still_known_what_is_ours(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the record and the file: what stands there is the earlier version's, not somebody's edit."""
     with monkeypatch.context() as earlier:
-        earlier.setitem(texts.COMMANDS, "bye.md", "as it was\n")
+        earlier.setitem(texts.TASKS, "bye", ("as it was", ""))
         house.install()
     environ = house.program.environ()
     (change,) = installation.installation(
-        clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox"
+        places.project(CLAUDE_CODE, str(house.project)), environ, "agent-mailbox"
     ).changes
     assert change.entry is not None
     foreign_files.Records(environ).keep(change.path, change.entry)
@@ -479,7 +480,7 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
-    hooks = [(wanted, f"/x/agent-mailbox-hook {wanted.event}") for wanted in CLAUDE_CODE.hooks]
+    hooks = [(wanted, f"/x/agent-mailbox-hook {wanted.event}") for wanted in CLAUDE_CODE.hooks()]
     sandbox = {"sandbox": texts.sandbox("agent-mailbox", "/box", ["example.org"])}
     ours = merge.Ours(hooks, {"permissions": {"allow": [*texts.rules("agent-mailbox")]}, **sandbox})
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
@@ -495,13 +496,7 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
         calls = [
             h for g in again["hooks"][event] if hook_entries.is_group(g) for h in g["hooks"] if hook_entries.calls_us(h)
         ]
-        more = (
-            [hook_entries.BELL]
-            if event in BELLS
-            else [hook_entries.PERMIT, hook_entries.FILES]
-            if event == "PreToolUse"
-            else []
-        )
+        more = [BELL] if event in BELLS else [PERMIT, FILES] if event == "PreToolUse" else []
         assert [hook_entries.part(hook) for hook in calls] == ["", *more]
     back = merge.without_settings(merge.without(again, texts.is_rule), sandbox, read)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
@@ -717,7 +712,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
 def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: House) -> None:
     """Busy, and what somebody else wrote stays; a repetition merges into it."""
     environ = house.program.environ()
-    plan = installation.installation(clients.project(clients.CLAUDE_CODE, str(house.project)), environ, "agent-mailbox")
+    plan = installation.installation(places.project(CLAUDE_CODE, str(house.project)), environ, "agent-mailbox")
     theirs = house.write(SETTINGS)
     with pytest.raises(Busy, match="another program"):
         installation.carry_out(plan, environ)

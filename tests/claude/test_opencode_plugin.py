@@ -15,7 +15,7 @@ import pytest
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.clients.install import opencode_plugin, texts
-from agent_mailbox.clients.install.client_table import OPENCODE
+from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import House
 from tests.claude.test_permit import LEAD, ME, Meanwhile, command, decision, led  # noqa: F401 - the fixture

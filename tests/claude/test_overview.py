@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.checks.overview import ABILITIES
-from agent_mailbox.clients.install.client_table import CLIENTS
+from agent_mailbox.known_clients import abilities as known
+from agent_mailbox.known_clients.every_client import CLIENTS
+from agent_mailbox.known_clients.mcp_client import MCP_CLIENT
 from tests.claude.test_install import FOREIGN, House
 
 if TYPE_CHECKING:
@@ -42,13 +43,22 @@ def test_a_client_is_listed_as_installed_only_while_it_is(house: House, name: st
 
 
 def test_the_list_tells_the_clients_apart(house: House) -> None:
-    """Claude Code and OpenCode are woken; Codex permits and guards, too; Gemini CLI has no hook at the start."""
-    abilities = {name: set(row["abilities"]) for name, row in listed(house).items()}
-    assert [*abilities] == NAMES
-    assert abilities["claude-code"] == set(ABILITIES)
-    assert abilities["codex"] == {"start", "prompt", "between tools", "stop", "end", "permit", "guard"}
-    assert abilities["opencode"] == set(ABILITIES)
-    assert abilities["gemini"] == {"prompt", "between tools", "stop", "end"}
+    """Only Claude Code has everything; Gemini CLI has no hook at the start, and none before a tool. A limit is that of
+    an ability which the client has."""
+    rows = listed(house)
+    lacking = {name: set(known.ABILITIES) - {"tools", *row["abilities"]} for name, row in rows.items()}
+    assert [*rows] == NAMES
+    assert lacking["claude-code"] == set()
+    assert lacking["codex"] == {"wake when idle", "guard files"}
+    assert lacking["opencode"] == {"seen"}
+    assert lacking["gemini"] == {
+        *("start", "wake when idle", "seen", "own session"),
+        *("guard", "guard files", "permit"),
+    }
+    assert known.of(MCP_CLIENT) == ("tools",)
+    for client in CLIENTS:
+        assert set(rows[client.name]["limits"]) <= set(rows[client.name]["abilities"])
+        assert rows[client.name]["seen_with"] == client.seen_with[-1]
 
 
 def test_a_hook_that_only_speaks_of_us_is_no_installation(house: House) -> None:

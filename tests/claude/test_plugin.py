@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import __version__
 from agent_mailbox.clients.install import hook_entries, merge, plugin, texts
-from agent_mailbox.clients.install.client_table import CLAUDE_CODE
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:
@@ -29,7 +29,9 @@ def test_the_checkout_holds_the_files_as_they_would_be_written(tmp_path: Path) -
 def test_its_hooks_are_those_of_an_installation() -> None:
     """Every event, matcher and timeout; only where the shim lies is told otherwise."""
     shim = "/x/agent-mailbox-hook"
-    ours = merge.Ours([(one, one.command(texts.hook_command(shim, one.event))) for one in CLAUDE_CODE.hooks], {})
+    ours = merge.Ours(
+        [(one, one.command(texts.hook_command(shim, one.event, CLAUDE_CODE))) for one in CLAUDE_CODE.hooks()], {}
+    )
     installed = merge.merged("x", {}, ours)["hooks"]
     plugged = json.loads(
         plugin.files(__version__)[plugin.HOOKS_FILE].replace(json.dumps(plugin.PLACE)[1:-1], f"{shim}")

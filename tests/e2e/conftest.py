@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.standin import StandIn
 from tests.helpers import MESSAGES, PATIENCE, READS, ROOT, Post
 from tests.surroundings import NOBODY_SAID
@@ -25,10 +26,24 @@ from tests.surroundings import NOBODY_SAID
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-VERSION = "2.1.329"
+    from agent_mailbox.known_clients.known_client import KnownClient
+
 KEY = "dummy"
+OTHER_VERSIONS = "AGENT_MAILBOX_CLIENT_VERSIONS"
+"""Versions to run in place of the pins: `codex=0.170.0 gemini=0.62.0`."""
 INSTALL_PATIENCE = 90
 """Seconds for fetching the client, the first time: without a network it must not hold up the suite."""
+
+
+def version(client: KnownClient) -> str:
+    """The version of a client that the tests run: the newest that it was seen with, or that of the environment."""
+    others = dict(word.split("=") for word in os.environ.get(OTHER_VERSIONS, "").split())
+    return others.get(client.name, client.seen_with[-1])
+
+
+def client_program(client: KnownClient) -> Path:
+    """The client's program, installed once into the user's cache."""
+    return npm_program(client.package, version(client), client.program)
 
 
 def npm_program(package: str, version: str, name: str) -> Path:
@@ -65,7 +80,7 @@ def npm_file(package: str, version: str, name: str, *check: str) -> Path:
 @pytest.fixture(scope="session")
 def binary() -> Path:
     """The client's program."""
-    return npm_program("@anthropic-ai/claude-code", VERSION, "claude")
+    return client_program(CLAUDE_CODE)
 
 
 class Client:

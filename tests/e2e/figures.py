@@ -6,7 +6,8 @@ import os
 import platform
 from typing import TYPE_CHECKING
 
-from tests.e2e.conftest import VERSION
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from tests.e2e.conftest import version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +19,7 @@ END = "<!-- to here -->\n"
 def table(lines: Sequence[str], rounds: int) -> str:
     """The lines of a table, and what it was measured with."""
     where = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, load {os.getloadavg()[0]:.1f}"
-    with_what = f"{rounds} each, client {VERSION}, CPython {platform.python_version()}, {where}."
+    with_what = f"{rounds} each, client {version(CLAUDE_CODE)}, CPython {platform.python_version()}, {where}."
     return "\n".join([*lines, "", with_what, ""])
 
 

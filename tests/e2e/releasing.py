@@ -18,8 +18,9 @@ from pathlib import Path
 
 from agent_mailbox.clients.install import installation
 from agent_mailbox.control.requests import Control
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e import figures
-from tests.e2e.conftest import VERSION, Client
+from tests.e2e.conftest import Client, version
 from tests.e2e.standin import StandIn, bash, in_turn
 from tests.helpers import ROOT, Post, until
 
@@ -105,7 +106,7 @@ def main(arguments: list[str]) -> int:
     """Measure and write the table; ``--rounds N``, ``--print`` to write it nowhere."""
     rounds = int(arguments[arguments.index("--rounds") + 1]) if "--rounds" in arguments else ROUNDS
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agent-mailbox-tests"
-    binary = cache / f"claude-code-{VERSION}/node_modules/.bin/claude"
+    binary = cache / f"claude-code-{version(CLAUDE_CODE)}/node_modules/.bin/claude"
     lines = ["| | median | fastest | slowest |", "| --- | --- | --- | --- |"]
     lines.append(_row("from approved to running", approvals(rounds, binary)))
     lines += [_row(name, figures) for name, figures in hooks(rounds).items()]

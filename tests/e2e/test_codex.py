@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.control.requests import Control
-from tests.e2e.conftest import npm_program
+from agent_mailbox.known_clients.codex import CODEX
+from tests.e2e.conftest import client_program
 from tests.e2e.responses import Responses, by_prompt, conversation, said, shell, use
 from tests.helpers import FRAME, PATIENCE, READS, Post, until
 from tests.surroundings import NOBODY_SAID
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-VERSION = "0.169.0"
 TRUSTING = "--dangerously-bypass-hook-trust"
 CONFIG = """\
 model = "stand-in"
@@ -41,7 +41,7 @@ trust_level = "trusted"
 @pytest.fixture(scope="session")
 def binary() -> Path:
     """The client's program."""
-    return npm_program("@openai/codex", VERSION, "codex")
+    return client_program(CODEX)
 
 
 class Codex:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.e2e.conftest import npm_program
+from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
+from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, used
 from tests.e2e.standin import ANSWER
 from tests.helpers import FRAME, PATIENCE, READS, Post
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-VERSION = "0.61.0"
 SETTINGS = {
     "security": {"auth": {"selectedType": "gemini-api-key"}},
     "privacy": {"usageStatisticsEnabled": False},
@@ -31,7 +31,7 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def binary() -> Path:
     """The client's program."""
-    return npm_program("@google/gemini-cli", VERSION, "gemini")
+    return client_program(GEMINI_CLI)
 
 
 class Client:

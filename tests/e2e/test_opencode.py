@@ -16,8 +16,9 @@ import pytest
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.control.requests import Control
+from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.e2e.completions import Completions, by_prompt, results, shell, use
-from tests.e2e.conftest import npm_program
+from tests.e2e.conftest import client_program
 from tests.helpers import FRAME, PATIENCE, READS, Post, until
 from tests.surroundings import NOBODY_SAID
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-VERSION = "1.18.33"
 SETTINGS = {
     "OPENCODE_DISABLE_AUTOUPDATE": "1",
     "OPENCODE_DISABLE_MODELS_FETCH": "1",
@@ -41,7 +41,7 @@ SETTINGS = {
 @pytest.fixture(scope="session")
 def binary() -> Path:
     """The client's program."""
-    return npm_program("opencode-ai", VERSION, "opencode")
+    return client_program(OPENCODE)
 
 
 class OpenCode:

@@ -18,8 +18,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e import figures
-from tests.e2e.conftest import VERSION, Client
+from tests.e2e.conftest import Client, version
 from tests.e2e.standin import StandIn
 from tests.e2e.terminal import Terminal
 from tests.helpers import ROOT, Post
@@ -70,7 +71,9 @@ def session(
     """A session at a terminal; ``prepare`` gives further words of its command line."""
     binary = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agent-mailbox-tests"
     with tempfile.TemporaryDirectory() as scratch, StandIn() as model:
-        client = Client(Post(Path(scratch)), binary / f"claude-code-{VERSION}/node_modules/.bin/claude", model)
+        client = Client(
+            Post(Path(scratch)), binary / f"claude-code-{version(CLAUDE_CODE)}/node_modules/.bin/claude", model
+        )
         if not doorbell:
             client.post.file("config.toml").write_text("[hook]\ndoorbell = false\n")
         more = prepare(client) if prepare else []

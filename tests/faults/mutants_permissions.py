@@ -378,7 +378,7 @@ SESSIONS = (
     Mutant(
         "within two clients nobody is taken for the other",
         "client_variables.session",
-        ("if len(named) > 1 or (named and environ.get(GEMINI)):", "if False:"),
+        ("if len(named) > 1 or (named and any(environ.get(name) for name in NAMELESS)):", "if False:"),
         tests=f"{CLIENTS}::test_within_two_clients_nobody_is_taken_for_the_other",
     ),
     Mutant(

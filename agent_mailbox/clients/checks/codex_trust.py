@@ -11,8 +11,9 @@ import json
 import os
 import tomllib
 
-from ..install.client_table import CODEX, user_directory
+from ...known_clients.codex import CODEX
 from ..install.hook_entries import calls_us
+from ..install.places import user_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

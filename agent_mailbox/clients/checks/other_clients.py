@@ -1,4 +1,4 @@
-"""The hooks of Codex, Gemini CLI and OpenCode: do those that call us lead anywhere? For the doctor; it writes nothing.
+"""The hooks of clients other than Claude Code: do those that call us lead anywhere? For the doctor; it writes nothing.
 
 Belongs here: their files, and the problems of an installation there. ``runnable`` knows what a command needs to run.
 """
@@ -9,16 +9,20 @@ import os
 
 from ...core import codec
 from ...core.text import shell_quoted
+from ...known_clients.claude_code import CLAUDE_CODE
+from ...known_clients.codex import CODEX
+from ...known_clients.every_client import CLIENTS
 from ...upkeep.doctor.findings import Problem
 from ..install import opencode_plugin
-from ..install.client_table import CODEX, GEMINI, OPENCODE, InstallTarget, user_directory
 from ..install.hook_entries import calls_us
+from ..install.places import user_directory
 from . import codex_trust, hook_sources, runnable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 
+    from ...known_clients.known_client import KnownClient
     from .hook_sources import HookSource
 
 
@@ -26,27 +30,34 @@ def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
     """Yield hooks of ours that cannot run; notes if only some events are hooked, one more than once, or Codex skips
     them. The generator's value: whether there is any."""
     anything = False
-    for client in (CODEX, GEMINI):
+    for client in CLIENTS:
+        if client is CLAUDE_CODE:
+            continue  # ``settings`` looks at its hooks, and calls this
+        if client.is_plugin:
+            found = yield from _plugins(client, projects, here, environ)
+            anything = anything or found
+            continue
         hooked: dict[str, list[str]] = {}
         for source in _sources(client, projects, here, environ):
             yield from _looked_at(client, source, environ, hooked)
         yield from _notes(client, hooked)
         anything = anything or bool(hooked)
-    found = yield from _plugins(projects, here, environ)
-    return anything or found
+    return anything
 
 
-def _plugins(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, bool]:
-    """Yield the problems of OpenCode's plugins of ours: one without its hook; a note of two. The generator's value:
+def _plugins(
+    client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> Generator[Problem, None, bool]:
+    """Yield the problems of a client's plugins of ours: one without its hook; a note of two. The generator's value:
     whether there is any."""
     there: list[str] = []
-    for path, project in _files(OPENCODE, projects, here, environ).items():
+    for path, project in _files(client, projects, here, environ).items():
         text = hook_sources.read(path) or b""
         hook = opencode_plugin.hook_of(text)
         if hook is None:
             continue
         there.append(path)
-        renewed = f"`agent-mailbox install {OPENCODE.name}`"
+        renewed = f"`agent-mailbox install {client.name}`"
         wrong = runnable.wrong(shell_quoted(hook), project, environ)
         if wrong is not None:
             line = text.count(b"\n", 0, text.find(b"\nconst HOOK")) + 2
@@ -56,14 +67,12 @@ def _plugins(projects: Mapping[str, None], here: str, environ: Mapping[str, str]
             yield Problem(path, None, f"it is not this version's plugin: {renewed} renews an unedited one", note=True)
     if len(there) > 1:
         also = ", ".join(there[:-1])
-        what = f"OpenCode calls us {len(there)} times, also from {also}: once is enough; remove the others"
+        what = f"{client.title} calls us {len(there)} times, also from {also}: once is enough; remove the others"
         yield Problem(there[-1], None, what, note=True)
     return bool(there)
 
 
-def _files(
-    client: InstallTarget, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
-) -> dict[str, str]:
+def _files(client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the client's files that may call us, each with the directory in which it does."""
     files = {os.path.join(user_directory(client, environ), client.settings[1]): here}
     for project in projects:
@@ -72,7 +81,7 @@ def _files(
 
 
 def _sources(
-    client: InstallTarget, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+    client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Iterator[HookSource]:
     for path, project in _files(client, projects, here, environ).items():
         found = hook_sources.source(path, project)
@@ -81,11 +90,11 @@ def _sources(
 
 
 def _looked_at(
-    client: InstallTarget, source: HookSource, environ: Mapping[str, str], hooked: dict[str, list[str]]
+    client: KnownClient, source: HookSource, environ: Mapping[str, str], hooked: dict[str, list[str]]
 ) -> Iterator[Problem]:
     """Yield the problems of each hook in one file; fill in which events are hooked where."""
     if source.settings is None:
-        if client is not GEMINI:  # Gemini CLI accepts comments, which we cannot parse
+        if not client.has_comments:  # which we cannot parse
             yield Problem(source.path, None, f"not JSON ({source.reason}): the client ignores its hooks", note=True)
         return
     for event, _, hook in source.hooks():
@@ -102,7 +111,7 @@ def _looked_at(
         yield Problem(source.path, None, what, note=True)
 
 
-def _notes(client: InstallTarget, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
+def _notes(client: KnownClient, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
     missing = [event for event in client.events if event not in hooked]
     if hooked and missing:
         puts = f"`agent-mailbox install {client.name}` adds all of them"

@@ -1,6 +1,7 @@
-"""The clients we install into, side by side: which hooks each has, and where they call us already.
+"""The clients we install into, side by side: what each can do, and where they call us already.
 
-Belongs here: reading that off the table and off the settings. It writes nothing and judges no hook; the doctor does.
+Belongs here: reading that off the clients' modules and the settings. It writes nothing and judges no hook; the doctor
+does.
 """
 
 from __future__ import annotations
@@ -8,55 +9,36 @@ from __future__ import annotations
 import os
 
 from ...core.records import Record
-from ..install import client_table, opencode_plugin
-from ..install.hook_entries import BELL, FILES, PERMIT, calls_us
+from ...known_clients import abilities
+from ...known_clients.every_client import CLIENTS
+from ..install import opencode_plugin, places
+from ..install.hook_entries import calls_us
 from . import hook_sources
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..install.client_table import InstallTarget
-
-ABILITIES = {
-    "start": ("SessionStart",),
-    "prompt": ("UserPromptSubmit",),
-    "between tools": ("PostToolUse",),
-    "stop": ("Stop",),
-    "end": ("SessionEnd",),
-    "wake when idle": (BELL,),
-    "permit": (PERMIT,),
-    "guard": ("PreToolUse",),
-    "guard files": (FILES,),
-}
-"""The things a client's sessions can have, and our hooks that all must be there for each."""
+    from ...known_clients.known_client import KnownClient
 
 
 class ClientOverview(Record):
-    """A client: what its hooks do for a session, and the settings files that call us."""
+    """A client: what its sessions can have, and the settings files that call us."""
 
-    name: str
+    client: KnownClient
     abilities: tuple[str, ...]
     installed: tuple[str, ...]
 
 
 def overview(here: str, environ: Mapping[str, str]) -> list[ClientOverview]:
     """Return every client, with its settings of the directory ``here`` and of the user."""
-    return [
-        ClientOverview(client.name, _abilities(client), _installed(client, here, environ))
-        for client in client_table.CLIENTS
-    ]
+    return [ClientOverview(client, abilities.of(client), _installed(client, here, environ)) for client in CLIENTS]
 
 
-def _abilities(client: InstallTarget) -> tuple[str, ...]:
-    hooks = {wanted.event for wanted in client.hooks}
-    return tuple(name for name, needed in ABILITIES.items() if hooks.issuperset(needed))
-
-
-def _installed(client: InstallTarget, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
-    places = (client_table.project(client, here).settings, client_table.user(client, environ).settings)
+def _installed(client: KnownClient, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    settings = (places.project(client, here).settings, places.user(client, environ).settings)
     is_installed = _is_ours if client.is_plugin else _calls_us
-    return tuple(path for path in dict.fromkeys(map(os.path.realpath, places)) if is_installed(path))
+    return tuple(path for path in dict.fromkeys(map(os.path.realpath, settings)) if is_installed(path))
 
 
 def _is_ours(path: str) -> bool:

@@ -15,10 +15,12 @@ from ...control.standing import withholds
 from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD
+from ...known_clients.claude_code import COMMANDS, FILE_TOOLS
+from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
 from ...upkeep.doctor.findings import Problem
 from ..hooks.hook_events import HOOKS
 from ..install import installation, texts
-from ..install.hook_entries import BELL, FILES, PERMIT, PROGRAM, SHIM, called, calls_us, covers, part
+from ..install.hook_entries import PROGRAM, SHIM, called, calls_us, covers, part
 from . import hook_sources, other_clients, runnable
 from .runnable import INSTALL, SHIMS
 
@@ -26,7 +28,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..install.client_table import Target
+    from ..install.places import Target
     from .hook_sources import HookSource
 
 
@@ -103,7 +105,7 @@ def name(source: HookSource) -> str:
 def _ours(source: HookSource) -> Iterator[FoundHook]:
     for event, group, hook in source.hooks():
         command = hook.get("command") if isinstance(hook, dict) else None
-        matcher = texts.FILE_TOOLS if part(hook) == FILES else texts.MATCHERS.get(event)
+        matcher = FILE_TOOLS if part(hook) == FILES else COMMANDS if event == BEFORE_TOOL else None
         if not isinstance(command, str) or (matcher is not None and not covers(group, matcher)):
             continue
         if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):

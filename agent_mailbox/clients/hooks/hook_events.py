@@ -12,7 +12,10 @@ from ...core.address import check_id
 from ...core.records import USER, BadLine, Record
 from ...core.text import ascii_json, clipped, neutral
 from ...errors import BadData, Busy, MailboxError
-from ...identity import client_variables
+from ...known_clients import codex
+from ...known_clients.claude_code import CLAUDE_CODE
+from ...known_clients.every_client import calling
+from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
 from ...store import cache, offers, system
 from ...store.watched import Watched
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 
     from ...core.inbox import Item
     from ...core.roster import Roster
+    from ...known_clients.known_client import KnownClient
     from ...mailbox.delivery import Delivery
     from ...store.offers import Offer
 
@@ -37,10 +41,7 @@ MAX_CHAIN = 5
 
 MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
-BEFORE_TOOL = "PreToolUse"
-FILES = "Files"
-"""The command that asks whether a tool may write a file."""
-PERMITS = ("Permit", "PermissionRequest")
+PERMITS = (PERMIT, PERMISSION)
 """Events that ask whether a session may use a tool: before each, and before the client would ask its person."""
 MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
@@ -48,10 +49,9 @@ MAX_TOLD = 5
 
 class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
-    project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session. ``only_denies``: the
-    client is Codex or OpenCode, which take a refusal before a tool, and go on at any other answer.
+    project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
     ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
-    ``client``: ``claude``, ``codex``, ``opencode``, or empty for others."""
+    ``client``: None if it is none we know."""
 
     event: str
     session_id: str
@@ -69,9 +69,18 @@ class Call(Record):
     suggestions: tuple[Any, ...] = ()
     prompt_id: str = ""
     told: bool = False
-    only_denies: bool = False
     conversation: str = ""
-    client: str = ""
+    client: KnownClient | None = None
+
+    @property
+    def only_denies(self) -> bool:
+        """Return whether the client takes a refusal before a tool, and goes on at any other answer."""
+        return self.client is not None and self.client.only_denies
+
+    @property
+    def word(self) -> str:
+        """Return the client's name; empty if it is none we know."""
+        return self.client.word if self.client else ""
 
 
 def canonical(event: str) -> str | None:
@@ -94,22 +103,19 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         return value if isinstance(value, str) and value else default
 
     suggested = obj.get("permission_suggestions")
-    session_id = text("session_id", environ.get("CLAUDE_CODE_SESSION_ID"))
+    session_id = text("session_id", environ.get(CLAUDE_CODE.session_variable))
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
     tool = obj.get("tool_input")
     command = tool.get("command") if isinstance(tool, dict) else None
-    path, is_claude = text("transcript_path"), _is_claude_code(session_id, environ)
-    client = "claude" if is_claude else "opencode" if environ.get(client_variables.OPENCODE) == session_id else ""
-    if not client and ("turn_id" in obj or _is_rollout_of(path, session_id)):
-        client = "codex"
+    path, client = text("transcript_path"), calling(session_id, obj, environ)
     return Call(
         event=event,
         session_id=session_id,
         cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
-        transcript=path if is_claude else "",
+        transcript=path if client is CLAUDE_CODE else "",
         agent_id=text("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
@@ -120,27 +126,14 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         suggestions=tuple(suggested) if isinstance(suggested, list) else (),
         prompt_id=text("prompt_id"),
         told=text("session_id") == session_id,
-        only_denies=client == "opencode" or ("turn_id" in obj and not is_claude),
         client=client,
-        conversation=path if is_claude or _is_rollout_of(path, session_id) else "",
+        conversation=path if client is CLAUDE_CODE or codex.is_rollout(path, session_id) else "",
     )
 
 
 def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
     """Return what is known of a call with unreadable JSON; raises ``BadData`` if even the session is unknown."""
     return parse(event, b"{}", environ, here)
-
-
-def _is_claude_code(session_id: str, environ: Mapping[str, str]) -> bool:
-    """Return whether Claude Code calls, whose transcripts ``transcript`` can read. Another client below it inherits its
-    variables, but they name another session."""
-    return "CLAUDECODE" in environ and environ.get(client_variables.CLAUDE) in (None, "", session_id)
-
-
-def _is_rollout_of(path: str, session_id: str) -> bool:
-    """Return whether Codex keeps the session's own conversation there; a subagent's has another session's name."""
-    name = path.rpartition("/")[2]
-    return name.startswith("rollout-") and name.endswith(f"-{session_id}.jsonl")
 
 
 class Hook(Record):
@@ -163,7 +156,7 @@ class Hook(Record):
         from ...store.whereabouts import Whereabouts
         from . import session  # once or twice in a session's life
 
-        where = Whereabouts(directory=self.call.cwd, client=self.call.client, conversation=self.call.conversation)
+        where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)
         told = session.enter(self.desk, self.call.session_id, source, self.environ, where)
         try:
             session.tell_commands(self.call.session_id, self.environ)
@@ -188,7 +181,9 @@ class Hook(Record):
         from . import receipt_rules
 
         try:
-            judge = receipt_rules.judge(self.call.event, self.call.conversation, self.environ.get("CLAUDE_PID", ""))
+            judge = receipt_rules.judge(
+                self.call.event, self.call.conversation, self.environ.get(CLAUDE_CODE.process_variable, "")
+            )
             left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
             for pause in pauses:
                 if left:
@@ -218,7 +213,7 @@ class Hook(Record):
         kept = self.call.conversation
         nonce = system.urandom(3).hex() if kept else None
         length = system.size(kept) if kept else 0
-        offering = Offering(nonce, length, self.environ.get("CLAUDE_PID", ""), {}, set(), quiet)
+        offering = Offering(nonce, length, self.environ.get(CLAUDE_CODE.process_variable, ""), {}, set(), quiet)
 
         def choose(items: list[Item]) -> Sequence[Item]:
             return self._told(items, parts, nonce).items
@@ -327,8 +322,8 @@ def _tool_used(hook: Hook) -> None:
 def _stop(hook: Hook) -> None:
     if hook.state() != "alive":
         return
-    if hook.call.client == "opencode":
-        # Its turn is over, and no answer prolongs it: for mail that waits, a doorbell begins another one.
+    client = hook.call.client
+    if client is not None and not client.stop:  # for mail that waits, a doorbell begins another turn
         rings = hook.desk.config.doorbell
         if not rings or all(item.muted for item in hook.desk.look(hook.call.session_id)):
             hook.report_idle()
@@ -338,8 +333,8 @@ def _stop(hook: Hook) -> None:
     if turns >= MAX_CHAIN:
         hook.report_idle()
         return
-    # The client shows context to the model once, a block's reason twice; other clients know only blocks.
-    as_context = _is_claude_code(hook.call.session_id, hook.environ)
+    # Claude Code shows context to the model once, a block's reason twice; other clients know only blocks.
+    as_context = client is not None and client.stop == "context"
     answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
     if hook.deliver(answer, quiet=not left):
         hook.count_turns(turns + 1)
@@ -370,5 +365,5 @@ EVENTS: dict[str, Callable[[Hook], None]] = {
 }
 SILENT = ("SubagentStop", "TeammateIdle")
 """Events that need no answer and are no error: subagents and idle teammates have no mail of their own."""
-HOOKS = (*EVENTS, BEFORE_TOOL, PERMITS[1])
+HOOKS = (*EVENTS, BEFORE_TOOL, PERMISSION)
 """Every event that calls us."""

@@ -12,6 +12,7 @@ from ...core.roster import DEAD, FROZEN, Agent, Roster
 from ...core.roster_changes import Registration
 from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
+from ...known_clients import claude_code
 from ...mailbox import absence
 from ...mailbox.registry import Registry
 from ...store import creation, paths, system, user_state, whereabouts
@@ -200,7 +201,7 @@ def tell_commands(session_id: str, environ: Mapping[str, str]) -> None:
     if not path and not client_variables.are_told(session_id, environ):
         what = f"your commands cannot know that this session is {check_id(session_id)}: {client_variables.ELSE}"
         raise Refused(what, client_variables.ELSE)
-    if not path or environ.get(client_variables.CLAUDE) == session_id:
+    if not path or environ.get(claude_code.SESSION) == session_id:
         return
     line = f"export AGENT_MAILBOX_SESSION='{check_id(session_id)}'\n"
     try:

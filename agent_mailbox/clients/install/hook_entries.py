@@ -6,66 +6,25 @@ first, is the person's own way of calling us. It counts as installed, and we nev
 
 from __future__ import annotations
 
-from ...core.records import Record
+from ...known_clients.every_client import CLIENTS
+from ...known_clients.known_client import BELL, EXEC, PARTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
+    from ...known_clients.known_client import Wanted
+
 SHIM, PROGRAM = "agent-mailbox-hook", "agent-mailbox"
-TIMEOUT = 10
-"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk. The
-1.5 that hooks of a session's end share may pass before a cold interpreter starts."""
-BELL = "Doorbell"
-"""The hook that stays behind its event, to wake the session."""
-BELL_TIMEOUT = 14 * 24 * 3600
-"""Seconds the client leaves a doorbell alone. Its timers take 24 days at most, and end at once above that."""
-PERMIT = "Permit"
-"""The hook before every tool: may the session use it? Another hook judges our own commands, for that one reads a tool's
-input, and this one's guard reads nothing."""
-PERMISSION = "PermissionRequest"
-"""The event with which the client would ask its person."""
-PERMIT_TIMEOUT = 600
-"""Seconds the client gives those two, which wait for an answer: its own limit, written down in case it changes."""
-CLIENTS = ("codex", "gemini", "opencode")
-"""The last word of a hook: it tells the shim which client calls."""
-FILES = "Files"
-"""The command that a hook calls before the tools that write files."""
-_PARTS = (BELL, PERMIT, FILES)
-_EXEC = "exec"
-"""The prefix of a doorbell's command. A client that ends also ends its background hooks; for a dying shell its person
-waits one and a half seconds. A doorbell in the shell's place costs no wait."""
-
-
-class Wanted(Record):
-    """A hook that an installation wants: on which event of the client it calls which of ours, with matcher and time-out
-    (in the client's unit)."""
-
-    on: str
-    event: str
-    matcher: str | None = None
-    timeout: int = TIMEOUT
-
-    @property
-    def is_bell(self) -> bool:
-        """Return whether it is a doorbell."""
-        return self.event == BELL
-
-    def command(self, call: str) -> str:
-        """Return the hook's command line, from the call of ours."""
-        return f"{_EXEC} {call}" if self.is_bell else call
-
-    @property
-    def part(self) -> str:
-        """Return which of an event's hooks it is."""
-        return self.event if self.event in _PARTS else ""
+WORDS = tuple(client.word for client in CLIENTS)
+"""The last word of a hook: it tells the shim which client calls. Claude Code's hooks have none."""
 
 
 def is_ours(hook: Any) -> bool:
     """Return whether the hook only calls us, wherever we were installed."""
     words = _words(hook)
-    words = words[:-1] if words[-1:] and words[-1] in CLIENTS else words
+    words = words[:-1] if words[-1:] and words[-1] in WORDS else words
     return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
 
 
@@ -78,7 +37,7 @@ def part(hook: Any) -> str:
     """Return which of an event's hooks it calls: the doorbell, the one that permits, the one that guards files, or
     (empty) the other."""
     words = {*map(str.lower, _words(hook)[1:])}
-    return next((name for name in _PARTS if name.lower() in words), "")
+    return next((name for name in PARTS if name.lower() in words), "")
 
 
 def is_bell(hook: Any) -> bool:
@@ -110,7 +69,7 @@ def _words(hook: Any) -> list[str]:
 
 def called(words: list[str]) -> list[str]:
     """Return the words of a command line without a leading ``exec``."""
-    return words[1:] if words[:1] == [_EXEC] else words
+    return words[1:] if words[:1] == [EXEC] else words
 
 
 def covers(group: Mapping[str, Any], matcher: str | None) -> bool:

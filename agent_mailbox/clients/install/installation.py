@@ -1,7 +1,7 @@
 """``install CLIENT`` and back: what changes in which file, as a plan that can be shown before it is carried out.
 
 Belongs here: which files, the decisions about each, the order. ``merge`` merges texts, ``foreign_files`` writes and
-remembers files, ``client_table`` says where each client has them.
+remembers files, ``places`` says where each client has them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ...store.lock import FileLock
 from ..permission import file_guard as ours
 from . import foreign_files as files
 from . import hook_entries, merge, opencode_plugin, texts
-from .client_table import Target
+from .places import Target
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,14 +101,14 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
     if bounds.alone:
         yield _settings(os.path.realpath(target.settings), merge.Ours((), more))
         return
-    more["permissions"][merge.ALLOW] = [*client.rules(program)]
-    for name, text in client.files(program, target.user).items():
+    more["permissions"][merge.ALLOW] = [*texts.rules(program)] if client.has_rules else []
+    for name, text in client.files(texts.wording(program, is_for_user=target.user)).items():
         yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     if client.is_plugin:
         yield _whole(os.path.realpath(target.settings), opencode_plugin.text(hook, program).encode())
         return
     yield _memory(os.path.realpath(target.memory))
-    hooks = [(one, one.command(texts.hook_command(hook, one.event, client.word))) for one in client.hooks]
+    hooks = [(one, one.command(texts.hook_command(hook, one.event, client))) for one in client.hooks()]
     yield _settings(
         os.path.realpath(target.settings), merge.Ours(hooks, more)
     )  # last: the hooks call what is written before

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from .hook_entries import Wanted
+    from ...known_clients.known_client import Wanted
 
 BEGIN, END = "<!-- agent-mailbox:begin -->", "<!-- agent-mailbox:end -->"
 ALLOW, ASK = "allow", "ask"

@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 import os
 
+from ...known_clients.claude_code import CLAUDE_CODE
 from . import texts
-from .client_table import CLAUDE_CODE
 from .hook_entries import SHIM, group
 
 TYPE_CHECKING = False
@@ -30,7 +30,7 @@ def files(version: str) -> dict[str, str]:
     entry = {"name": NAME, "source": "./", "description": _ABOUT}
     manifest = {"name": NAME, "version": version, "description": _ABOUT, "author": author, "license": "MIT"}
     hooks: dict[str, list[dict[str, Any]]] = {}
-    for wanted in CLAUDE_CODE.hooks:
+    for wanted in CLAUDE_CODE.hooks():
         hooks.setdefault(wanted.on, []).append(group(wanted, wanted.command(f"{PLACE} {wanted.event}")))
     return {
         ".claude-plugin/plugin.json": _json(manifest),
@@ -38,7 +38,7 @@ def files(version: str) -> dict[str, str]:
             {"name": NAME, "owner": author, "description": f"{_ABOUT}.", "plugins": [entry]}
         ),
         HOOKS_FILE: _json({"hooks": hooks}),
-        **{f"commands/{name}": text for name, text in texts.COMMANDS.items()},
+        **CLAUDE_CODE.files(texts.wording(NAME)),
         "skills/agent-mailbox/SKILL.md": texts.SKILL,
         "agents/swarm-mail.md": texts.SUBAGENT,
     }

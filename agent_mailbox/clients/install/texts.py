@@ -1,16 +1,21 @@
 """The texts of an installation: commands, the section of a memory file, the rules of what needs no asking.
 
-Belongs here: the words. They use the program's plain name, for a project's files are shared.
+Belongs here: the words; a client's module says what files they become. They use the program's plain name, for a
+project's files are shared.
 """
 
 from __future__ import annotations
 
 from ...core.text import shell_quoted
+from ...known_clients.claude_code import CLAUDE_CODE
+from ...known_clients.known_client import Wording
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any
+
+    from ...known_clients.known_client import KnownClient
 
 FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
@@ -50,11 +55,6 @@ def sandbox(program: str, mailbox: str, hosts: Sequence[str] = ()) -> dict[str, 
         "network": {"allowedDomains": [*hosts]},
     }
 
-
-MATCHERS = {"PreToolUse": "Bash|Monitor"}
-"""The tools whose calls a hook sees, if not all; a hook costs every call it sees."""
-FILE_TOOLS = "Write|Edit|MultiEdit|NotebookEdit|mcp__.*"
-"""The tools that write files: the client's own, and all of MCP servers. They have a hook of their own."""
 
 SECTION = """\
 ## Mail from other agents
@@ -137,53 +137,10 @@ TASKS = {
 }
 """Tasks a person may ask for: (what it does, what the agent is told)."""
 
-COMMANDS = {
-    f"{name}.md": f"---\ndescription: {about}\ndisable-model-invocation: true\n---\n{text}"
-    for name, (about, text) in TASKS.items()
-}
-"""Claude Code's commands. It lists in every conversation those that it may run by itself; these only a person runs."""
 
-
-def skills() -> dict[str, str]:
-    """Return the same as skills, to be asked for by name only: one that offers itself is listed in every
-    conversation."""
-    found = {}
-    for name, (about, text) in TASKS.items():
-        found[f"skills/{name}/SKILL.md"] = f"---\nname: {name}\ndescription: {about}\n---\n{text}"
-        found[f"skills/{name}/agents/openai.yaml"] = "policy:\n  allow_implicit_invocation: false\n"
-    return found
-
-
-def codex_rules(program: str) -> str:
-    """Return the free commands as Codex's rules; it runs them outside its sandbox, where the mailbox is."""
-    import json
-    import shlex
-
-    # A pattern allows every command that begins with it: `roster retire` would retire anybody.
-    patterns = [[*shlex.split(program), *words.split()] for words in FREE]
-    return "".join(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")\n' for words in patterns)
-
-
-def gemini_files(program: str, everywhere: bool) -> dict[str, str]:
-    """Return Gemini CLI's commands and policies; it reads policies of the user alone, not of a project."""
-    import json
-
-    found = {
-        f"commands/{name}.toml": f"description = \"{about}\"\nprompt = '''\n{text}'''\n"
-        for name, (about, text) in TASKS.items()
-    }
-    if everywhere:
-        prefixes = json.dumps([f"{program} {words}" for words in FREE], ensure_ascii=False)
-        rule = f'toolName = "run_shell_command"\ncommandPrefix = {prefixes}\ndecision = "allow"\npriority = 100\n'
-        found["policies/agent-mailbox.toml"] = f"[[rule]]\n{rule}"
-    return found
-
-
-def opencode_files() -> dict[str, str]:
-    """Return OpenCode's commands, and the section, which its plugin names as an instruction. Its ``AGENTS.md`` would
-    hide a project's ``CLAUDE.md`` from it."""
-    tasks = {f"commands/{name}.md": f"---\ndescription: {about}\n---\n{text}" for name, (about, text) in TASKS.items()}
-    return {**tasks, "agent-mailbox.md": f"{SECTION}\n"}
+def wording(program: str, *, is_for_user: bool = False) -> Wording:
+    """Return the words of a client's files; ``program`` is how an agent starts ours."""
+    return Wording(program, is_for_user, TASKS, FREE, EXACT, SECTION)
 
 
 SKILL = """\
@@ -226,6 +183,6 @@ Report in a few lines: who asked what, what you answered, what the session that 
 """
 
 
-def hook_command(shim: str, event: str, word: str = "") -> str:
-    """Return a hook's command line, for a shell."""
-    return " ".join([shell_quoted(shim), event, *([word] if word else [])])
+def hook_command(shim: str, event: str, client: KnownClient) -> str:
+    """Return a client's hook's command line, for a shell. Claude Code's is the one without a name."""
+    return " ".join([shell_quoted(shim), event, *([] if client is CLAUDE_CODE else [client.word])])

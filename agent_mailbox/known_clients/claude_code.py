@@ -1,0 +1,88 @@
+"""Claude Code. It has hooks for everything we do, and the others are measured by it."""
+
+from __future__ import annotations
+
+from .known_client import (
+    BEFORE_TOOL,
+    BELL,
+    BELL_TIMEOUT,
+    FILES,
+    PERMISSION,
+    PERMIT,
+    PERMIT_TIMEOUT,
+    KnownClient,
+    Wanted,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from .known_client import Wording
+SESSION = "CLAUDE_CODE_SESSION_ID"
+COMMANDS = "Bash|Monitor"
+"""The tools that run commands, which the guard sees; a hook costs every call it sees."""
+FILE_TOOLS = "Write|Edit|MultiEdit|NotebookEdit|mcp__.*"
+"""The tools that write files: the client's own, and all of MCP servers. They have a hook of their own."""
+BELLS = ("SessionStart", "UserPromptSubmit")
+"""The events with which a doorbell starts: a session's life, and every turn, even one that ends without a Stop."""
+
+
+def is_attended(environ: Mapping[str, str]) -> bool:
+    """Return whether a person sits at the client that calls us; the shim asks the same before a doorbell."""
+    return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
+
+
+def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+    """Return whether it calls. Another client below it inherits its variables, but they name another session."""
+    return "CLAUDECODE" in environ and environ.get(SESSION) in (None, "", session_id)
+
+
+def _hooks() -> Sequence[Wanted]:
+    plain = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
+    return (
+        *(Wanted(event, event) for event in plain),
+        Wanted(BEFORE_TOOL, BEFORE_TOOL, COMMANDS),
+        Wanted(PERMISSION, PERMISSION, None, PERMIT_TIMEOUT),
+        Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),
+        Wanted(BEFORE_TOOL, FILES, FILE_TOOLS),
+        *(Wanted(event, BELL, None, BELL_TIMEOUT) for event in BELLS),
+    )
+
+
+def _files(wording: Wording) -> Mapping[str, str]:
+    """Return its commands. It lists in every conversation those that it may run by itself; these only a person runs."""
+    return {
+        f"commands/{name}.md": f"---\ndescription: {about}\ndisable-model-invocation: true\n---\n{text}"
+        for name, (about, text) in wording.tasks.items()
+    }
+
+
+CLAUDE_CODE = KnownClient(
+    name="claude-code",
+    title="Claude Code",
+    word="claude",
+    package="@anthropic-ai/claude-code",
+    program="claude",
+    seen_with=("2.1.329",),
+    session_variable=SESSION,  # a subagent's commands: its parent's
+    process_variable="CLAUDE_PID",
+    marks=("CLAUDECODE",),
+    processes=("claude",),
+    scripts=("/@anthropic-ai/claude-code/",),
+    directories=("/claude/versions/",),  # the client's own installer names the program by its version
+    calls=_calls,
+    hooks=_hooks,
+    stop="context",
+    conversation="transcript",
+    wake_tokens=178,
+    directory=".claude",
+    home_variable="CLAUDE_CONFIG_DIR",
+    settings=("settings.local.json", "settings.json"),
+    memory="CLAUDE.md",
+    files=_files,
+    has_rules=True,
+    frees_mail=True,
+    limits={"wake when idle": "at a terminal; `claude -p` ends with its turn"},
+)

@@ -1,0 +1,85 @@
+"""Codex. Its hooks have Claude Code's shape; the person must trust each, and before a tool it takes only a refusal."""
+
+from __future__ import annotations
+
+from .known_client import BEFORE_TOOL, PERMISSION, PERMIT, PERMIT_TIMEOUT, KnownClient, Wanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from .known_client import Wording
+
+
+def is_rollout(path: str, session_id: str) -> bool:
+    """Return whether it keeps the session's own conversation there; a subagent's has another session's name."""
+    name = path.rpartition("/")[2]
+    return name.startswith("rollout-") and name.endswith(f"-{session_id}.jsonl")
+
+
+def _calls(session_id: str, obj: Mapping[str, Any], _: Mapping[str, str]) -> bool:
+    path = obj.get("transcript_path")
+    return "turn_id" in obj or (isinstance(path, str) and is_rollout(path, session_id))
+
+
+def _hooks() -> Sequence[Wanted]:
+    return (
+        *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
+        Wanted(BEFORE_TOOL, BEFORE_TOOL, "Bash"),
+        Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),
+        Wanted(PERMISSION, PERMISSION, None, PERMIT_TIMEOUT),
+        Wanted("SessionEnd", "SessionEnd", None, 3),  # its maximum; it complains about more at every start
+    )
+
+
+def _files(wording: Wording) -> Mapping[str, str]:
+    """Return the tasks as skills, to be asked for by name only: one that offers itself is listed in every conversation.
+    And the rules of the commands that it runs outside its sandbox, where the mailbox is."""
+    import json
+    import shlex
+
+    found = {}
+    for name, (about, text) in wording.tasks.items():
+        found[f"skills/{name}/SKILL.md"] = f"---\nname: {name}\ndescription: {about}\n---\n{text}"
+        found[f"skills/{name}/agents/openai.yaml"] = "policy:\n  allow_implicit_invocation: false\n"
+    # A pattern allows every command that begins with it: `roster retire` would retire anybody.
+    patterns = [[*shlex.split(wording.program), *words.split()] for words in wording.free]
+    rules = "".join(f'prefix_rule(pattern={json.dumps(words)}, decision="allow")\n' for words in patterns)
+    return {**found, "rules/agent-mailbox.rules": rules}
+
+
+CODEX = KnownClient(
+    name="codex",
+    title="Codex",
+    word="codex",
+    package="@openai/codex",
+    program="codex",
+    seen_with=("0.169.0",),
+    session_variable="CODEX_SESSION_ID",  # a subagent's commands: its parent's
+    processes=("codex",),
+    scripts=("/@openai/codex/",),
+    has_launcher=True,
+    calls=_calls,
+    hooks=_hooks,
+    only_denies=True,
+    conversation="rollout",
+    directory=".codex",
+    home_variable="CODEX_HOME",
+    settings=("hooks.json", "hooks.json"),
+    memory="AGENTS.md",
+    files=_files,
+    frees_mail=True,
+    about="""Install hooks, the skills $bye and $checkpoint, an AGENTS.md section, and rules for plain mail commands.
+
+    Shows a diff first and is idempotent. Everything goes into DIR/.codex and DIR/AGENTS.md, or with --user into
+    CODEX_HOME (default: ~/.codex). The hooks contain a path of this machine, so do not commit them. Codex silently
+    skips hooks until you trust them: start codex and enter /hooks.
+    """,
+    after="Codex runs only hooks that you trust, and `codex exec` skips others silently: start codex, trust these when"
+    " it asks or by /hooks, and trust the project; repeat it whenever they change",
+    limits={
+        "permit": "it takes a refusal and nothing else; what a lead changes, the model is told to call",
+        "guard": "a hook that nobody trusted does not run",
+    },
+)

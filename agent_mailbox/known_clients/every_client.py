@@ -1,0 +1,29 @@
+"""Every client we know, and what follows from all of them together.
+
+Belongs here: the one list. To add a client, write its module and name it here.
+"""
+
+from __future__ import annotations
+
+from .claude_code import CLAUDE_CODE
+from .codex import CODEX
+from .gemini_cli import GEMINI_CLI
+from .mcp_client import MCP_CLIENT
+from .opencode import OPENCODE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .known_client import KnownClient
+
+CLIENTS = (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE)
+"""The clients that ``install`` knows. If two could be meant by a call, the first one is."""
+KNOWN = (*CLIENTS, MCP_CLIENT)
+"""All of them, also those that nothing is installed into."""
+
+
+def calling(session_id: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> KnownClient | None:
+    """Return the client that calls a hook with this JSON for this session; None if it is none we know."""
+    return next((client for client in CLIENTS if client.calls(session_id, obj, environ)), None)

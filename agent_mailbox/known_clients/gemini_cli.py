@@ -1,0 +1,74 @@
+"""Gemini CLI. It is still served to enterprise accounts and API keys; its hooks bring mail and judge nothing."""
+
+from __future__ import annotations
+
+from .known_client import TIMEOUT, KnownClient, Wanted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from .known_client import Wording
+HOOK_SESSION = "GEMINI_SESSION_ID"
+
+
+def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+    return environ.get(HOOK_SESSION) == session_id
+
+
+def _hooks() -> Sequence[Wanted]:
+    """Return its hooks, without SessionStart: its context would come before the first prompt. That prompt is lost when
+    the session is resumed, and a command in it does not run. The first BeforeAgent registers as well."""
+    events = {
+        "BeforeAgent": "UserPromptSubmit",
+        "AfterTool": "PostToolUse",
+        "AfterAgent": "Stop",
+        "SessionEnd": "SessionEnd",
+    }
+    return tuple(Wanted(theirs, ours, None, TIMEOUT * 1000) for theirs, ours in events.items())
+
+
+def _files(wording: Wording) -> Mapping[str, str]:
+    """Return its commands and policies; it reads policies of the user alone, not of a project."""
+    import json
+
+    found = {
+        f"commands/{name}.toml": f"description = \"{about}\"\nprompt = '''\n{text}'''\n"
+        for name, (about, text) in wording.tasks.items()
+    }
+    if wording.is_for_user:
+        prefixes = json.dumps([f"{wording.program} {words}" for words in wording.free], ensure_ascii=False)
+        rule = f'toolName = "run_shell_command"\ncommandPrefix = {prefixes}\ndecision = "allow"\npriority = 100\n'
+        found["policies/agent-mailbox.toml"] = f"[[rule]]\n{rule}"
+    return found
+
+
+GEMINI_CLI = KnownClient(
+    name="gemini",
+    title="Gemini CLI",
+    word="gemini",
+    package="@google/gemini-cli",
+    program="gemini",
+    seen_with=("0.61.0",),
+    hook_variable=HOOK_SESSION,
+    marks=("GEMINI_CLI",),
+    processes=("gemini",),
+    scripts=("/@google/gemini-cli/",),
+    calls=_calls,
+    hooks=_hooks,
+    directory=".gemini",
+    above_home="GEMINI_CLI_HOME",
+    settings=("settings.json", "settings.json"),
+    memory="GEMINI.md",
+    files=_files,
+    has_comments=True,
+    frees_mail=True,
+    about="""Install hooks, /bye and /checkpoint, a GEMINI.md section; with --user also rules for plain mail commands.
+
+    Shows a diff first and is idempotent. Everything goes into DIR/.gemini and DIR/GEMINI.md, or with --user into
+    .gemini of GEMINI_CLI_HOME (default: your home). The hooks contain a path of this machine, so do not commit them.
+    """,
+    after="Gemini CLI runs a project's hooks only where you trust the folder",
+    limits={"plain mail unasked": "with `--user` alone: it reads no policies of a project"},
+)

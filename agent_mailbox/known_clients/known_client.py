@@ -1,0 +1,168 @@
+"""A client as we know it: how its processes and calls are told, what its hooks can do, where it looks for what.
+
+Belongs here: the shape. Each client has a module beside this one, which is the one place that knows it. All of them are
+loaded by every hot verb, so they hold plain values; what only an installation needs is behind a function.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
+
+BELL = "Doorbell"
+"""The hook that stays behind its event, to wake the session."""
+BEFORE_TOOL = "PreToolUse"
+"""The event before a tool; its hook of ours refuses a command in another's name."""
+PERMIT = "Permit"
+"""The hook before every tool: may the session use it? Another hook judges our own commands, for that one reads a tool's
+input, and this one's guard reads nothing."""
+PERMISSION = "PermissionRequest"
+"""The event with which the client would ask its person."""
+FILES = "Files"
+"""The command that a hook calls before the tools that write files."""
+
+TIMEOUT = 10
+"""Seconds the client waits for a hook of ours. Its own limits fit badly: 600 hold up a session behind a dead disk. The
+1.5 that hooks of a session's end share may pass before a cold interpreter starts."""
+BELL_TIMEOUT = 14 * 24 * 3600
+"""Seconds the client leaves a doorbell alone. Its timers take 24 days at most, and end at once above that."""
+PERMIT_TIMEOUT = 600
+"""Seconds the client gives the two hooks that wait for an answer: its own limit, written down in case it changes."""
+PARTS = (BELL, PERMIT, FILES)
+"""The hooks of ours that share an event with another one."""
+EXEC = "exec"
+"""The prefix of a doorbell's command. A client that ends also ends its background hooks; for a dying shell its person
+waits one and a half seconds. A doorbell in the shell's place costs no wait."""
+
+
+class Wanted(Record):
+    """A hook that an installation wants: on which event of the client it calls which of ours, with matcher and time-out
+    (in the client's unit)."""
+
+    on: str
+    event: str
+    matcher: str | None = None
+    timeout: int = TIMEOUT
+
+    @property
+    def is_bell(self) -> bool:
+        """Return whether it is a doorbell."""
+        return self.event == BELL
+
+    def command(self, call: str) -> str:
+        """Return the hook's command line, from the call of ours."""
+        return f"{EXEC} {call}" if self.is_bell else call
+
+    @property
+    def part(self) -> str:
+        """Return which of an event's hooks it is."""
+        return self.event if self.event in PARTS else ""
+
+
+class Wording(Record):
+    """The words that a client's files are made of. ``program``: how an agent starts ours. ``is_for_user``: for all
+    sessions. ``tasks``: name to (description, text). ``free`` and ``exact``: the commands that need no asking, however
+    they go on or word for word. ``section``: what the model is told about its mailbox."""
+
+    program: str
+    is_for_user: bool
+    tasks: Mapping[str, tuple[str, str]]
+    free: Sequence[str]
+    exact: Sequence[str]
+    section: str
+
+
+def no_hooks() -> Sequence[Wanted]:
+    """Return the hooks of a client without any."""
+    return ()
+
+
+def no_files(_: Wording) -> Mapping[str, str]:
+    """Return the files of a client into which nothing is installed."""
+    return {}
+
+
+def never(_: str, __: Mapping[str, Any], ___: Mapping[str, str]) -> bool:
+    """Return that it never calls a hook."""
+    return False
+
+
+class KnownClient(Record):
+    """A client. Its fields, in groups:
+
+    *Which*: ``name`` as ``install`` takes it, ``title`` for people, ``word`` as its hooks and ``[wake]`` name it.
+    ``package`` and ``program``: in npm. ``seen_with``: the versions it was run with, the newest last; tests pin that.
+
+    *Its variables*: ``session_variable`` names the session for its agent's commands, ``hook_variable`` for hooks alone,
+    ``process_variable`` its process. ``marks``: others that it sets for all it starts.
+
+    *Its processes*: their ``processes`` names, parts of the paths of its ``scripts`` and of its ``directories`` of
+    versions. ``has_launcher``: npm's script only starts the program.
+
+    *Its hooks*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``hooks`` were seen
+    to work. ``only_denies``: it takes a refusal before a tool, and goes on at any other answer. ``stop``: mail at a
+    turn's end goes as ``context``, as the reason of a ``block``, or (empty) in a turn of its own. ``conversation``: the
+    kind of file in which it keeps that, if we can read it. ``wake_tokens``: what it adds to a wake's line.
+
+    *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else below
+    ``above_home`` (a variable), or ``below_config`` of the user's configuration. ``settings``: the file with hooks, in
+    a project and for all. ``memory`` is empty if ours is one of ``files``, which are all ours. ``is_plugin``: so are
+    its settings. ``has_comments``: it accepts comments in JSON. ``has_rules``: its settings hold rules of our form.
+
+    *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can
+    let plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
+    """
+
+    name: str
+    title: str
+    word: str = ""
+    package: str = ""
+    program: str = ""
+    seen_with: tuple[str, ...] = ()
+
+    session_variable: str = ""
+    hook_variable: str = ""
+    process_variable: str = ""
+    marks: tuple[str, ...] = ()
+
+    processes: tuple[str, ...] = ()
+    scripts: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    has_launcher: bool = False
+
+    calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never
+    hooks: Callable[[], Sequence[Wanted]] = no_hooks
+    only_denies: bool = False
+    stop: str = "block"
+    conversation: str = ""
+    wake_tokens: int = 0
+
+    directory: str = ""
+    home_variable: str = ""
+    above_home: str = "HOME"
+    below_config: str = ""
+    settings: tuple[str, str] = ("", "")
+    memory: str = ""
+    files: Callable[[Wording], Mapping[str, str]] = no_files
+    is_plugin: bool = False
+    has_comments: bool = False
+    has_rules: bool = False
+
+    about: str = ""
+    after: str = ""
+    frees_mail: bool = False
+    limits: Mapping[str, str] = {}  # frozen, as every record
+
+    @property
+    def is_installed(self) -> bool:
+        """Return whether ``install`` knows it."""
+        return bool(self.directory)
+
+    @property
+    def events(self) -> dict[str, str]:
+        """Return its names for those events of ours that it waits for."""
+        return {wanted.on: wanted.event for wanted in self.hooks() if not wanted.is_bell}
