@@ -16,6 +16,10 @@ BEFORE = "before"
 """The line is older than the mailbox's seals: nothing is proven of it, and as mail it still counts."""
 SESSION = "session:"
 """The prefix of a session's id: a process of its client wrote."""
+WAITS = "waits"
+"""Another machine's seal is on the line, and the person has not said yet that it counts: nothing is proven."""
+_ELSEWHERE = "/"
+"""It parts the name of another machine, whose word a proof is, from the proof."""
 
 
 def of_session(session_id: str) -> str:
@@ -23,9 +27,25 @@ def of_session(session_id: str) -> str:
     return SESSION + session_id
 
 
+def of_machine(machine: str, proof: str) -> str:
+    """Return the proof as another machine's word: that machine saw the writer, and the person lets it say so."""
+    return machine + _ELSEWHERE + proof
+
+
+def machine(proof: str | None) -> str | None:
+    """Return the other machine whose word the proof is; None for a proof of this one."""
+    name, parted, _ = (proof or "").partition(_ELSEWHERE)
+    return name if parted else None
+
+
+def _seen(proof: str) -> str:
+    """Return the proof as the machine gave it that saw the writer."""
+    return proof.rpartition(_ELSEWHERE)[2]
+
+
 def is_person(proof: str | None) -> bool:
     """Return whether the person is proven to have written."""
-    return proof in (TERMINAL, CONSOLE)
+    return proof is not None and _seen(proof) in (TERMINAL, CONSOLE)
 
 
 def proves(proof: str | None) -> bool:
@@ -42,6 +62,6 @@ def speaker(proof: str | None, claimed: str) -> str | None:
         return USER
     if proof == ADOPTED:
         return claimed
-    if proof is not None and proof.startswith(SESSION):
-        return proof.removeprefix(SESSION)
+    if proof is not None and _seen(proof).startswith(SESSION):
+        return _seen(proof).removeprefix(SESSION)
     return None

@@ -53,7 +53,8 @@ class Agent(Record):
 
     ``inherits`` are those of ``continues`` whose place it has: the person said so, or the older session's own client.
     From the others it has only their mail and their prohibitions: not their workers, not their permissions. ``proven``:
-    at least one of its events was.
+    at least one of its events was. ``home`` is the other machine that provably was the first to register it; None for a
+    session of this one.
     """
 
     session_id: str
@@ -74,6 +75,7 @@ class Agent(Record):
     proven_leads: tuple[tuple[int, str], ...] = ()
     inherits: tuple[str, ...] = ()
     proven: bool = False
+    home: str | None = None
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -130,7 +132,16 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         proven_leads=_proven_leads(before, event),
         inherits=inherits,
         proven=before.proven or proofs.proves(event.proof),
+        home=_home(agent, event),
     )
+
+
+def _home(before: Agent | None, event: RosterEvent) -> str | None:
+    """Return the other machine on which the agent lives; a registration that this one proves brings it here."""
+    if before is None:
+        return proofs.machine(event.proof)
+    is_here = event.event == "register" and proofs.proves(event.proof) and proofs.machine(event.proof) is None
+    return None if is_here else before.home
 
 
 def _proven_leads(before: Agent, event: RosterEvent) -> tuple[tuple[int, str], ...]:

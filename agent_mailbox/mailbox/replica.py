@@ -11,7 +11,7 @@ No log's lock is held while the engine is asked: a hook that records a read neve
 lines before the marks are in the order. The next process compares what follows in both by content
 (``store.unordered``):
 
-    published, not written here       the record is written when it is read again (without its seal)
+    published, not written here       the record is written when it is read again
     written here, state not saved     the line is found behind the mark, and struck out
     published by us, state not saved  likewise
 """
@@ -28,8 +28,9 @@ from ..store.custody import content
 from ..store.lock import FileLock
 from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Ordered, Taken, reads_of
 from ..store.stamps import EVERYONE
-from ..store.unordered import Unordered, digest, number
+from ..store.unordered import Unordered, digest, number, unsealed
 from .send_queue import SendQueue
+from .space_judge import Judged
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from ..store.log import Log
     from ..store.logs import Logs
     from ..store.order import TotalOrder
+    from .space_judge import SpaceJudge
 
 STATE, LOCK = "state", "lock"
 PAGE = 1000
@@ -52,21 +54,26 @@ DECIDED = ("claim", "release")
 
 
 class Waiting(Record):
-    """A local line that the order does not have: its position in the local log, and where it belongs."""
+    """A local line that the order does not have: its position in the local log, where it belongs, and its proof."""
 
     position: int
     line: bytes
     log: str
     id: str | None
+    proof: str | None = None
 
 
 class Replica:
-    """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it."""
+    """The copy in ``logs`` of what is in ``order``; ``directory`` is this machine's own record of it.
 
-    def __init__(self, logs: Logs, order: TotalOrder, directory: str) -> None:
+    Without a ``judge`` nothing of another machine is proven here, and nothing of this one elsewhere.
+    """
+
+    def __init__(self, logs: Logs, order: TotalOrder, directory: str, judge: SpaceJudge | None = None) -> None:
         self.logs = logs
         self.order = order
         self.directory = directory
+        self.judge = judge
         self.applied = 0
         self.last: dict[str, int] = {}
         self.parts: dict[str, Unordered] = {}
@@ -112,8 +119,9 @@ class Replica:
         there was, and it may decide otherwise."""
         kind = self._kind_of(log)
         ids = [_id_of(line) for line in lines] if kind == MESSAGES else []
+        signed = [self._signed(kind, line, proofs.get(line)) for line in lines]
         try:
-            last = self.order.append(kind, lines, ids=ids, expect=None if ids else self.last.get(kind, 0))
+            last = self.order.append(kind, signed, ids=ids, expect=None if ids else self.last.get(kind, 0))
         except Taken as taken:
             raise Moved(taken.what, "look again") from None  # it is here by the next look
         self._proofs = dict(proofs)
@@ -122,7 +130,7 @@ class Replica:
                 return self._take_in() == len(lines)
             places = range(self.applied + 1, last + 1)  # nothing is between: what was published need not be read
             self._take(
-                [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), lines, strict=True)]
+                [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), signed, strict=True)]
             )
             return True
         finally:
@@ -131,8 +139,9 @@ class Replica:
     def _send_queued(self) -> None:
         """Publish what waited for the engine: each send once, whenever a process of this machine was killed."""
         for entry in self.queue.entries():
+            signed = [self._signed(MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
             try:
-                self.order.append(MESSAGES, entry.lines, ids=[_id_of(line) for line in entry.lines])
+                self.order.append(MESSAGES, signed, ids=[_id_of(line) for line in entry.lines])
             except Taken as taken:  # by us before, unless another message has the id
                 found = self.order.read(taken.position - 1, 1)
                 if not found or not any(_is_same(found[0].line, line) for line in entry.lines):
@@ -160,7 +169,7 @@ class Replica:
         return taken
 
     def _take(self, records: Sequence[Ordered]) -> None:
-        keys = [digest(record.line) for record in records]
+        keys = [digest(unsealed(record.line)) for record in records]
         self._write(records, keys)
         for record, key in zip(records, keys, strict=True):
             self.last[record.log] = record.position
@@ -171,20 +180,33 @@ class Replica:
 
     def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
         """Append the records that the local logs do not have; ``keys`` are the digests of their lines."""
-        fresh: dict[str, list[tuple[Ordered, bytes]]] = {kind: [] for kind in KINDS}
+        fresh: dict[str, list[tuple[Ordered, bytes, Judged]]] = {kind: [] for kind in KINDS}
+        if self.judge is not None:
+            self.judge.look(self.logs.read_roster())
         for record, key in zip(records, keys, strict=True):
             kind = _kind(record.log)
             if not self.parts[kind].strike(key):
-                fresh[kind].append((record, key))
-        for kind, pairs in fresh.items():
-            if pairs:
-                found = [record for record, _ in pairs]
-                proofs = [self._proofs.get(r.line) if r.machine == self.order.machine else None for r in found]
-                lines = [record.line + b"\n" for record in found]
-                self._log(kind).append(lines, self._disturbed(kind, found), proofs)
+                fresh[kind].append((record, key, self._judged(record)))
+            elif self.judge is not None:
+                self.judge.is_here(record)
+        if self.judge is not None:
+            self.judge.settle()
+        for kind, found in fresh.items():
+            if found:
+                lines = [verdict.line + b"\n" for _, _, verdict in found]
+                disturbed = self._disturbed(kind, [record for record, _, _ in found])
+                self._log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
                 self.parts[kind].look()
-                for _, key in pairs:
+                for _, key, _ in found:
                     self.parts[kind].strike(key)
+
+    def _judged(self, record: Ordered) -> Judged:
+        line = unsealed(record.line)
+        ours = self._proofs.get(line) if record.machine == self.order.machine else None
+        return Judged(line, ours) if self.judge is None else self.judge.judge(record, ours)
+
+    def _signed(self, log: str, line: bytes, proof: str | None) -> bytes:
+        return line if self.judge is None else self.judge.signed(log, line, proof)
 
     def _disturbed(self, kind: str, records: Iterable[Ordered]) -> set[str] | None:
         """Return the sessions whose quiet stamps the records end; None: everyone's."""
@@ -218,7 +240,7 @@ class Replica:
         after = 0
         while records := self.order.read(after, PAGE):
             for record in records:
-                if record.damaged or not parts[_kind(record.log)].strike(digest(record.line)):
+                if record.damaged or not parts[_kind(record.log)].strike(digest(unsealed(record.line))):
                     raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
             after = records[-1].position
 
@@ -236,12 +258,13 @@ class Replica:
     def waiting(self) -> Iterator[Waiting]:
         """Yield what is here and not in the order, after ``catch_up`` or a look; settle what is no record."""
         for kind in KINDS:
+            view = None if self.judge is None else self._log(kind).view()
             for position, line in self.parts[kind].waiting():
-                found = self._placed(kind, position, line)
+                found = self._placed(kind, position, unsealed(line))
                 if found is None:
                     self.parts[kind].settle(position)
                 else:
-                    yield found
+                    yield found if view is None else found.replace(proof=view.proof(line, position))
 
     def _placed(self, kind: str, position: int, line: bytes) -> Waiting | None:
         if len(line) > WIDEST:
@@ -261,7 +284,8 @@ class Replica:
     def _publish_waiting(self) -> bool:
         """Publish what is here alone; return whether there is now something to read."""
         done, last = False, dict(self.last)
-        for log, group in itertools.groupby(self.waiting(), lambda one: one.log):
+        waiting = (one.replace(line=self._signed(one.log, one.line, one.proof)) for one in self.waiting())
+        for log, group in itertools.groupby(waiting, lambda one: one.log):
             for batch in _batches(group):
                 try:
                     last[log] = self._publish_lines(log, batch, last.get(log, 0))
@@ -307,6 +331,8 @@ class Replica:
         text = content(system.join(self.directory, STATE)) or b""
         known = _state(text)
         self.applied, self.last = known.get("applied", 0), known.get("last", {})
+        if self.judge is not None:
+            self.judge.begin(known.get("numbers", {}), known.get("refused", {}))
         self._heard = None if self.applied else dict.fromkeys(KINDS, 0)
         marks = known.get("marks", {})
         self.parts = {kind: Unordered(self._log(kind), *marks.get(kind, (0, 0, []))) for kind in KINDS}
@@ -314,7 +340,10 @@ class Replica:
     def _save(self) -> None:
         """Save the state. It is not synced: an older one, or none, costs a comparison and no answer."""
         marks = {kind: part.saved() for kind, part in self.parts.items()}
-        body = codec.dumps({"applied": self.applied, "last": self.last, "marks": marks}).encode()
+        told = {"applied": self.applied, "last": self.last, "marks": marks}
+        if self.judge is not None:
+            told |= {"numbers": self.judge.numbers, "refused": self.judge.refused}
+        body = codec.dumps(told).encode()
         path = system.join(self.directory, STATE)
         try:
             fd = system.open(path + "~", system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC, 0o600)

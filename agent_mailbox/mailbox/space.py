@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ..store.logs import Logs
     from ..store.order import SpaceOrder
     from .replica import Replica
+    from .space_judge import SpaceJudge
 
 PLACE, FILE = "engine", "space"
 
@@ -85,7 +86,15 @@ def opened(logs: Logs, space: Space, wait: float | None = None) -> Replica:
     from .replica import Replica
 
     patience = min(logs.wait, 5.0) if wait is None else wait
-    return Replica(logs, order_of(space, patience), record_of(logs).path(PLACE))
+    return Replica(logs, order_of(space, patience), record_of(logs).path(PLACE), judge_of(logs, space))
+
+
+def judge_of(logs: Logs, space: Space) -> SpaceJudge:
+    """Return this machine's part in the seals of the space."""
+    from .space_judge import SpaceJudge
+
+    record = record_of(logs)
+    return SpaceJudge(space.space, space.machine, record.path(PLACE), record.environ)
 
 
 def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:

@@ -43,7 +43,7 @@ class Custody:
         self.directory = directory
         self.id = mailbox_id
         self._state = state
-        self._environ = environ
+        self.environ = environ
         self._key: Key | None = None
         self._asked = False
 
@@ -53,7 +53,7 @@ class Custody:
         if not self._asked:
             from . import keys  # 0.3 ms, needed to write or weigh a seal
 
-            self._key, self._asked = keys.load(self._state, self._environ), True
+            self._key, self._asked = keys.load(self._state, self.environ), True
         return self._key
 
     def path(self, *names: str) -> str:

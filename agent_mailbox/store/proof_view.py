@@ -48,6 +48,14 @@ class ProofView:
 
     def proof(self, line: bytes, position: int | None = None) -> str | None:
         """Return what is proven of a line's writer; without a ``position`` (archived mail) the place does not count."""
+        said = self._said(line, position)
+        return None if said == proofs.WAITS else said
+
+    def waits(self, line: bytes, position: int) -> bool:
+        """Return whether the line, as we wrote it there, bears a seal of another machine that does not count yet."""
+        return self._said(line, position) == proofs.WAITS
+
+    def _said(self, line: bytes, position: int | None) -> str | None:
         if not self.trusted:
             return proofs.BEFORE
         seal = seals.of(line)
@@ -61,7 +69,7 @@ class ProofView:
 
     def is_misplaced(self, line: bytes, position: int) -> bool:
         """Return whether the line was sealed by us, and written again elsewhere."""
-        return proofs.proves(self.proof(line)) and not proofs.proves(self.proof(line, position))
+        return proofs.proves(self._said(line, None)) and not proofs.proves(self._said(line, position))
 
     def read(self, line: bytes, position: int) -> str | None:
         """Return what is proven of the next line's writer, and count the line if it decides."""

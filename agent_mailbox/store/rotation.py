@@ -214,7 +214,7 @@ def _same(before: Roster, after: Roster, since: int) -> bool:
         spans = tuple(span for span in agent.frozen if span[1] is None or span[1] > since)
         agent = agent.replace(frozen=spans)
         dead_for_long = agent.state == DEAD and not (agent.proven_leads and agent.changed >= since)
-        return agent.replace(proven=False, proven_leads=()) if dead_for_long else agent
+        return agent.replace(proven=False, proven_leads=(), home=None) if dead_for_long else agent
 
     both = [{agent.session_id: told(agent) for agent in roster.agents.values()} for roster in (before, after)]
     return both[0] == both[1]

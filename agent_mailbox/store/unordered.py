@@ -4,7 +4,7 @@ Belongs here: finding them, and striking out those that turn up in the order. Mu
 
 A mark says up to where every line is in the order. Behind it, lines of three kinds stand in any sequence: this
 machine's own, which wait; lines from the order; and lines that were struck out. A line is told by its content, without
-its seal. So it does not matter at which moment a process was killed: what is in both is struck out, once each.
+its seals. So it does not matter at which moment a process was killed: what is in both is struck out, once each.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import deque
 from hashlib import blake2b
 
-from ..core import seals
+from ..core.space_seals import unsealed as unsealed
 from . import system
 from .lines import boundary, lines_of
 
@@ -100,7 +100,7 @@ class Unordered:
             del self._places[key]
 
     def waiting(self) -> Iterator[tuple[int, bytes]]:
-        """Yield (position, line without its seal) of the lines that wait, in the order of the log; some may be settled
+        """Yield (position, line as it is) of the lines that wait, in the order of the log; some may be settled
         meanwhile. Nothing more comes once the log was replaced."""
         fd = self.log.open() if self._waiting else None
         if fd is None:
@@ -109,7 +109,7 @@ class Unordered:
             if system.fstat(fd).st_ino == self.inode:
                 for start, line in lines_of(fd, next(iter(self._waiting)), self._seen):
                     if start in self._waiting:
-                        yield start, unsealed(line)
+                        yield start, line
         finally:
             system.close(fd)
 
@@ -130,9 +130,3 @@ def digest(line: bytes) -> bytes:
 def number(key: bytes) -> int:
     """Return a digest as a number: the sum of many is the same in any sequence."""
     return int.from_bytes(key, "big")
-
-
-def unsealed(line: bytes) -> bytes:
-    """Return a line without its seal, if it has one of our form."""
-    seal = seals.of(line)
-    return line if seal is None else seals.without(line)

@@ -22,9 +22,9 @@ MUTANTS = (
     ),
     Mutant(
         "a seal of one machine proves nothing on another",
-        "Replica._write",
-        (" if r.machine == self.order.machine else None", ""),
-        ("self._proofs.get(r.line)", '"user@terminal"'),
+        "Replica._judged",
+        (" if record.machine == self.order.machine else None", ""),
+        ("self._proofs.get(line)", '"user@terminal"'),
         tests=f"{TESTS}::test_what_comes_from_another_machine_proves_nothing",
     ),
     Mutant(

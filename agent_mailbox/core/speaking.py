@@ -1,0 +1,97 @@
+"""The right of another machine to say who wrote a line.
+
+Belongs here: that one rule. The person says of each machine whether it may speak as the person, and for which sessions.
+Within that a machine tells of its own sessions alone: those that it registered first. A machine that only claims to run
+somebody's session orders nothing, leads nobody, and ends nobody.
+"""
+
+from __future__ import annotations
+
+from . import proofs
+from .address import ALL
+from .records import Message, Read, Record, RosterEvent
+from .roster import DEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .roster import Roster
+
+_SWEEPS = ("freeze", "retire", "release")
+"""The events that a machine's steward may record, of that machine's sessions."""
+
+
+class Rights(Record):
+    """The person's word on another machine.
+
+    ``fingerprint``: that of the key which the person confirmed. ``user``: it may speak as the person. ``sessions``: the
+    ids for which it may speak; ``ALL`` stands for those that live there.
+    """
+
+    fingerprint: str
+    user: bool = False
+    sessions: tuple[str, ...] = ()
+
+
+class Homes:
+    """The machines on which sessions live: by the roster, and by the events that are about to be written there."""
+
+    def __init__(self, roster: Roster) -> None:
+        self.roster = roster
+        self._fresh: dict[str, str | None] = {}
+        self._words: dict[str, str] = {}
+        self._ended: set[str] = set()
+
+    def lives(self, session_id: str, machine: str) -> bool:
+        """Return whether that machine was the first to register the session."""
+        if session_id in self._fresh:
+            return self._fresh[session_id] == machine
+        agent = self.roster.get(session_id)
+        return agent is not None and agent.home == machine
+
+    def is_new(self, session_id: str) -> bool:
+        """Return whether no machine registered the session yet."""
+        return session_id not in self._fresh and self.roster.get(session_id) is None
+
+    def is_taken(self, word: str | None, session_id: str) -> bool:
+        """Return whether the word is the id or the name of another agent that is not dead."""
+        if word is None:
+            return False
+        agent = self.roster.meant(word)
+        if agent is not None and agent.session_id != session_id and agent.state != DEAD:
+            return agent.session_id not in self._ended
+        return self._words.get(word, session_id) != session_id
+
+    def note(self, event: RosterEvent, machine: str | None, *, counts: bool) -> None:
+        """Take in an event that is about to be written. ``machine``: the other one whose it is, if it ``counts``."""
+        if self.is_new(event.session_id):
+            self._fresh[event.session_id] = machine if counts else None
+        if counts and event.event in ("register", "update"):
+            self._words.update(dict.fromkeys(filter(None, (event.session_id, event.name)), event.session_id))
+        elif counts and event.event == "retire":
+            self._ended.add(event.session_id)
+
+
+def may_say(machine: str, rights: Rights, proof: str, record: Message | Read | RosterEvent, homes: Homes) -> bool:
+    """Return whether the machine's word counts that this proof holds for the record."""
+
+    def speaks_for(session_id: str) -> bool:
+        if session_id in rights.sessions:
+            return True
+        is_first = isinstance(record, RosterEvent) and record.session_id == session_id and homes.is_new(session_id)
+        return ALL in rights.sessions and (is_first or homes.lives(session_id, machine))
+
+    if isinstance(record, RosterEvent):
+        words = (record.session_id, record.name) if record.event in ("register", "update") else ()
+        if any(homes.is_taken(word, record.session_id) for word in words):
+            return False
+    if proofs.is_person(proof):
+        return rights.user
+    if proof == proofs.STEWARD:
+        return not isinstance(record, Message) and record.event in _SWEEPS and speaks_for(record.session_id)
+    if not proof.startswith(proofs.SESSION) or not speaks_for(proof.removeprefix(proofs.SESSION)):
+        return False
+    if isinstance(record, Message):
+        return "@" not in record.sender or speaks_for(record.sender)
+    if isinstance(record, RosterEvent) and record.continues is not None and not speaks_for(record.continues):
+        return False
+    return speaks_for(record.session_id)

@@ -1,0 +1,189 @@
+"""The seals of a space's machines: signing this machine's lines, and judging those of the others.
+
+Belongs here: that judgement, once for each line, before the line is written here. The verdict is this machine's own
+seal on the line, with the proof as the other machine's word (``proofs.of_machine``). Readers look up nothing, and the
+verdict is there with the line or not at all. One that is taken away is noticed as any proven line's is
+(``store.custody``). A line that does not count yet is sealed as waiting (``proofs.WAITS``): when the person says
+more, it is judged again.
+
+A number grows with every line of a machine, so a line that is published again counts for nothing. The numbers are kept
+with the state of the copy. If an older state is found, the numbers of the lines that are here already tell it.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, proofs, space_seals
+from ..core.records import BadLine, Record, RosterEvent
+from ..core.space_seals import unsealed
+from ..core.speaking import Homes, may_say
+from ..identity import machine_keys
+from ..store import system
+from ..store.order import MESSAGES, ROSTER
+from . import machine_trust
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..core.records import Message, Read
+    from ..core.roster import Roster
+    from ..core.space_seals import SpaceSeal
+    from ..core.speaking import Rights
+    from ..identity.machine_keys import MachineKey
+    from ..store.order import Ordered
+
+    Decoded = Message | Read | RosterEvent | BadLine
+
+
+class Judged(Record):
+    """A line as it is to be written here, without newline, and what is proven of its writer."""
+
+    line: bytes
+    proof: str | None
+
+
+class SpaceJudge:
+    """One machine's part in the seals of a space; ``directory`` has its key and the person's word on the others.
+
+    ``numbers``: the last number of each machine. ``refused``: how many lines in the name of each bore a seal that was
+    wrong, or used before."""
+
+    def __init__(self, space: str, machine: str, directory: str, environ: Mapping[str, str]) -> None:
+        self.space = space
+        self.machine = machine
+        self.directory = directory
+        self._environ = environ
+        self.numbers: dict[str, int] = {}
+        self.refused: dict[str, int] = {}
+        self._key: MachineKey | None = None
+        self._asked = False
+        self._rights: dict[str, Rights] | None = None
+        self._last = 0
+        self._here: dict[str, list[tuple[SpaceSeal, str]]] = {}
+        self._homes: Homes | None = None
+
+    def begin(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
+        """Go on from a saved state, by the person's present word."""
+        self.numbers, self.refused = dict(numbers), dict(refused)
+        self._rights, self._homes = None, None
+        self._here = {}
+
+    @property
+    def key(self) -> MachineKey | None:
+        """Return this machine's key; None if it has none, or nothing here can use it."""
+        if not self._asked:
+            self._key, self._asked = machine_keys.load(self.directory, self._environ), True
+        return self._key
+
+    @property
+    def rights(self) -> Mapping[str, Rights]:
+        """Return the person's word on the other machines."""
+        if self._rights is None:
+            self._rights = machine_trust.load(self.directory)
+        return self._rights
+
+    # -- this machine's lines -----------------------------------------------------------------------------------------
+
+    def signed(self, log: str, line: bytes, proof: str | None) -> bytes:
+        """Return a line of this machine, without seals, as it is published; unchanged if it proves nothing.
+
+        ``log``: its log in the order."""
+        if not _is_ours(proof) or self.key is None or proof is None:
+            return line
+        self._last = max(self._last, self.numbers.get(self.machine, 0), system.time_ns() // 1000) + 1
+        signed = space_seals.begun(line, self.machine, self._last, self.key.public, proof)
+        return space_seals.ended(signed, self.key.sign(space_seals.covered(self.space, log, signed)))
+
+    # -- everybody's lines --------------------------------------------------------------------------------------------
+
+    def look(self, roster: Roster) -> None:
+        """Be ready to judge the next records of the order; the roster is that before them."""
+        self._homes = Homes(roster)
+
+    def is_here(self, record: Ordered) -> None:
+        """Take note of a record that was written here before: its number is used, if nobody noted that."""
+        seal = space_seals.of(record.line)
+        if seal is not None and seal.machine == record.machine and seal.number > self.numbers.get(seal.machine, 0):
+            self._here.setdefault(seal.machine, []).append((seal, record.log))
+
+    def settle(self) -> None:
+        """Settle the numbers of the records that were written here before."""
+        for machine in list(self._here):
+            self._settle(machine)
+
+    def _settle(self, machine: str) -> None:
+        for seal, log in sorted(self._here.pop(machine, ()), key=lambda one: -one[0].number):
+            is_key = machine_keys.is_available() and self._is_key_of(machine, seal)
+            if is_key and self._is_true(seal, log):
+                self.numbers[machine] = seal.number
+                return
+
+    def judge(self, record: Ordered, ours: str | None = None) -> Judged:
+        """Return the verdict on a record that is not here yet. ``ours``: what this process itself saw of its writer."""
+        found = self._judged(record, ours)
+        if record.log == ROSTER and self._homes is not None:
+            event = codec.roster_event(found.line)
+            if isinstance(event, RosterEvent):
+                counts = proofs.proves(found.proof) and found.proof != proofs.WAITS
+                self._homes.note(event, proofs.machine(found.proof), counts=counts)
+        return found
+
+    def _judged(self, record: Ordered, ours: str | None) -> Judged:
+        machine, line = record.machine, unsealed(record.line)
+        seal = space_seals.of(record.line)
+        if seal is None:
+            return Judged(line, ours)
+        self._settle(machine)
+        if ours is not None:
+            self.numbers[machine] = max(seal.number, self.numbers.get(machine, 0))
+            return Judged(line, ours)
+        is_whole = seal.machine == machine and space_seals.without(record.line) == line
+        if not is_whole or seal.number <= self.numbers.get(machine, 0):
+            return self._refused(machine, line)
+        if not self._is_key_of(machine, seal) or not machine_keys.is_available():
+            return Judged(record.line, proofs.WAITS)
+        if not self._is_true(seal, record.log):
+            return self._refused(machine, line)
+        self.numbers[machine] = seal.number
+        return self.weighed(seal, record.log, record.line, self._homes)
+
+    def weighed(self, seal: SpaceSeal, log: str, line: bytes, homes: Homes | None) -> Judged:
+        """Return the verdict on a line with a true seal: it counts as far as the person says."""
+        content = space_seals.without(line)
+        if not _is_ours(seal.proof):
+            return Judged(content, None)
+        if seal.machine == self.machine:
+            return Judged(content, seal.proof)
+        decoded, rights = _decoded(log, content), self.rights.get(seal.machine)
+        if isinstance(decoded, BadLine) or rights is None or homes is None:
+            return Judged(line, proofs.WAITS)
+        if not may_say(seal.machine, rights, seal.proof, decoded, homes):
+            return Judged(line, proofs.WAITS)
+        return Judged(content, proofs.of_machine(seal.machine, seal.proof))
+
+    def _refused(self, machine: str, line: bytes) -> Judged:
+        self.refused[machine] = self.refused.get(machine, 0) + 1
+        return Judged(line, None)
+
+    def _is_key_of(self, machine: str, seal: SpaceSeal) -> bool:
+        """Return whether the seal is of the key that is this machine's, or that the person confirmed for the other."""
+        if machine == self.machine:
+            return self.key is not None and seal.key == self.key.public
+        rights = self.rights.get(machine)
+        return rights is not None and machine_keys.fingerprint(seal.key) == rights.fingerprint
+
+    def _is_true(self, seal: SpaceSeal, log: str) -> bool:
+        return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
+
+
+def _is_ours(proof: str | None) -> bool:
+    """Return whether a machine may say this of a writer that it saw itself."""
+    return proof is not None and (
+        proof in (proofs.TERMINAL, proofs.CONSOLE, proofs.STEWARD) or proof.startswith(proofs.SESSION)
+    )
+
+
+def _decoded(log: str, line: bytes) -> Decoded:
+    if log == MESSAGES:
+        return codec.message(line)
+    return codec.roster_event(line) if log == ROSTER else codec.read(line)

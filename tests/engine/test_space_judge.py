@@ -1,0 +1,399 @@
+"""Seals of machines: what counts here of another one's lines, and every way to make more of it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from agent_mailbox import Draft, Mailbox, Registration
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core import codec, proofs, space_seals
+from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.records import USER, Read, RosterEvent
+from agent_mailbox.core.space_seals import unsealed
+from agent_mailbox.core.speaking import Rights
+from agent_mailbox.errors import BadData
+from agent_mailbox.identity import machine_keys
+from agent_mailbox.mailbox import machine_trust
+from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.mailbox.space_judge import SpaceJudge
+from agent_mailbox.store import creation, system, user_state
+from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered
+
+from .memory_order import MemoryOrder, MemorySpace
+
+LEAD, WORKER = "ann", "ben"
+
+
+def saying(who: str) -> str:
+    """The proof of whoever this test lets speak."""
+    return proofs.TERMINAL if who == USER else proofs.of_session(who)
+
+
+class Machine:
+    """One machine: its mailbox, its copy, its key. ``space`` is the name it signs for."""
+
+    def __init__(self, place: Path, name: str, space: MemorySpace, called: str = "team") -> None:
+        self.name = name
+        self.space = space
+        self.path = creation.create(str(place / name), os.environ)
+        self.box = Mailbox(self.path, prove=saying)
+        assert self.box.logs.custody is not None
+        self.directory = self.box.logs.custody.path("engine")
+        system.make_directory(self.directory)
+        machine_keys.make(self.directory)
+        self.judge = SpaceJudge(called, name, self.directory, system.environment())
+        self.box.share(Replica(self.box.logs, MemoryOrder(space, name), self.directory, self.judge))
+
+    @property
+    def control(self) -> Control:
+        """The control plane, opened on the same mailbox."""
+        return Control.sharing(self.box)
+
+    @property
+    def fingerprint(self) -> str:
+        """The key's short form."""
+        assert self.judge.key is not None
+        return machine_keys.fingerprint(self.judge.key.public)
+
+    def trust(self, other: Machine, *sessions: str, user: bool = False, fingerprint: str = "") -> None:
+        """The person of this machine says whom the other may speak for."""
+        rights = {other.name: Rights(fingerprint or other.fingerprint, user, sessions)}
+        machine_trust.save(self.directory, rights, applied=True)
+
+    def catch_up(self) -> Machine:
+        """Take in what is new."""
+        self.box.catch_up()
+        return self
+
+    def publish(self, log: str, line: bytes, proof: str | None, at: MemorySpace | None = None) -> bytes:
+        """Publish a line as a malicious machine does: with whatever it signs. Return it as it is in the order."""
+        signed = self.judge.signed(log, line.rstrip(b"\n"), proof)
+        self.put(log, signed, at=at)
+        return signed
+
+    def put(self, log: str, line: bytes, machine: str = "", at: MemorySpace | None = None) -> None:
+        """Put bytes into the order, past all that would refuse them."""
+        space = at or self.space
+        space.records.append(Ordered(space.end() + 1, log, line, machine or self.name))
+
+    def proof(self, message_id: str) -> str | None:
+        """What is proven here of a message's writer."""
+        return self.box.state().messages[message_id].proof
+
+
+class Three:
+    """Two machines, and a third that takes part in what the two do."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.space = MemorySpace()
+        self.north, self.south = (Machine(place, name, self.space) for name in ("north", "south"))
+        self.north.box.register(Registration(session_id=LEAD, client="1"), LEAD)
+        self.south.trust(self.north, "all")
+        self.south.catch_up()
+        self.south.box.register(Registration(session_id=WORKER, lead=LEAD, client="2"), WORKER)
+        self.north.trust(self.south, "all")
+        self.north.catch_up()
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> Three:
+    """A lead in the north, and its worker in the south; each machine may speak for the sessions that live there."""
+    return Three(tmp_path)
+
+
+def policy(sender: str, rule: str = "Bash", message_id: str = "") -> bytes:
+    """The line of an order that allows the worker something."""
+    from agent_mailbox.core import compose
+    from agent_mailbox.core.control import message_text
+
+    draft = Draft(sender=sender, to=(WORKER,), content=message_text.written(m.PolicyUpdate(allow=(rule,), timestamp=1)))
+    draft = draft.replace(type="control", id=message_id or os.urandom(16).hex())
+    return compose.stored_line(compose.message(draft, (WORKER,), draft.id or "", 1))
+
+
+def allowed(machine: Machine) -> tuple[str, ...]:
+    """What the worker may do without being asked, by this machine's fold."""
+    machine.catch_up()
+    return machine.control.standing(WORKER).policy.allow
+
+
+# -- what counts ------------------------------------------------------------------------------------------------------
+
+
+def test_a_lead_decides_on_another_machine(pair: Three) -> None:
+    """The lead's approval counts where the worker is; a later denial changes nothing, on either machine alike."""
+    request = pair.south.control.request(WORKER, m.PermissionRequest(tool="Bash", arguments="ls"))
+    pair.north.catch_up()
+    assert pair.north.control.answer(LEAD, request.id, True).state == "approved"
+    late = m.PermissionResponse(request_id=request.id, approved=False)
+    pair.south.catch_up().control.post(USER, late, (WORKER,), thread=request.message_id)
+    for machine in (pair.north, pair.south):
+        machine.catch_up()
+        assert (machine.control.find(request.id).state, machine.control.find(request.id).by) == ("approved", LEAD)
+
+
+@pytest.mark.parametrize("user", [True, False])
+def test_the_person_speaks_on_another_machine_if_its_person_says_so(pair: Three, user: bool) -> None:
+    """Rules that the person allows in the north count in the south, if the south's person lets it speak as the person;
+    else they are only mail. Denials hold either way."""
+    pair.south.trust(pair.north, "all", user=user)
+    pair.north.control.set_policy(USER, [WORKER], allow=("Bash(ls:*)",), deny=("WebFetch",))
+    assert allowed(pair.south) == (("Bash(ls:*)",) if user else ())
+    assert pair.south.control.standing(WORKER).policy.deny == ("WebFetch",)
+
+
+def test_the_verdict_is_the_machine_s_own_seal(pair: Three) -> None:
+    """The bytes are equal on all machines but for the seal; a reader learns whose word the proof is."""
+    sent = pair.north.box.send(Draft(sender=LEAD, to=(WORKER,), content="one", type="control")).message.id
+    pair.south.catch_up()
+    here, there = (Path(machine.box.logs.messages.path).read_bytes() for machine in (pair.north, pair.south))
+    assert here != there
+    assert [*map(unsealed, here.splitlines())] == [*map(unsealed, there.splitlines())]
+    assert (pair.north.proof(sent), pair.south.proof(sent)) == (f"session:{LEAD}", f"north/session:{LEAD}")
+
+
+def test_what_is_read_and_registered_locally_is_proven_elsewhere(pair: Three) -> None:
+    """Reads are written here first, and published later: with what the local seal proves of each."""
+    sent = pair.north.box.send(Draft(sender=LEAD, to=(WORKER,), content="do", type="control")).message.id
+    pair.south.catch_up().box.deliver(WORKER, lambda items: items)
+    pair.south.catch_up()
+    pair.north.catch_up()
+    (read,) = [read for read in pair.north.box.logs.read_records() if read.message_id == sent]
+    assert (read.session_id, read.proof) == (WORKER, f"south/session:{WORKER}")
+
+
+def test_a_process_killed_before_it_wrote_loses_no_proof(pair: Three) -> None:
+    """What was published and not written here is judged like anybody's line when it is read again: our key is ours."""
+    line = policy(USER)
+    pair.south.publish(MESSAGES, line, proofs.TERMINAL)
+    assert allowed(pair.south) == ("Bash",)
+
+
+# -- who may say what -------------------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_is_not_listed(pair: Three) -> None:
+    """Nothing that it seals counts, though its signature is true."""
+    east = Machine(pair.place, "east", pair.space)
+    east.publish(MESSAGES, policy(USER), proofs.TERMINAL)
+    east.publish(MESSAGES, policy(LEAD), proofs.of_session(LEAD))
+    assert allowed(pair.south) == ()
+
+
+@pytest.mark.parametrize("proof", [proofs.of_session(WORKER), proofs.of_session("stranger"), proofs.STEWARD])
+def test_a_machine_says_nothing_of_sessions_that_live_elsewhere(pair: Three, proof: str) -> None:
+    """It neither re-leads, ends nor renames the worker of another machine, nor reads in its name."""
+    for event in ("update", "retire", "register"):
+        lead = "kim" if event != "retire" else None
+        pair.north.publish(ROSTER, codec.roster_line(RosterEvent(event, WORKER, 5, lead=lead, client="9")), proof)
+    pair.north.publish(CLAIMS, codec.read_line(Read("x", WORKER, 5, "release")), proof)
+    agent = pair.south.catch_up().box.logs.read_roster().get(WORKER)
+    assert agent is not None
+    assert (agent.state, agent.lead, agent.client, agent.home) == ("alive", LEAD, "2", None)
+    assert [read.proof for read in pair.south.box.logs.read_records()] == [None]
+
+
+def test_a_machine_takes_no_place_of_a_session_elsewhere(pair: Three) -> None:
+    """One of its own sessions neither continues another machine's lead, nor takes its name while it lives."""
+    pair.south.box.register(Registration(session_id="mia", name="chief", client="3"), "mia")
+    pair.north.catch_up()
+    for event in (RosterEvent("register", "heir", 5, continues="mia"), RosterEvent("register", "namesake", 5, "chief")):
+        pair.north.publish(ROSTER, codec.roster_line(event), proofs.of_session(event.session_id))
+    roster = pair.south.catch_up().box.logs.read_roster()
+    assert roster.heirs("mia") == ["mia"]
+    namesake = roster.get("namesake")
+    assert namesake is not None
+    assert namesake.name is None
+
+
+def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
+    """The person's list of ids goes before the question where a session was registered first."""
+    pair.south.box.register(Registration(session_id="mia", client="3"), "mia")
+    pair.north.catch_up()
+    line = policy("mia")
+    pair.south.control.set_policy(USER, [WORKER], deny=("WebFetch",))
+    pair.south.trust(pair.north, "mia")
+    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("register", "mia", 5, name="em")), "session:mia")
+    pair.north.publish(MESSAGES, line, "session:mia")
+    agent = pair.south.catch_up().box.logs.read_roster().get("mia")
+    assert agent is not None
+    assert agent.name == "em"
+
+
+# -- attacks ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_that_names_another_machine_s_seal(pair: Three) -> None:
+    """A machine publishes under its own name what another one sealed, and its own line with the other's name in it."""
+    pair.south.trust(pair.north, "all", user=True)
+    east = Machine(pair.place, "east", pair.space)
+    stolen = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    east.put(MESSAGES, stolen)
+    forged = east.judge.signed(MESSAGES, policy(USER, "Write").rstrip(), proofs.TERMINAL)
+    for name in ("east", "north"):
+        east.put(MESSAGES, forged.replace(b'"2 east ', b'"2 north '), name)
+    assert allowed(pair.south) == ()
+    assert pair.south.judge.refused == {"east": 2}
+    assert b'"2 north' in Path(pair.south.box.logs.messages.path).read_bytes()  # of another key: the person is told
+
+
+def test_a_revoked_order_is_published_again(pair: Three) -> None:
+    """The same machine's line again, by whoever has its credential: as it was, under another id, and after the state
+    of the copy was lost."""
+    pair.south.trust(pair.north, "all", user=True)
+    allow = pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
+    assert allowed(pair.south) == ("Bash",)
+    pair.north.catch_up().control.set_policy(USER, [WORKER], deny=("WebFetch",))
+    assert allowed(pair.south) == ()
+    pair.north.put(MESSAGES, allow)
+    assert allowed(pair.south) == ()
+    content = Path(pair.south.box.logs.messages.path).read_bytes()
+    assert pair.south.judge.refused == {"north": 1}
+    Path(pair.south.directory, "state").unlink()
+    pair.south.catch_up()
+    assert Path(pair.south.box.logs.messages.path).read_bytes() == content
+    pair.north.put(MESSAGES, allow)
+    pair.south.catch_up()
+    assert Path(pair.south.box.logs.messages.path).read_bytes()[len(content) :] == unsealed(allow) + b"\n"
+
+
+def test_an_approval_answers_one_request(pair: Three) -> None:
+    """The lead's answer, with the id of another request written over the signed one, is no answer of the lead."""
+    both = [
+        pair.south.control.request(WORKER, m.PermissionRequest(tool="Bash", arguments=word)) for word in ("ls", "rm")
+    ]
+    pair.north.catch_up().control.answer(LEAD, both[0].id, True)
+    signed = next(r.line for r in pair.space.records if both[0].id.encode() in r.line and b"approved" in r.line)
+    pair.north.put(MESSAGES, signed.replace(both[0].id.encode(), both[1].id.encode()))
+    pair.south.catch_up()
+    assert [pair.south.control.find(request.id).state for request in both] == ["approved", "open"]
+
+
+def test_a_line_of_another_space(pair: Three) -> None:
+    """The same machine's person allowed something in another space: that line counts there alone."""
+    pair.south.trust(pair.north, "all", user=True)
+    away = SpaceJudge("other", "north", pair.north.directory, system.environment())
+    pair.north.put(MESSAGES, away.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL))
+    assert allowed(pair.south) == ()
+    assert pair.south.judge.refused == {"north": 1}
+
+
+def test_a_line_in_the_wrong_log(pair: Three) -> None:
+    """A line that was signed for one log proves nothing in another."""
+    event = codec.roster_line(RosterEvent("update", LEAD, 5, name="boss")).rstrip()
+    for log in (MESSAGES, CLAIMS, "reads.north"):
+        pair.north.put(ROSTER, pair.north.judge.signed(log, event, proofs.of_session(LEAD)))
+    agent = pair.south.catch_up().box.logs.read_roster().get(LEAD)
+    assert agent is not None
+    assert agent.name is None
+    assert pair.south.judge.refused == {"north": 3}
+
+
+@pytest.mark.parametrize(
+    "change", [(b"Bash", b"Read"), (b"user@terminal", b"user@console"), (b'"2 north 1', b'"2 north 2')]
+)
+def test_a_line_that_was_changed_after_signing(pair: Three, change: tuple[bytes, bytes]) -> None:
+    """Neither the text, nor the proof, nor the number can be another one."""
+    pair.south.trust(pair.north, "all", user=True)
+    signed = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    assert change[0] in signed
+    pair.north.put(MESSAGES, signed.replace(*change))
+    assert allowed(pair.south) == ()
+    pair.north.put(MESSAGES, signed)
+    assert allowed(pair.south) == ("Bash",)  # so it was the change alone
+
+
+def test_a_machine_whose_key_changed(pair: Three) -> None:
+    """It proves nothing until the person confirms the new key."""
+    pair.south.trust(pair.north, "all", user=True, fingerprint="0" * 32)
+    pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
+    assert allowed(pair.south) == ()
+    assert pair.south.judge.refused == {}
+
+
+def test_seals_that_no_machine_can_make(pair: Three) -> None:
+    """A machine vouches for what it saw itself: not for adopted lines, nor for a third machine's word."""
+    pair.south.trust(pair.north, "all", user=True)
+    for n, proof in enumerate((proofs.ADOPTED, f"south/{proofs.TERMINAL}", proofs.BEFORE, proofs.WAITS, "user@desk")):
+        line = policy(USER).rstrip()
+        key = pair.north.judge.key
+        assert key is not None
+        signed = space_seals.begun(line, "north", 10**18 + n, key.public, proof)
+        sealed = space_seals.ended(signed, key.sign(space_seals.covered("team", MESSAGES, signed)))
+        assert space_seals.of(sealed) is not None
+        pair.north.put(MESSAGES, sealed)
+    assert allowed(pair.south) == ()
+
+
+def test_a_program_writes_a_verdict(pair: Three) -> None:
+    """Lines that a local program appends prove nothing: a verdict without our key, one of another line or place, and a
+    machine's seal that the person's next word would count."""
+    pair.south.trust(pair.north, "all", user=True)
+    pair.north.publish(MESSAGES, policy(USER, "Read"), proofs.TERMINAL)
+    assert allowed(pair.south) == ("Read",)
+    path = Path(pair.south.box.logs.messages.path)
+    good = path.read_bytes().splitlines()[-1]
+    verdict = good[good.rindex(b',"seal":"1') :]
+    wanted = policy(USER, "Write").rstrip()
+    lines = [wanted[:-1] + verdict, wanted[:-1] + verdict.replace(b" 0 ", b" 1 ")]
+    lines.append(pair.north.judge.signed(MESSAGES, wanted, proofs.TERMINAL))
+    with path.open("ab") as file:
+        file.write(b"".join(line + b"\n" for line in lines))
+    pair.south.control.set_policy(USER, [WORKER], allow=("Read",))
+    assert allowed(pair.south) == ("Read",)
+    view = pair.south.box.logs.messages.view()
+    assert view is not None
+    assert not any(view.waits(line, at) for at, line in pair.south.box.logs.messages.lines())
+
+
+@pytest.mark.parametrize("how", ["removed", "rolled back", "blanked"])
+def test_a_verdict_is_taken_away(pair: Three, how: str) -> None:
+    """Without the lines that forbade, nothing is proven any more: the worker stays bound."""
+    pair.north.control.set_policy(LEAD, [WORKER], deny=("WebFetch",))
+    path = Path(pair.south.box.logs.messages.path)
+    before = path.read_bytes() if path.exists() else b""
+    pair.south.trust(pair.north, "all", user=True)
+    pair.north.control.set_policy(USER, [WORKER], allow=("Bash",), deny=("Write",))
+    assert allowed(pair.south) == ("Bash",)
+    whole = path.read_bytes()
+    blank = b" " * len(last := whole.splitlines()[-1])
+    cut = {"removed": b"", "rolled back": before, "blanked": whole.replace(last, blank)}[how]
+    path.write_bytes(cut)
+    pair.south.box.notice()
+    assert Control(pair.south.path).standing(WORKER).policy.allow == ()
+    assert pair.south.box.broken() is not None
+
+
+def test_a_foreign_program_on_the_space_s_subjects(pair: Three) -> None:
+    """Without a seal, with half of one, with bytes that are none: mail at most, and nobody stops at it."""
+    sealed = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    for line in (
+        policy(USER).rstrip(),
+        sealed[:-40] + b'"}',
+        b'{"seal":"2 north"}',
+        b"\xff\xfe",
+        sealed[:-5] + b'===="}',
+    ):
+        pair.north.put(MESSAGES, line)
+    assert allowed(pair.south) == ()
+
+
+def test_an_unfit_record_of_rights_is_said(pair: Three) -> None:
+    """A file of another form stops the judging, and says where it is."""
+    Path(pair.south.directory, machine_trust.FILE).write_text('{"machines": []}')
+    pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
+    with pytest.raises(BadData, match="record of the machines' rights has another form"):
+        pair.south.catch_up()
+
+
+def test_a_test_s_key_is_no_machine_s(pair: Three) -> None:
+    """Under the test switch, whatever directory it names, a machine's own key signs nothing that counts elsewhere."""
+    real, switched = (machine_keys.load(pair.north.directory, e) for e in ({}, {user_state.SWITCH: "/anywhere"}))
+    assert real is not None
+    assert switched is not None
+    assert real.public != switched.public
+    assert Path(pair.north.directory, machine_keys.FILE).stat().st_mode & 0o777 == 0o600

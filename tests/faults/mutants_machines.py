@@ -1,0 +1,100 @@
+"""The protections between the machines of a space, each taken away: who may say what of whom."""
+
+from __future__ import annotations
+
+from tests.faults.mutant import Mutant
+
+JUDGE = "tests/engine/test_space_judge.py"
+
+MUTANTS = (
+    Mutant(
+        "what another machine seals counts as far as the person says",
+        "SpaceJudge.weighed",
+        ("if not may_say(seal.machine, rights, seal.proof, decoded, homes):", "if False:"),
+        tests=f"{JUDGE}::test_the_person_speaks_on_another_machine_if_its_person_says_so",
+    ),
+    Mutant(
+        "a machine's other key proves nothing",
+        "SpaceJudge._is_key_of",
+        ("and machine_keys.fingerprint(seal.key) == rights.fingerprint", ""),
+        tests=f"{JUDGE}::test_a_machine_whose_key_changed",
+    ),
+    Mutant(
+        "a machine speaks for the sessions that live there",
+        "speaking.may_say",
+        ("or homes.lives(session_id, machine))", "or True)"),
+        tests=f"{JUDGE}::test_a_machine_says_nothing_of_sessions_that_live_elsewhere",
+    ),
+    Mutant(
+        "a session of one machine continues none of another",
+        "speaking.may_say",
+        ("record.continues is not None and not speaks_for(record.continues)", "False"),
+        tests=f"{JUDGE}::test_a_machine_takes_no_place_of_a_session_elsewhere",
+    ),
+    Mutant(
+        "a session of one machine takes no name of another's",
+        "speaking.may_say",
+        ("if any(homes.is_taken(word, record.session_id) for word in words):", "if False:"),
+        tests=f"{JUDGE}::test_a_machine_takes_no_place_of_a_session_elsewhere",
+    ),
+    Mutant(
+        "a machine seals in its own name alone",
+        "SpaceJudge._judged",
+        ("seal.machine == machine and ", ""),
+        tests=f"{JUDGE}::test_a_line_that_names_another_machine_s_seal",
+    ),
+    Mutant(
+        "a line that is published again counts once",
+        "SpaceJudge._judged",
+        (" or seal.number <= self.numbers.get(machine, 0)", ""),
+        tests=f"{JUDGE}::test_a_revoked_order_is_published_again",
+    ),
+    Mutant(
+        "a lost state forgets no number",
+        "Replica._write",
+        ("                self.judge.is_here(record)\n", "                pass\n"),
+        tests=f"{JUDGE}::test_a_revoked_order_is_published_again",
+    ),
+    Mutant(
+        "a line counts in its own space",
+        "space_seals.covered",
+        ("space.encode(), ", ""),
+        tests=f"{JUDGE}::test_a_line_of_another_space",
+    ),
+    Mutant(
+        "a line counts in its own log",
+        "space_seals.covered",
+        ("log.encode(), ", ""),
+        tests=f"{JUDGE}::test_a_line_in_the_wrong_log",
+    ),
+    Mutant(
+        "a line counts as it was signed",
+        "SpaceJudge._is_true",
+        ("return machine_keys.is_signed", "return True or machine_keys.is_signed"),
+        tests=f"{JUDGE}::test_a_line_that_was_changed_after_signing",
+    ),
+    Mutant(
+        "a machine vouches for what it saw itself",
+        "SpaceJudge.weighed",
+        ("if not _is_ours(seal.proof):", "if False:"),
+        tests=f"{JUDGE}::test_seals_that_no_machine_can_make",
+    ),
+    Mutant(
+        "a line that waits for the person's word proves nothing",
+        "ProofView.proof",
+        ("None if said == proofs.WAITS else said", "said"),
+        tests=f"{JUDGE}::test_a_machine_says_nothing_of_sessions_that_live_elsewhere",
+    ),
+    Mutant(
+        "a line that waits counts at its own place alone",
+        "ProofView.waits",
+        ("self._said(line, position) == proofs.WAITS", 'b\'"seal":"2 \' in line'),
+        tests=f"{JUDGE}::test_a_program_writes_a_verdict",
+    ),
+    Mutant(
+        "a machine's key of a test signs nothing real",
+        "machine_keys.load",
+        ("if user_state.is_switched(environ):", "if False:"),
+        tests=f"{JUDGE}::test_a_test_s_key_is_no_machine_s",
+    ),
+)
