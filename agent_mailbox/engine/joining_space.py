@@ -5,6 +5,7 @@ Belongs here: the order of those steps. ``mailbox.replica`` publishes and takes 
 
 from __future__ import annotations
 
+from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
 from ..core import codec, instant
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 SERVING = "serving"
 """The file whose lock the replicator holds."""
+STARTING, PAUSE = 10.0, 0.2
+"""Seconds within which servers may come up as a machine joins, and between two looks."""
 
 
 class SpaceStanding(Record):
@@ -58,7 +61,7 @@ def join(logs: Logs, space: Space) -> SpaceStanding:
         )
     copy = spaces.opened(logs, space)
     order: SpaceOrder = copy.order  # type: ignore[assignment]
-    order.make()
+    _make(order)
     mine = spaces.record_of(logs).id.decode()
     if order.named(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
@@ -68,6 +71,19 @@ def join(logs: Logs, space: Space) -> SpaceStanding:
         spaces.save(logs, space)
         copy.catch_up()
     return standing(logs)
+
+
+def _make(order: SpaceOrder) -> None:
+    """Make the space unless it is there; a server that was just started may take a moment until it can."""
+    end = monotonic() + STARTING
+    while True:
+        try:
+            order.make()
+            return
+        except Unavailable:
+            if monotonic() > end:
+                raise
+            sleep(PAUSE)
 
 
 def leave(logs: Logs) -> SpaceStanding:
