@@ -286,7 +286,8 @@ def _words(line: bytes) -> tuple[bytes, bytes] | None:
     """Return the message's id and the session of a read record; our own spelling is not decoded."""
     ours = line.split(b'"', 8)
     once = line.count(b'message_id"') == line.count(b'session_id"') == 1
-    if ours[:3] == _OUR_READ and ours[4:7] == _OUR_READER and once and b"\\" not in line:
+    is_ours = ours[:3] == _OUR_READ and ours[4:7] == _OUR_READER and len(ours) == 9  # else it is torn
+    if is_ours and once and b"\\" not in line:
         return ours[3], ours[7]
     record = codec.read(line)
     return None if isinstance(record, BadLine) else (record.message_id.encode(), record.session_id.encode())

@@ -128,29 +128,33 @@ class Kept:
             inode = system.stat(path).st_ino
         except OSError:
             return entry
-        if not entry.size or inode == entry.inode:
+        if inode == entry.inode:
             return entry
-        announced = content(self.path + NEXT)
-        wanted = read_entry(announced) if announced else None
-        return wanted if wanted is not None and wanted.inode == inode else self.entry()
+        return self._announced(inode) or self.entry()
 
     def checked(self, fd: int) -> LogEnd | None:
         """Return the entry that the open log continues; None if it continues none.
 
         That is the kept entry, or the announced one of a replacement: its writer may be about to note it, or was killed
         first. The loop ends when the entry is the same twice: a replacement may be noted between two looks, and its
-        announcement be gone.
+        announcement be gone. Any log continues an entry of an empty one, so there the announcement counts first.
         """
+        inode = system.fstat(fd).st_ino
         before, entry = None, self.entry()
         while entry != before:
-            if entry.continues(fd):
+            if (entry.size or entry.inode == inode) and entry.continues(fd):
                 return entry
-            announced = content(self.path + NEXT)
-            wanted = read_entry(announced) if announced else None
+            wanted = self._announced(inode)
             if wanted is not None and wanted.continues(fd):
                 return wanted
             before, entry = entry, self.entry()
-        return None
+        return None if entry.size else entry
+
+    def _announced(self, inode: int) -> LogEnd | None:
+        """Return the entry that announces a replacement by that file; None if there is none."""
+        announced = content(self.path + NEXT)
+        wanted = read_entry(announced) if announced else None
+        return wanted if wanted is not None and wanted.inode == inode else None
 
     def announce(self, entry: LogEnd) -> None:
         """Note how the log will be after its replacement: until then both entries count."""

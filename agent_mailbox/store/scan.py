@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from .logs import OpenLogs
 
-    Place = tuple[int, bytes | None]
+    Places = tuple[list[int], bytes | None]
 
 _MARKER = b'"recipient":'
 _STAMP = b'"timestamp":"'
@@ -118,7 +118,7 @@ def _utf16(char: str) -> list[int]:
 def lines(logs: OpenLogs, reader: Reader, roster: Roster, now: int, ttls: Mapping[str, float | None]) -> Lines:
     """Return the lines that may make a message unread by the reader at ``now``, and all reads of those messages."""
     wanted = _Wanted(reader, roster, now, ttls)
-    messages: dict[bytes, Place] = {}
+    messages: dict[bytes, Places] = {}
     if logs.messages is not None:
         for start, chunk in line_chunks(logs.messages, logs.messages_end, size=CHUNK // 2):
             _add_messages(start, chunk, wanted, messages)
@@ -128,11 +128,11 @@ def lines(logs: OpenLogs, reader: Reader, roster: Roster, now: int, ttls: Mappin
             reads.add(start, chunk)
     for message_id in reads.claimed - reads.released:
         del messages[message_id], reads.places[message_id]
-    positions = [position for position, _ in messages.values()]
+    positions = sorted(position for places, _ in messages.values() for position in places)
     return positions, sorted(position for places in reads.places.values() for position in places)
 
 
-def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, Place]) -> None:
+def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, Places]) -> None:
     """Add by id where a message begins, and the role it is claimed as (None: perhaps several roles)."""
     pieces = chunk.split(_MARKER)
     if not _is_ours(pieces, chunk):
@@ -157,7 +157,15 @@ def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, 
         if b"\\" in message_id:  # its reads may spell it in another way
             _add_decoded(start + place, chunk[place:].partition(b"\n")[0], wanted, found)
         else:
-            found.setdefault(message_id, (start + place, role))
+            _add(found, message_id, start + place, role)
+
+
+def _add(found: dict[bytes, Places], message_id: bytes, place: int, role: bytes | None) -> None:
+    """Add a line under its id. An earlier one with that id may be torn, so both are decoded."""
+    before = found.get(message_id)
+    if before is not None:
+        before[0].append(place)
+    found[message_id] = ([place], role) if before is None else (before[0], None)
 
 
 def _is_ours(pieces: list[bytes], chunk: bytes) -> bool:
@@ -186,19 +194,19 @@ def _expired(piece: bytes, at: int, cutoff: bytes) -> bool:
     return _NO_TTL in end and end.count(b"}") == 1
 
 
-def _add_decoded(start: int, lines: bytes, wanted: _Wanted, found: dict[bytes, Place]) -> None:
+def _add_decoded(start: int, lines: bytes, wanted: _Wanted, found: dict[bytes, Places]) -> None:
     place = start
     for line in lines.split(b"\n"):
         message = codec.message(line)
         if not isinstance(message, BadLine) and route(message.recipients, wanted.reader) is not None:
-            found.setdefault(message.id.encode(), (place, None))
+            _add(found, message.id.encode(), place, None)
         place += len(line) + 1
 
 
 class _Reads:
     """The reads of some messages: by id, where they begin; which messages are claimed, and which may be released."""
 
-    def __init__(self, messages: Mapping[bytes, Place]) -> None:
+    def __init__(self, messages: Mapping[bytes, Places]) -> None:
         self._messages = messages
         self._uuids = all(len(message_id) == 36 for message_id in messages)
         self.places: dict[bytes, list[int]] = {}

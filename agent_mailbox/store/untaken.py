@@ -129,8 +129,9 @@ def _answer(logs: Logs, live: OpenLogs, asked: AskTable, question: Callable[[Unt
             if logs.derives:
                 table.save(logs.cache(TABLE))
             return answer
-    except ManyUnknown:
-        pass
+    except (ManyUnknown, IndexError, OverflowError):  # the latter two while another process writes the table
+        if path is None:
+            raise
     finally:
         saved.close()
     return _answer(logs, live, asked, question, None)

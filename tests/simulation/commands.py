@@ -19,7 +19,8 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Busy, MailboxError, NotFound, Refused, StorageFailed
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store import creation, system
+from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.store import attachment_files, creation, system
 from agent_mailbox.upkeep import backup, doctor, steward
 from tests.simulation import guard
 from tests.simulation.disk import SECOND
@@ -51,24 +52,41 @@ class Stage:
         self.max_live = max_live
         self.count = 0
         self.requests: list[str] = []
+        self.reserved: list[tuple[str, str]] = []
+        """Ids of messages to come, each with a session of which a record says already that it read that."""
+        self.early: set[str] = set()
+        """Such messages that came: a cursor, which begins behind that record, counts them as unread."""
         self.clients: dict[str, Client] = {}
         for number in range(agents):
             name = f"agent-{number}"
             judge.sessions[name] = Session(name, ROLES[number % 2], TAGS[number // 2 % 2])
 
-    def desk(self, session_id: str | None = None, *, proof: str | None = None, wait: float | None = None) -> Mailbox:
+    def desk(
+        self,
+        session_id: str | None = None,
+        *,
+        proof: str | None = None,
+        wait: float | None = None,
+        clock: Callable[[], int] = wall_clock,
+    ) -> Mailbox:
         """The mailbox as a process of that session opens it."""
         said = proof or (proofs.of_session(session_id) if session_id else None)
-        return Mailbox(BOX, prove=lambda _: said, wait=wait)
+        return Mailbox(BOX, prove=lambda _: said, wait=wait, clock=clock)
 
     def letter(self, sender: str, to: str, process: Process) -> Letter:
         """A new letter, about to be sent."""
         self.count += 1
         message_id = uuid_of(f"{process.chance.getrandbits(128):032x}", "4")
+        early = ""
+        if self.reserved and process.chance.random() < 0.5:
+            message_id, early = self.reserved.pop()
         size = (20, 20, 20, 300, 3000)[int(process.chance.random() * 5)]
         text = f"number {self.count} of {sender} to {to} “ünharmed” ".ljust(size, ".")
         letter = Letter(self.count, message_id, sender, to, text, self.world.calls)
         self.judge.letters[message_id] = letter
+        if early:
+            self.early.add(message_id)
+            self.judge.noted(self.judge.sessions[early], message_id)
         return letter
 
     def registered(self) -> list[Session]:
@@ -119,8 +137,9 @@ def _draft(letter: Letter, process: Process) -> Draft:
         content=letter.content,
         ack=letter.ack,
         priority="high" if letter.class_ == 0 else "normal",
-        ttl_hours=LASTING if letter.lasting else 2,
+        ttl_hours=LASTING if letter.lasting else pick(process, (2, None)),
         id=letter.id,
+        attachments=letter.attachments,
     )
 
 
@@ -147,6 +166,22 @@ def send(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.sent(letter)
         if process.chance.random() < 0.9:
             return
+
+
+def attach(stage: Stage, process: Process, me: Session) -> None:
+    """Keep a file, and send a message that names it. If that comes late, the steward may have removed the file."""
+    letter = stage.letter(me.id, _address(stage, process, me), process)
+    begun, content = stage.world.now, letter.content.encode()
+    try:
+        file = attachment_files.put(BOX, f"{letter.number}.txt", [content])
+        letter.attachments = [file.entry()]
+        stage.desk(me.id).send(_draft(letter, process))
+    except (NotFound, StorageFailed):
+        if stage.world.now - begun < (attachment_files.GRACE - 1000) * 1_000_000 and not stage.world.befell("jump"):
+            raise
+        return
+    letter.stored = attachment_files.place(BOX, file.stored)
+    stage.judge.sent(letter)
 
 
 def send_many(stage: Stage, process: Process, me: Session) -> None:
@@ -456,7 +491,7 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
             stage.judge.dying(session)
     mailbox = stage.desk(proof=proofs.STEWARD)
     report = steward.run(mailbox, stage.max_live)
-    strangers = any(letter.foreign for letter in stage.judge.letters.values())
+    strangers = stage.judge.strange or any(letter.foreign for letter in stage.judge.letters.values())
     for problem in report.problems:
         if not strangers and not stage.world.befell(*UNTIDY):
             stage.judge.breach(f"the steward reports {problem.file} {problem.line}: {problem.what}")

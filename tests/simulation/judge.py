@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from tests.simulation.disk import Inode
     from tests.simulation.world import Process, World
@@ -60,6 +61,9 @@ class Letter:
         self.times = (0, 0)
         """Of a foreign one: the log's time before it was written, and with it."""
         self.was_released = False
+        self.attachments: list[dict[str, Any]] | None = None
+        self.stored = ""
+        """The path of the file that it brings, once it is sent."""
 
     @property
     def is_role(self) -> bool:
@@ -131,7 +135,8 @@ class Judge:
         """Lines that foreign programs wrote more than once."""
         self.founded: int | None = None
         """The call at which somebody was told that the mailbox is made."""
-        self.torn = False
+        self.torn = self.strange = False
+        """Did a foreign program leave a torn line? Did one write a record about mail?"""
         self.steward_died = -1
         """The last call at which a steward was killed: it may not have fetched what was written beside it."""
         self.watches: dict[int, set[str]] = {}
@@ -325,6 +330,14 @@ class Judge:
         if facts:
             self.acknowledge(*facts)
 
+    def noted(self, session: Session, message_id: str) -> None:
+        """A foreign program writes that a session read a message, gave it back, or claimed it: it may count."""
+        self.strange = True
+        if message_id in self.letters:
+            for member in session.line:
+                self.given[member, message_id] = MAYBE, None
+            self.letters[message_id].was_released = True
+
     def unclear(self, session_id: str, ids: Iterable[str]) -> None:
         """Nobody can tell whether the model took offered mail in."""
         self._goes_on(session_id, ids, OFFERED, MAYBE)
@@ -442,6 +455,9 @@ class Judge:
         for message_id in appended:
             if ("message", message_id) not in there:
                 self.breach(f"{message_id}, which a foreign program appended, is gone")
+        for letter in self.letters.values():
+            if letter.stored and letter.acked is not None and not self._has_file(letter):
+                self.breach(f"the file that {letter.id} brings is gone")
         for path, inode in self._logs(solid_names=False):
             lines = [line for line in bytes(inode.data).split(b"\n") if line and line not in self.doubled]
             if path.startswith(ARCHIVE) and len(lines) != len({*lines}) and not path.endswith("roster.jsonl"):
@@ -452,6 +468,12 @@ class Judge:
             for letter in self.letters.values():
                 if (letter.acked is not None or letter.id in appended) and self.is_unread(session, letter):
                     self.breach(f"{session.id} was never shown {letter.id} from {letter.sender} to {letter.to}")
+
+    def _has_file(self, letter: Letter) -> bool:
+        try:
+            return bytes(self.world.kernel.look_up(letter.stored).data) == letter.content.encode()
+        except OSError:
+            return False
 
     def decided(self, request: str, state: str, by: str) -> None:
         """Somebody was told how a request was decided."""

@@ -187,6 +187,30 @@ HISTORIC = (
         ("            if messages[0] == end_of(self._logs.messages.path)[0]:\n", "            if True:\n"),
         tests="",
     ),
+    Mutant(
+        "a note of an empty log hides no replacement that was announced",
+        "Kept.checked",
+        ("if (entry.size or entry.inode == inode) and entry.continues(fd):", "if entry.continues(fd):"),
+        tests="",
+    ),
+    Mutant(
+        "a torn line hides no later message with its id",
+        "scan._add",
+        ("        before[0].append(place)\n", "        return\n"),
+        tests="",
+    ),
+    Mutant(
+        "a torn record is none, also for the table of asks",
+        "asking._words",
+        (" and len(ours) == 9", ""),
+        tests="",
+    ),
+    Mutant(
+        "the table of untaken mail is asked again where another process writes it",
+        "untaken._answer",
+        ("(ManyUnknown, IndexError, OverflowError)", "ManyUnknown"),
+        tests="",
+    ),
 )
 
 

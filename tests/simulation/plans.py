@@ -100,6 +100,17 @@ SCENES = {
     "ids that stand twice": Scene(
         1.5, "send foreign everyone check", "foreign_again! foreign check send", "foreign_again everyone check"
     ),
+    "questions": Scene(
+        3,
+        "send send_many everyone check question",
+        "question! send! ack reply release foreign_note check run_steward question configure",
+        "everyone question send foreign_note everyone question",
+    ),
+    "questions beside foreign writers": Scene(
+        2, "send foreign_note question", "foreign_note! foreign_again! foreign send check question", "everyone question"
+    ),
+    "processes that stay": Scene(2, "send everyone check", "stand! send! configure check foreign run_steward", "stand"),
+    "files": Scene(1.5, "send everyone check", "attach! run_steward! send check ack", "check run_steward"),
 }
 BEGINNINGS = "beginnings"
 CLIENTS = {

@@ -13,8 +13,18 @@ from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.store import asking, foreign_lines, id_table, poll, rotation, stamps, system, untaken
-from tests.simulation import clients, commands
+from agent_mailbox.store import (
+    asking,
+    attachment_files,
+    foreign_lines,
+    id_table,
+    poll,
+    rotation,
+    stamps,
+    system,
+    untaken,
+)
+from tests.simulation import clients, commands, questions
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -25,8 +35,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
 
+ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
+"""The modules of commands that are not in ``commands``."""
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
+    (attachment_files, "DAY", 0),
+    (attachment_files, "GRACE", 8 * 60_000),
     (id_table, "MOST", 1),
     (asking, "MOST", 1),
     (stamps, "MANY", 1),
@@ -34,6 +48,7 @@ SMALL: tuple[tuple[Any, str, int], ...] = (
     (poll, "LARGE", 2000),
     (untaken, "_FEW", 2),
     (untaken, "_LITTLE", 300),
+    (untaken, "MUCH", 300),
 )
 """Numbers from which the product takes other ways, as small worlds come to them."""
 
@@ -91,7 +106,7 @@ def run(
     judge = Judge(world)
     agents = 1 + max((number for _, name, number in plan.jobs if name not in DRIVEN), default=0)
     stage = Stage(world, judge, agents, plan.max_live)
-    with world, _few_are_many(SMALL if plan.small else SMALL[:1]):
+    with world, _few_are_many(SMALL if plan.small else SMALL[:3]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
         seed=seed, breaches=judge.breaches, calls=world.calls, digest=world.digest, seconds=process_time() - started,
@@ -212,7 +227,7 @@ def _command(it: Driver, number: int | str, name: str, session: str) -> None:
     work: Callable[..., object] = (
         (lambda stage, process, me: commands._deliver(stage, process, me))
         if name == "_last"
-        else getattr(clients if name in clients.COMMANDS else commands, name)
+        else getattr(ROOMS.get(name, commands), name)
     )
     me = it.judge.sessions[session]
     _start(it, number, f"{name} {session}", lambda process: work(it.stage, process, me))

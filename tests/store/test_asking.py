@@ -185,6 +185,15 @@ def test_what_came_bit_by_bit_is_all_there(box: Path) -> None:
     assert sorted(message.id for message in owed) == [f"{when} {n}" for when in ("early", "late") for n in range(4)]
 
 
+def test_a_torn_record_is_none(box: Path) -> None:
+    """Wherever the line of another program, or of a killed writer, ends."""
+    ask(box, "a")
+    line = b'{"message_id":"a","reader_session_id":"bob","timestamp":"2026-01-01T00:00:00Z"}\n'
+    for end in range(len(line) - 1):
+        (box / READS).write_bytes(line[:end] + b"\n")
+        assert obligations.obligations("bob", asking.state(Logs(str(box)), "bob", DEFAULT_TTL)) == []
+
+
 def test_a_small_file_beside_another_large_one_counts_for_nothing(box: Path) -> None:
     """As when a killed process left an older large file: what it lacks is read again."""
     logs, large = Logs(str(box)), box / ".cache" / asking.TABLE

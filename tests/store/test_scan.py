@@ -167,6 +167,11 @@ NOT_DEALT_WITH = {
         _told("me", 60, ttl_hours=300, metadata={"m": {"ttl_hours": None, "read_by": []}}),
         b"",
     ),
+    "behind what is left of a line with its id": (_told("me")[:-20] + b"\n" + _told("me"), b""),
+    "behind what is left of a line with its id, for a role": (
+        _told("role:dev")[:-20] + b"\n" + _told("me"),
+        _claim(),
+    ),
     "an id in escapes": (
         _told("role:dev").replace(UUIDS[0].encode(), b"\\u0066" * 6),
         _claim().replace(UUIDS[0].encode(), b"ffffff") + _claim("release").replace(UUIDS[0].encode(), b"ffffff"),
