@@ -58,7 +58,7 @@ MUTANTS = (
     ),
     Mutant(
         "a Codex subagent's conversation is not its parent's",
-        "hook_events._is_rollout_of",
+        "codex.is_rollout",
         ('and name.endswith(f"-{session_id}.jsonl")', ""),
         tests=f"{ROLLOUT}::test_a_session_s_own_rollout_alone_is_looked_at",
     ),

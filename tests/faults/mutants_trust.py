@@ -101,7 +101,7 @@ MUTANTS = (
     ),
     Mutant(
         "in a broken mailbox nothing is proven",
-        "ProofView.proof",
+        "ProofView._said",
         ("        if not self.trusted:\n", "        if False:\n"),
         tests=f"{CUSTODY}::test_after_the_person_looked_what_is_there_counts",
     ),
@@ -132,7 +132,7 @@ MUTANTS = (
     Mutant(
         "the fold goes by the seal, not by the sender",
         "proofs.speaker",
-        ("        return proof.removeprefix(SESSION)\n", "        return claimed\n"),
+        ("        return _seen(proof).removeprefix(SESSION)\n", "        return claimed\n"),
         tests=f"{FORGED}::test_a_session_decides_as_itself_whomever_a_message_names",
     ),
     Mutant(
