@@ -17,7 +17,13 @@ SECTIONS = {
     ),
     "Reference": ("commands", "configuration", "file-format"),
     "Internals": (
-        *("internals/life-of-a-message", "internals/hot-path", "internals/client-observations", "internals/team-files"),
+        *(
+            "internals/life-of-a-message",
+            "internals/hot-path",
+            "internals/client-observations",
+            "internals/clients-newest",
+            "internals/team-files",
+        ),
         *("internals/swarm-wire", "internals/reliability", "internals/benchmarks", "internals/night"),
         "internals/simulation",
     ),

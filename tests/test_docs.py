@@ -23,9 +23,11 @@ from agent_mailbox.cli.group import Commands, cli
 from agent_mailbox.console import console_command
 from agent_mailbox.control import control_commands, lease_commands, watch_commands
 from agent_mailbox.engine import engine_commands
+from agent_mailbox.known_clients.every_client import KNOWN
 from agent_mailbox.mcp import mcp_command
 from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_pair_commands, swarm_state_commands
 from agent_mailbox.teams import teams_commands
+from scripts.client_runs import record
 from scripts.documents import markdown, pages
 from scripts.prose import hard_page_sentences, written_pages
 
@@ -388,6 +390,24 @@ def test_the_generated_pages_are_what_the_program_says(name: str, monkeypatch: p
     assert pages.renewed(name) == kept, "run scripts/docs"
     assert pages.MARKER in kept
     assert kept.index(pages.MARKER) > 500
+
+
+@pytest.mark.parametrize("name", pages.WITHIN)
+def test_the_tables_are_what_the_record_says(name: str) -> None:
+    """No hand wrote them: ``scripts/docs`` does, from the tests that ran."""
+    assert pages.renewed(name) == (DOCS / name).read_text(encoding="utf-8"), "run scripts/docs"
+
+
+def test_the_record_of_the_clients_names_tests_that_still_show_it() -> None:
+    """Each line's test is there, and still says that it shows this ability; and no line's client is unknown."""
+    known = {client.name for client in KNOWN}
+    for row in record.read():
+        place, _, name = row.test.partition("::")
+        source = (ROOT / place).read_text(encoding="utf-8")
+        above = source[: source.index(f"def {name}(")].rpartition("\n\n\n")[2]
+        assert f'"{row.ability}"' in above, row
+        assert row.client in known
+        assert row.outcome in (record.PASSED, record.SKIPPED, record.FAILED)
 
 
 def test_the_commands_page_has_every_command_once() -> None:

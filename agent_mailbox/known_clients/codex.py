@@ -79,7 +79,7 @@ CODEX = KnownClient(
     after="Codex runs only hooks that you trust, and `codex exec` skips others silently: start codex, trust these when"
     " it asks or by /hooks, and trust the project; repeat it whenever they change",
     limits={
-        "permit": "it takes a refusal and nothing else; what a lead changes, the model is told to call",
+        "permit": "it takes a refusal and nothing else; the model is told to make the call that a lead changed",
         "guard": "a hook that nobody trusted does not run",
     },
 )

@@ -19,6 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from agent_mailbox.known_clients.every_client import KNOWN
+from tests.e2e import shown
+from tests.e2e.shown import version
 from tests.e2e.standin import StandIn
 from tests.helpers import MESSAGES, PATIENCE, READS, ROOT, Post
 from tests.surroundings import NOBODY_SAID
@@ -29,16 +32,23 @@ if TYPE_CHECKING:
     from agent_mailbox.known_clients.known_client import KnownClient
 
 KEY = "dummy"
-OTHER_VERSIONS = "AGENT_MAILBOX_CLIENT_VERSIONS"
-"""Versions to run in place of the pins: `codex=0.170.0 gemini=0.62.0`."""
 INSTALL_PATIENCE = 90
 """Seconds for fetching the client, the first time: without a network it must not hold up the suite."""
 
 
-def version(client: KnownClient) -> str:
-    """The version of a client that the tests run: the newest that it was seen with, or that of the environment."""
-    others = dict(word.split("=") for word in os.environ.get(OTHER_VERSIONS, "").split())
-    return others.get(client.name, client.seen_with[-1])
+def pytest_configure(config: pytest.Config) -> None:
+    """Record what the run shows, if that is asked for."""
+    config.addinivalue_line("markers", f"{shown.MARK}(client, abilities, by): the test is the proof of these abilities")
+    for client in KNOWN:
+        config.addinivalue_line("markers", f"{client.name.replace('-', '_')}: the test shows something of it")
+    if (into := os.environ.get(shown.INTO)) and not hasattr(config, "workerinput"):
+        config.pluginmanager.register(shown.Recorder(Path(into)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put into each test's report what it shows."""
+    shown.tell(items)
 
 
 def client_program(client: KnownClient) -> Path:
@@ -81,6 +91,24 @@ def npm_file(package: str, version: str, name: str, *check: str) -> Path:
 def binary() -> Path:
     """The client's program."""
     return client_program(CLAUDE_CODE)
+
+
+def mailer(post: Post, body: str, first: str = ":") -> str:
+    """A program that does something first, and sends everyone of the project a message, as from another agent."""
+    words = (
+        "env",
+        f"PYTHONPATH={ROOT}",
+        f"AGENT_MAILBOX_DIR={post.box}",
+        "AGENT_MAILBOX_TEST_CALLER=as-said",  # it stands in for a process elsewhere
+        sys.executable,
+        "-m",
+        "agent_mailbox",
+    )
+    send = shlex.join([*words, "send", "--from", "bob", "--to", "project:inscription", "--body", body])
+    path = post.scratch / "mailer"
+    path.write_text(f"#!/bin/sh\n{first}\n{send} >/dev/null\n")
+    path.chmod(0o755)
+    return str(path)
 
 
 class Client:
@@ -126,20 +154,7 @@ class Client:
 
     def mailer(self, body: str) -> str:
         """A program that sends everyone of the project a message, as from another agent."""
-        words = (
-            "env",
-            f"PYTHONPATH={ROOT}",
-            f"AGENT_MAILBOX_DIR={self.post.box}",
-            "AGENT_MAILBOX_TEST_CALLER=as-said",  # it stands in for a process elsewhere
-            sys.executable,
-            "-m",
-            "agent_mailbox",
-        )
-        send = shlex.join([*words, "send", "--from", "bob", "--to", "project:inscription", "--body", body])
-        path = self.post.scratch / "mailer"
-        path.write_text(f"#!/bin/sh\n{send} >/dev/null\n")
-        path.chmod(0o755)
-        return str(path)
+        return mailer(self.post, body)
 
     def events(self, body: str) -> list[tuple[str, str]]:
         """What the reads log says of the message with that text: (session, event), in order."""

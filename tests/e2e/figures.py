@@ -7,7 +7,7 @@ import platform
 from typing import TYPE_CHECKING
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from tests.e2e.conftest import version
+from tests.e2e.shown import version
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from tests.e2e.shown import shows
 from tests.e2e.standin import bash, in_turn, use
 from tests.helpers import MESSAGES, ROOT, ROSTER
 from tests.surroundings import NOBODY_SAID, line
@@ -31,6 +33,7 @@ def results(client: Client, *blocks: dict[str, Any]) -> tuple[str, list[str]]:
     return session_id, [json.dumps(block["content"]) for block in found if block["type"] == "tool_result"]
 
 
+@shows(CLAUDE_CODE, "own session", "own name")
 def test_a_worker_s_shell_is_its_own_session_however_it_spells_the_command(client: Client) -> None:
     """No spelling speaks as its lead: the command refuses what a guard that reads texts lets through."""
     (link := client.post.scratch / "harmless").symlink_to(f"{sys.executable.rpartition('/')[0]}/agent-mailbox")

@@ -10,6 +10,8 @@ import threading
 from typing import TYPE_CHECKING
 
 from agent_mailbox.clients.install.texts import SECTION
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from tests.e2e.shown import shows
 from tests.e2e.standin import bash, conversation, in_turn, said
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, stamp
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from tests.e2e.standin import Body
 
 
+@shows(CLAUDE_CODE, "start", "once", "role once", "seen")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
     and one read record; mail that came meanwhile is there, too. A second session gets only what is for everyone."""
@@ -57,6 +60,7 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(client: Client) -> 
     assert len(client.post.ok("roster", "list")["agents"]) == 1
 
 
+@shows(CLAUDE_CODE, "tasks")
 def test_the_commands_and_the_section_reach_the_model(client: Client) -> None:
     """``/checkpoint`` and ``/bye`` are the client's to expand; CLAUDE.md's section stands in the conversation."""
     for name, words in (("checkpoint", "Do not retire."), ("bye", "agent-mailbox roster retire")):
@@ -66,6 +70,7 @@ def test_the_commands_and_the_section_reach_the_model(client: Client) -> None:
         assert "## Mail from other agents" in talk
 
 
+@shows(CLAUDE_CODE, "between tools", "seen")
 def test_mail_sent_during_a_tool_call_is_in_the_next_request_of_the_turn(client: Client) -> None:
     """Between the tool's result and the model's next word; the call itself ran to its end; seen is recorded."""
     command = "printf begun; " + client.mailer("MAIL_BETWEEN") + "; printf ended"
@@ -78,6 +83,7 @@ def test_mail_sent_during_a_tool_call_is_in_the_next_request_of_the_turn(client:
     assert client.events("MAIL_BETWEEN") == [(session, "read"), (session, "seen")]
 
 
+@shows(CLAUDE_CODE, "stop")
 def test_mail_sent_as_the_turn_ends_starts_one_more_turn(client: Client) -> None:
     """Once; told the model once, not doubled."""
 
@@ -112,6 +118,7 @@ def test_twenty_messages_one_at_the_end_of_every_turn_do_not_loop(client: Client
     assert "MAIL_06" in client.model.asked("PROMPT_TWO")[0]
 
 
+@shows(CLAUDE_CODE, "seen")
 def test_mail_of_a_client_killed_before_its_answer_is_offered_again(client: Client) -> None:
     """kill -9 while the model has yet to answer: on resume the mail is there again; answered, it is not."""
     client.post.send("bob", "project:inscription", "MAIL_FIRST")
@@ -228,22 +235,27 @@ def test_a_cloned_repository_s_mailbox_is_shown_to_nobody(client: Client) -> Non
     assert "MAIL_HOSTILE" in client.model.asked("PROMPT_TWO")[0]
 
 
+@shows(CLAUDE_CODE, "undone")
 def test_a_user_s_own_hooks_go_on_untouched(client: Client) -> None:
-    """Before, beside and after ours, at every event, in the file as they were."""
+    """Before and after ours at every event; the file that holds both is what it was, byte for byte, without ours."""
     seen = client.post.scratch / "seen"
     noting = client.post.scratch / "noting"
     noting.write_text(f'#!/bin/sh\ncat >/dev/null\necho "$1" >> {seen}\n')
     noting.chmod(0o755)
     events = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "SessionEnd")
+    client.post.ok("uninstall", "claude-code", "--project", client.project)
     own = {"hooks": {e: [{"hooks": [{"type": "command", "command": f"{noting} {e}"}]}] for e in events}}
-    settings = client.project / ".claude/settings.json"
-    settings.write_text(json.dumps(own))
+    settings = client.project / ".claude/settings.local.json"
+    settings.parent.mkdir()
+    settings.write_text(before := json.dumps({"model": "opus", **own, "zz": "ü"}, indent=3, ensure_ascii=False))
     client.post.ok("install", "claude-code", "--project", client.project)
+    client.post.send("bob", "all", "MAIL_BESIDE")
     client.model.script = in_turn([bash("true")])
     client.ask("PROMPT_ONE", "--allowedTools", "Bash")
     assert seen.read_text().split() == list(events)
+    assert "MAIL_BESIDE" in client.model.asked("PROMPT_ONE")[0]
     client.post.ok("uninstall", "claude-code", "--project", client.project)
-    assert json.loads(settings.read_text()) == own
+    assert settings.read_text() == before
     client.ask("PROMPT_TWO")
     assert seen.read_text().split() == [*events, *(e for e in events if e != "PostToolUse")]
 

@@ -13,9 +13,10 @@ import pytest
 
 from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.codex import CODEX
-from tests.e2e.conftest import client_program
+from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, said, shell, use
-from tests.helpers import FRAME, PATIENCE, READS, Post, until
+from tests.e2e.shown import shows
+from tests.helpers import PATIENCE, READS, Post, until
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -112,6 +113,7 @@ def codex(post: Post, binary: Path) -> Iterator[Codex]:
         yield Codex(post, binary, model)
 
 
+@shows(CODEX, "start", "once", "role once", "seen")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(codex: Codex) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
     and one read record; mail that came meanwhile is there, too. Its rollout tells that the model saw each. A second
@@ -134,25 +136,27 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert [third.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]
 
 
+@shows(CODEX, "between tools", "stop", "seen")
 def test_mail_sent_during_a_turn_arrives_before_it_ends(codex: Codex) -> None:
-    """By a tool's hook or by that of the stop, which has the model go on; once."""
+    """By the tool's hook behind its result, by that of the stop, which has the model go on; each once."""
     codex.install()
     model = codex.model
 
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
-        if not any(item["type"] == "function_call" for item in body["input"]):
-            codex.post.send("bob", "all", "MAIL_DURING_THE_TURN")
+        count = len(model.asked("PROMPT_ONE"))
+        if count < 3:
+            codex.post.send("bob", "all", ("MAIL_DURING_THE_TURN", "MAIL_AT_THE_END")[count - 1])
         return by_prompt(PROMPT_ONE=[shell("true")])(body)
 
     model.script = script
     codex.ask("PROMPT_ONE")
     talks = model.asked("PROMPT_ONE")
-    assert [talk.count(FRAME) for talk in talks] == [0, 1]
-    assert "MAIL_DURING_THE_TURN" not in talks[0]
-    assert talks[-1].count("MAIL_DURING_THE_TURN") == 1
-    assert [r["event"] for r in codex.post.objects(READS)] == ["read", "seen"]
+    assert [talk.count("MAIL_DURING_THE_TURN") for talk in talks] == [0, 1, 1]
+    assert [talk.count("MAIL_AT_THE_END") for talk in talks] == [0, 0, 1]
+    assert [r["event"] for r in codex.post.objects(READS)] == ["read", "seen", "read", "seen"]
 
 
+@shows(CODEX, "end", "undone")
 def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> None:
     """But for the section of AGENTS.md. Uninstalled, not even that, no hook runs, and no file is left."""
     before = sorted(codex.project.rglob("*"))
@@ -172,6 +176,7 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> No
     assert len(codex.post.ok("roster", "list")["agents"]) == 1
 
 
+@shows(CODEX, "own session", "plain mail unasked", "tasks")
 def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Codex) -> None:
     """In a read-only sandbox the mailbox is written to all the same, by the rules; a subagent speaks as its parent, and
     consumes none of its mail. The skill reaches the model when it is asked for."""
@@ -206,23 +211,27 @@ def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Cod
     assert model.asked("PROMPT_ONE")[-1].count("MAIL_FOR_THE_PARENT") == 1
 
 
+@shows(CODEX, "guard", "permit", "own name")
 def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
-    """Another's name is refused, and the model told why; a call runs where its lead approves it, and nowhere else."""
+    """Another's name is refused, and the model told why, by the hook and, where that reads nothing of it, by the
+    command. A call runs where its lead approves it, and nowhere else."""
     post, model = codex.post, codex.model
     post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
+    (post.home / ".profile").write_text(f"PATH='{os.path.dirname(sys.executable)}':$PATH\n")  # a login shell's
     codex.config.write_text(codex.config.read_text().replace("read-only", "danger-full-access"))
     codex.install()
     post.register("boss")
     session = codex.ask("PROMPT_ONE")
     post.ok("roster", "update", "--session-id", session, "--lead", "boss")
     post.ok("control", "mode", session, "safe", "--session", "boss")
-    calls = ["agent-mailbox send --from boss --to all --body FORGED", "touch denied", "touch approved"]
+    hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED && echo approved"
+    calls = ["agent-mailbox send --from boss --to all --body FORGED", "touch denied", "touch approved", hidden]
     model.script = by_prompt(PROMPT_TWO=list(map(shell, calls)))
     desk = Control(str(post.box))
     answered: list[str] = []
 
     def lead() -> None:
-        for _ in range(2):
+        for _ in calls[1:]:
             (request,) = until(lambda: desk.pending("boss"))
             answered.append(request.payload.arguments)
             desk.answer("boss", request.id, "approved" in request.payload.arguments, notes="NOT_THAT")
@@ -236,8 +245,30 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     assert talk.count("blocked by PreToolUse hook: agent-mailbox: ") == 2
     assert "boss denied" in talk
     assert "NOT_THAT" in talk
+    assert f"this is a process of session {session}, and 'boss' is another" in talk
     assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
     assert [(codex.project / name).exists() for name in ("denied", "approved")] == [False, True]
+
+
+@shows(CODEX, "prompt", "undone")
+def test_a_user_s_own_hooks_go_on_around_ours_and_stay(codex: Codex) -> None:
+    """One sends mail once our hook at the start has shown the first: that comes beside the prompt. Uninstalled, the
+    file that holds both is what it was, byte for byte."""
+    post, model = codex.post, codex.model
+    waits = f"until grep -q read '{post.file(READS)}'; do sleep 0.02; done"
+    own = [{"type": "command", "command": mailer(post, "MAIL_WITH_THE_PROMPT", waits), "timeout": 20}]
+    hooks = codex.project / ".codex/hooks.json"
+    hooks.parent.mkdir()
+    mine = {"description": "mïne", "hooks": {"SessionStart": [{"hooks": own}], "Stop": []}}
+    hooks.write_text(before := json.dumps(mine, indent=3, ensure_ascii=False))
+    codex.install()
+    post.send("bob", "all", "MAIL_AT_THE_START")
+    codex.ask("PROMPT_ONE")
+    (talk,) = model.asked("PROMPT_ONE")
+    assert [talk.count(word) for word in ("MAIL_AT_THE_START", "MAIL_WITH_THE_PROMPT")] == [1, 1]
+    assert [r["event"] for r in post.objects(READS)] == ["read", "read", "seen", "seen"]
+    post.ok("uninstall", "codex", "--project", codex.project)
+    assert hooks.read_text() == before
 
 
 @pytest.mark.parametrize("scope", ["project", "user"])

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.control.requests import Control
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from tests.e2e.shown import shows
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import MESSAGES, ROOT, record, until
@@ -109,6 +111,7 @@ def worker(client: Client) -> Worker:
 # -- leave for one call -----------------------------------------------------------------------------------------------
 
 
+@shows(CLAUDE_CODE, "permit")
 def test_a_call_waits_for_the_lead_and_runs_with_the_input_it_approved(worker: Worker) -> None:
     """Nothing runs before; the model has the output of what ran."""
 
@@ -139,6 +142,7 @@ def test_what_is_denied_does_not_run_by_another_tool_nor_behind_what_is_allowed(
     assert not any(worker.file(f"ran{number}").exists() for number in (1, 2, 3))
 
 
+@shows(CLAUDE_CODE, "permit")
 def test_what_the_lead_denies_does_not_run_and_the_model_is_told_why(worker: Worker) -> None:
     """Its reason, behind a bar of ours; nothing of the request is left open, and it is not shown as mail as well."""
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.clients import doorbell
-from agent_mailbox.clients.client import NOTICE
 from agent_mailbox.clients.hooks.budget import client_frame
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.standin import bash, said
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_doorbell import idle
@@ -126,5 +126,5 @@ def test_our_part_of_a_wake_is_six_tokens(client: Client) -> None:
     body = [body for body in client.model.requests if body.get("tools")][-1]
     wake = [text for text in texts(body) if doorbell.LINE in text][-1]
     assert len(f"{doorbell.LINE}\n") / 4 <= 6
-    assert abs(len(wake) / 4 - doorbell.TOKENS - NOTICE) <= 1
+    assert abs(len(wake) / 4 - doorbell.TOKENS - CLAUDE_CODE.wake_tokens) <= 1
     assert client.post.ok("status", "--session", session, "--cost")["wakes"]["count"] == 2

@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import doorbell
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from tests.e2e.shown import shows
 from tests.e2e.standin import ANSWER, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
@@ -74,6 +76,7 @@ def test_no_shell_stands_between_a_client_and_its_doorbell(client: Client) -> No
         assert Path(f"/proc/{waits}/stat").read_text().rpartition(") ")[2].split()[1] == str(terminal.pid)
 
 
+@shows(CLAUDE_CODE, "wake when idle", "end", "prompt")
 def test_mail_wakes_an_idle_session(client: Client) -> None:
     """Before any prompt and after one: the model has the mail in the wake's own turn, framed, and it is recorded as
     read; each message is one turn, and twenty at once are one, too. What rings is no mail."""

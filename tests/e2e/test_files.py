@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from tests.e2e.shown import shows
 from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, own_shim, worker  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, record
@@ -65,6 +67,7 @@ def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds
     assert worker.file("plain.txt").read_text() == "as before"
 
 
+@shows(CLAUDE_CODE, "guard files")
 def test_a_session_without_a_lead_is_kept_from_them_as_well_and_writes_elsewhere(worker: Worker) -> None:  # noqa: F811
     """It reads the log, and edits its own files."""
     worker.id = "0b7e3c55-4d67-4c6e-9d0b-6d3d3f5f6a10"

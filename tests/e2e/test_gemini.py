@@ -13,8 +13,9 @@ import pytest
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, used
+from tests.e2e.shown import shows
 from tests.e2e.standin import ANSWER
-from tests.helpers import FRAME, PATIENCE, READS, Post
+from tests.helpers import PATIENCE, READS, Post
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -76,9 +77,11 @@ def client(post: Post, binary: Path) -> Iterator[Client]:
         yield Client(post, binary, model)
 
 
+@shows(GEMINI_CLI, "prompt", "once", "role once", "tasks", "undone")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
-    and one read record; mail that came meanwhile is there, too. A foreign hook beside ours runs, and stays."""
+    and one read record; mail that came meanwhile is there, too. Another
+    holder of its role gets none of the first's. A foreign hook beside ours runs, and stays."""
     post, model = client.post, client.model
     hooks = client.project / ".gemini/settings.json"
     hooks.parent.mkdir()
@@ -98,6 +101,8 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     second = model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("PROMPT_ONE", "MAIL_FOR_THE_ROLE", "MAIL_MEANWHILE")] == [1, 1, 1]
     assert [r["event"] for r in post.objects(READS)] == ["claim", "read", "read"]
+    assert client.ask("PROMPT_OTHER", env={"AGENT_MAILBOX_ROLE": "architect"}) != session
+    assert "MAIL_FOR_THE_ROLE" not in model.asked("PROMPT_OTHER")[0]
     client.ask("/bye")
     assert "agent-mailbox roster retire" in conversation(model.requests[-1])
     post.ok("uninstall", "gemini", "--project", client.project)
@@ -107,17 +112,23 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert "MAIL_FOR_ALL" not in model.asked("PROMPT_THREE")[0]
 
 
+@shows(GEMINI_CLI, "between tools", "stop", "end", "plain mail unasked", "own name")
 def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_its_name(client: Client) -> None:
     """For all sessions: the client tells commands nothing, so the session is told its id; by policy they need no
-    asking. Without mail that line is all that is shown."""
+    asking. Without mail that line is all that is shown. Mail comes behind a tool's result, and as the turn would end. A
+    command in another's name is refused."""
     post, model = client.post, client.model
     tools = os.path.dirname(sys.executable)
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"
     post.ok("install", "gemini", "--user")
 
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
-        if not body.get("tools") or used(body):
+        if not body.get("tools") or len(used(body)) == 2:
+            if "MAIL_AT_THE_END" not in conversation(body):
+                post.send("bob", "all", "MAIL_AT_THE_END")
             return [said(ANSWER)]
+        if used(body):
+            return [shell("agent-mailbox send --from bob --to user --body FORGED")]
         post.send("bob", "all", "MAIL_DURING_THE_TURN")
         session = conversation(body).partition("this session is ")[2].partition(":")[0]
         return [shell(f"agent-mailbox send --from {session} --to user --body FROM_THE_AGENT")]
@@ -126,11 +137,13 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
     session = client.ask("PROMPT_ONE")
     talks = model.asked("PROMPT_ONE")
     assert talks[0].count("agent-mailbox:") == 1
-    assert [talk.count(FRAME) for talk in talks] == [0, 1]
-    assert talks[-1].count("MAIL_DURING_THE_TURN") == 1
-    assert len(post.objects(READS)) == 1
+    assert [talk.count("MAIL_DURING_THE_TURN") for talk in talks] == [0, 1, 1, 1]
+    assert [talk.count("MAIL_AT_THE_END") for talk in talks] == [0, 0, 0, 1]
+    assert "'bob' is another" in talks[-1]
+    assert len(post.objects(READS)) == 2
     sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
     assert sent["FROM_THE_AGENT"] == session
+    assert "FORGED" not in sent
     assert [(a["session_id"], a["state"]) for a in post.ok("roster", "list")["agents"]] == [(session, "frozen")]
     post.ok("uninstall", "gemini", "--user")
     assert json.loads(client.settings.read_text()) == SETTINGS

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from agent_mailbox.known_clients.mcp_client import MCP_CLIENT
 from tests.e2e.conftest import npm_file
+from tests.e2e.shown import shows
 from tests.e2e.standin import conversation, in_turn, use
 from tests.helpers import MESSAGES, PATIENCE, READS, ROOT
 
@@ -23,6 +26,7 @@ AT_ONCE: dict[str, str | None] = {"MCP_CONNECTION_NONBLOCKING": "0", "ENABLE_TOO
 """Has the client wait for the server before it asks the model, and tell the model of all tools."""
 
 
+@shows(MCP_CLIENT, "tools", by=CLAUDE_CODE)
 def test_a_model_reads_and_answers_its_mail_by_tools(client: Client) -> None:
     """No hook of ours runs. The mail is in the model's next request, framed, and only once. The answer acks it, and is
     that of the agent that the person's configuration names."""

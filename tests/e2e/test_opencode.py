@@ -17,8 +17,9 @@ import pytest
 from agent_mailbox.clients import doorbell
 from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.opencode import OPENCODE
-from tests.e2e.completions import Completions, by_prompt, results, shell, use
+from tests.e2e.completions import Completions, by_prompt, results, said, shell, use
 from tests.e2e.conftest import client_program
+from tests.e2e.shown import shows
 from tests.helpers import FRAME, PATIENCE, READS, Post, until
 from tests.surroundings import NOBODY_SAID
 
@@ -141,6 +142,7 @@ def opencode(post: Post, binary: Path) -> Iterator[Served]:
         yield Served(post, binary, model)
 
 
+@shows(OPENCODE, "start", "prompt", "once", "role once", "end")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(opencode: Served) -> None:
     """Installed, started: the model has the mail beside the first prompt. A second holder of the role gets none of the
     first's. Resumed: once in the conversation, as before, and one read record; mail that came meanwhile is there, too.
@@ -166,6 +168,7 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert post.ok("roster", "show", session)["agent"]["state"] == "frozen"
 
 
+@shows(OPENCODE, "between tools", "own session")
 def test_mail_sent_during_a_turn_comes_between_two_tool_calls(opencode: Served) -> None:
     """Behind the output of the first, as is the word on a file that another leases. The agent's commands know who they
     are; a subagent speaks as its parent, and consumes none of its mail."""
@@ -197,25 +200,36 @@ def test_mail_sent_during_a_turn_comes_between_two_tool_calls(opencode: Served) 
     assert [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session] == ["read"]
 
 
+@shows(OPENCODE, "wake when idle", "stop")
 def test_mail_wakes_an_idle_session(opencode: Served) -> None:
-    """By the doorbell's line alone, as the agent that its person chose; the mail comes framed, once."""
+    """By the doorbell's line alone, as the agent that its person chose; the mail comes framed, once. Mail that comes as
+    a turn ends has one more."""
     opencode.install()
     post, model = opencode.post, opencode.model
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        if "MAIL_AGAIN" in str(body["messages"]) and "MAIL_AT_THE_END" not in str(body["messages"]):
+            post.send("bob", session, "MAIL_AT_THE_END")
+        return [said("DONE")]
+
+    model.script = script
     with opencode:
         session = opencode.begin("PROMPT_ONE", agent="plan")
         for word in ("MAIL_FOR_THE_IDLE", "MAIL_AGAIN"):
             until(lambda: post.file(".cache", "doorbell", session).exists())
             post.send("bob", session, word)
             until(lambda word=word: model.asked(word))
-    assert len([body for body in model.requests if body.get("tools")]) == 3
+        until(lambda: model.asked("MAIL_AT_THE_END"))
+    assert len([body for body in model.requests if body.get("tools")]) == 4
     told = [str(message["content"]) for message in model.requests[-1]["messages"] if message["role"] == "user"]
-    assert [text.count(doorbell.LINE) for text in told] == [0, 1, 1]
-    assert [text.count("MAIL_FOR_THE_IDLE") for text in told] == [0, 1, 0]
-    assert [text.count("MAIL_AGAIN") for text in told] == [0, 0, 1]
+    assert [text.count(doorbell.LINE) for text in told] == [0, 1, 1, 1]
+    for place, word in enumerate(("MAIL_FOR_THE_IDLE", "MAIL_AGAIN", "MAIL_AT_THE_END"), 1):
+        assert [text.count(word) for text in told] == [int(number == place) for number in range(4)]
     assert "MUST NOT make any edits" in told[-1]
-    assert len(post.objects(READS)) == 2
+    assert len(post.objects(READS)) == 3
 
 
+@shows(OPENCODE, "guard", "guard files", "permit", "own name")
 def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
     """Another's name is refused, and the model told why; a call runs where its lead approves it, and nowhere else. No
     tool writes the mailbox. A turn that is broken off asks no lead any more, and the next prompt goes on."""
@@ -224,7 +238,8 @@ def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
     post.register("boss")
     forged = shell("agent-mailbox send --from boss --to all --body FORGED")
     inside = use("write", filePath=str(post.file("config.toml")), content="x")
-    calls = [shell("touch denied"), use("write", filePath="approved", content="x")]
+    hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED"
+    calls = [shell("touch denied"), use("write", filePath="approved", content="x"), shell(hidden)]
     model.script = by_prompt(PROMPT_TWO=[forged, inside, *calls], PROMPT_THREE=[shell("touch broken-off")])
     desk = Control(str(post.box))
     answered: list[str] = []
@@ -233,7 +248,7 @@ def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
         for _ in calls:
             (request,) = until(lambda: desk.pending("boss"))
             answered.append(request.payload.tool)
-            desk.answer("boss", request.id, request.payload.tool == "Write", notes="NOT_THAT")
+            desk.answer("boss", request.id, "denied" not in request.payload.arguments, notes="NOT_THAT")
 
     with opencode:
         session = opencode.begin("PROMPT_ONE")
@@ -251,7 +266,8 @@ def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
         turn.join(PATIENCE)
         until(lambda: not desk.pending("boss"))
         opencode.say(session, "PROMPT_FOUR")
-    assert answered == ["Bash", "Write"]
+    assert answered == ["Bash", "Write", "Bash"]
+    assert "'boss' is another" in told[4]
     assert "`--from boss` would make the command act as somebody else" in told[0]
     assert "this file is the mailbox's own" in told[1]
     assert "boss denied" in told[2]
@@ -263,6 +279,7 @@ def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
     assert not post.file("config.toml").exists()
 
 
+@shows(OPENCODE, "plain mail unasked")
 def test_plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about(opencode: Served) -> None:
     """A redirection still is, and what is not ours; a run refuses whatever it would ask about, and ends. The person's
     own rules for our commands hold."""
@@ -298,6 +315,7 @@ def test_a_plugin_without_its_hook_breaks_nothing(opencode: Served) -> None:
     assert (opencode.project / "there").exists()
 
 
+@shows(OPENCODE, "undone", "tasks")
 def test_uninstalled_it_leaves_everything_as_it_was(opencode: Served) -> None:
     """For all sessions: the person's own plugin beside ours runs before and after, its settings keep their bytes, and
     no mail is shown any more. Between, ``/bye`` is a command."""

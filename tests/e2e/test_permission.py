@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from tests.e2e.shown import shows
 from tests.e2e.standin import bash, in_turn
 from tests.helpers import MESSAGES
 
@@ -30,6 +32,7 @@ def outcome(client: Client, command: str, *words: object, **how: Any) -> tuple[s
     raise AssertionError("the tool was not asked for")
 
 
+@shows(CLAUDE_CODE, "guard")
 def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> None:
     """Also where every command of the shell is allowed; nothing is written."""
     for words in ((), ("--allowedTools", "Bash")):
@@ -48,6 +51,7 @@ def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> Non
     assert "OTHER" not in [a["session_id"] for a in client.post.ok("roster", "list")["agents"]]
 
 
+@shows(CLAUDE_CODE, "plain mail unasked")
 def test_plain_mail_runs_in_default_mode_without_asking(client: Client) -> None:
     """By the rule, which counts in a project the person trusts; what has no rule is asked about."""
     for number, command in enumerate(

@@ -1,0 +1,1 @@
+"""The runs of the real clients: what they showed, and ``scripts/clients``."""
