@@ -50,7 +50,7 @@ def text() -> str:
     lines = [
         f"| | {' | '.join(client.title for client in shown)} |",
         f"| --- |{' --- |' * len(shown)}",
-        f"| seen | {' | '.join(_versions(client, rows) for client in shown)} |",
+        f"| *run with* | {' | '.join(_versions(client, rows) for client in shown)} |",
     ]
     for name, ability in abilities.ABILITIES.items():
         lines.append(f"| {name}: {ability.means} | {' | '.join(cell(client, name, rows) for client in shown)} |")
