@@ -72,7 +72,8 @@ def show(app: App, /, message_id: str) -> None:
 @pass_app
 def thread(app: App, /, message_id: str) -> None:
     """Show the whole thread of message ID with its receipts, archived messages included."""
-    messages, reads = app.library.thread(message_id)
+    found, reads = app.library.thread(message_id)
+    messages = [app.mailbox.here(message) for message in found]
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     stages = {m.id: reads.stages(m.id) for m in messages}
     blocks = [

@@ -88,13 +88,13 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
     from . import render
 
     found = mailbox.find(message_id)
-    roster = mailbox.logs.read_roster()
+    roster, shown = mailbox.logs.read_roster(), mailbox.here(found.message)
     resolved = mailbox.delivery(found.message, roster)
-    lines = render.message_text(found.message, roster, app.style, mailbox.directory)
+    lines = render.message_text(shown, roster, app.style, mailbox.directory)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
     lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
     value = {
-        "message": mail_output.message_json(found.message, found.reads, mailbox.directory),
+        "message": mail_output.message_json(shown, found.reads, mailbox.directory),
         "delivery": mail_output.reach_json(resolved),
         "receipts": render.receipts_json(found.receipts),
     }

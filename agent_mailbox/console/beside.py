@@ -88,7 +88,7 @@ def served(directory: str, stored: str, name: str) -> Response:
     """Answer with a file of the mailbox: a picture, plain text, or something to save."""
     data = attachment_files.content(directory, stored) if attachments.is_stored(stored) else None
     if data is None:
-        return PlainTextResponse("the mailbox has no such file, or another than was sent\n", 404)
+        return PlainTextResponse("the mailbox has no such file (yet), or another than was sent\n", 404)
     headers = {"cache-control": "private, max-age=31536000, immutable"}
     for kind, begins in _PICTURES.items():
         if begins.match(data):

@@ -8,7 +8,7 @@ The values in mail are other people's, of any shape; an entry that is no attachm
 
 ``path`` follows from the digest and the name, so that no line can name another file. Entries of type ``url`` and
 ``inline`` are the swarm protocol's. A peer's ``inline`` bytes become a file; one that was not kept says why in
-``not_kept``.
+``not_kept``. In a mailbox that several machines share, a file may be on its way: ``awaited`` says so to those who show.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .text import clipped, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from .records import Message
@@ -32,6 +33,7 @@ _NOT_KEPT = "not_kept"
 _HEX = frozenset("0123456789abcdef")
 _SUFFIX = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _MOST_SUFFIX = 8
+_AWAY, _IS_AWAY = "not_here_yet", object()
 _ABSOLUTE = "absolute_path"
 """The key of a file's whole path; in output alone, never in a line of the log."""
 
@@ -84,9 +86,9 @@ def _file(entry: dict[str, Any]) -> File | None:
 
 
 def located(message: Message, directory: str) -> Any:
-    """Return the attachments for programs: each file of the mailbox with its ``absolute_path``.
+    """Return the attachments for programs: each file of the mailbox with its ``absolute_path``, or as ``not_here_yet``.
 
-    That key is this mailbox's word alone: a sender's own is left out. ``directory``: the mailbox's path; empty adds
+    These keys are this mailbox's word alone: a sender's own are left out. ``directory``: the mailbox's path; empty adds
     none.
     """
     if not isinstance(message.attachments, list):
@@ -95,10 +97,26 @@ def located(message: Message, directory: str) -> Any:
 
 
 def _located(entry: dict[str, Any], directory: str) -> dict[str, Any]:
-    shown = {key: value for key, value in entry.items() if key != _ABSOLUTE}
-    if directory and (file := _file(entry)) is not None:
+    shown = {key: value for key, value in entry.items() if key not in (_ABSOLUTE, _AWAY)}
+    if entry.get(_AWAY) is _IS_AWAY:
+        shown[_AWAY] = True
+    elif directory and (file := _file(entry)) is not None:
         shown[_ABSOLUTE] = f"{directory.rstrip('/')}/{DIRECTORY}/{file.stored}"
     return shown
+
+
+def awaited(message: Message, are_here: Callable[[File], bool]) -> Message:
+    """Return the message with each file that is not here yet marked so, for showing; a mark in the mail counts for
+    nothing."""
+    if not isinstance(message.attachments, list):
+        return message
+    marked = [
+        {**entry, _AWAY: _IS_AWAY}
+        if isinstance(entry, dict) and (file := _file(entry)) and not are_here(file)
+        else entry
+        for entry in message.attachments
+    ]
+    return message.replace(attachments=marked)
 
 
 def lines(message: Message, directory: str = "") -> list[str]:
@@ -108,7 +126,8 @@ def lines(message: Message, directory: str = "") -> list[str]:
     for entry in _entries(message):
         if (file := _file(entry)) is not None:
             named = f"{_name(file.name)} ({_kind(file.mime_type)}, {size_of(file.size)})"
-            said.append(f"{named}: {place}{DIRECTORY}/{file.stored}")
+            is_away = entry.get(_AWAY) is _IS_AWAY
+            said.append(f"{named}: " + ("not here yet" if is_away else f"{place}{DIRECTORY}/{file.stored}"))
         elif entry.get("type") == "inline" and isinstance(why := entry.get(_NOT_KEPT), str):
             named = f"{_name(str(entry.get('name')))} ({_kind(entry.get('mime_type'))})"
             said.append(f"{named}: not kept, {clipped(neutral(why), LONGEST)}")

@@ -53,7 +53,7 @@ $machines
 """)
 _MACHINE = Template("""\
       { user: "$machine", password: "$password", permissions: {
-        publish: [ "mbx.$space.$machine.>", "mbxlive.$space.$machine", $calls ]
+        publish: [ "mbx.$space.$machine.>", "mbxf.$space.$machine.>", "mbxlive.$space.$machine", $calls ]
         subscribe: [ "_INBOX.$machine.>", "mbx.$space.>", "mbxlive.$space.*" ] } }""")
 _CALLS = ("STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET", "DIRECT.GET")
 """The calls of JetStream that a machine needs. Its ``CREATE`` changes nothing that is there."""
@@ -123,7 +123,7 @@ def _configuration(places: Sequence[tuple[str, int]], number: int, space: str, w
 
 
 def _user(directory: str, space: str, machine: str) -> str:
-    calls = ", ".join(f'"$JS.API.{call}.MBX_{space}"' for call in _CALLS)
+    calls = ", ".join(f'"$JS.API.{call}.{kind}_{space}"' for kind in ("MBX", "MBXF") for call in _CALLS)
     word = _word(system.join(directory, "machines", machine), machine)
     return _MACHINE.substitute(machine=machine, password=word, space=space, calls=calls)
 

@@ -7,6 +7,7 @@ import shlex
 import signal
 import socket
 import threading
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -15,12 +16,16 @@ from ..cli.options import App, Verb, pass_app
 from ..core.text import neutral
 from ..errors import Malformed, Refused
 from ..mailbox import space as spaces
+from ..mailbox.exchanged_files import ExchangedFiles
 from ..mailbox.space import Space
 from ..store import system
 from ..store.lock import FileLock
 from ..upkeep import extras
 from . import joining_space, replicator, space_checks
 from .joining_space import SpaceStanding
+
+if TYPE_CHECKING:
+    from ..store.order import SpaceOrder
 
 
 @cli.group(cls=Commands)
@@ -191,7 +196,9 @@ def serve(app: App, /) -> None:
     with FileLock(system.join(record.path(spaces.PLACE), joining_space.SERVING), 0):
         app.out(f"serving {found.space} as {found.machine}\n", _value(found))
         copy = spaces.opened(logs, space)
-        replicator.run(copy, ended.is_set, lambda said: click.echo(neutral(said), err=True), ended.wait)
+        files = spaces.files_of(space, cast("SpaceOrder", copy.order))
+        exchanged = ExchangedFiles(logs, files, copy.directory, _told)
+        replicator.run(copy, exchanged, ended.is_set, _told, ended.wait)
 
 
 @engine.command(cls=Verb)
@@ -210,6 +217,10 @@ def doctor(app: App, /, system: str | None) -> int | None:
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
     app.out(text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes})
     return 3 if problems else None
+
+
+def _told(said: str) -> None:
+    click.echo(neutral(said), err=True)
 
 
 def _value(found: SpaceStanding) -> dict[str, object]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ..mailbox.space import Space
     from ..store.logs import Logs
     from ..store.order import SpaceOrder
+    from ..store.space_files import SpaceFiles
 
 SERVING = "serving"
 """The file whose lock the replicator holds."""
@@ -61,7 +62,7 @@ def join(logs: Logs, space: Space) -> SpaceStanding:
         )
     copy = spaces.opened(logs, space)
     order: SpaceOrder = copy.order  # type: ignore[assignment]
-    _make(order)
+    _make(order, spaces.files_of(space, order))
     mine = spaces.record_of(logs).id.decode()
     if order.named(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
@@ -73,12 +74,13 @@ def join(logs: Logs, space: Space) -> SpaceStanding:
     return standing(logs)
 
 
-def _make(order: SpaceOrder) -> None:
+def _make(order: SpaceOrder, files: SpaceFiles) -> None:
     """Make the space unless it is there; a server that was just started may take a moment until it can."""
     end = monotonic() + STARTING
     while True:
         try:
             order.make()
+            files.make()
             return
         except Unavailable:
             if monotonic() > end:

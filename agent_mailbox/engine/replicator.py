@@ -14,6 +14,7 @@ from ..mailbox import elsewhere
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..mailbox.exchanged_files import ExchangedFiles
     from ..mailbox.replica import Replica
     from ..store.order import SpaceOrder
 
@@ -24,7 +25,11 @@ LONGEST = 30.0
 
 
 def run(
-    copy: Replica, ended: Callable[[], bool], told: Callable[[str], None], pause: Callable[[float], object]
+    copy: Replica,
+    files: ExchangedFiles,
+    ended: Callable[[], bool],
+    told: Callable[[str], None],
+    pause: Callable[[float], object],
 ) -> None:
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
     for so many seconds, or until the end."""
@@ -44,6 +49,7 @@ def run(
                     with copy.held():
                         copy.catch_up()
                 ends = before  # what came meanwhile is seen next time
+            files.turn(time_ns() // 1_000_000)
             if away:
                 told("engine is back")
             away, delay = "", TURN

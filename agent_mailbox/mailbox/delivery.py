@@ -193,7 +193,11 @@ class Delivery(OpenMailbox):
         return len(shown)
 
     def _judged(self, me: str, items: list[Item], *, apply: bool = False) -> list[Item]:
-        """Return the items, control messages with their outcome; ``apply``: with what follows from that."""
+        """Return the items as they are shown: control messages with their outcome.
+
+        ``apply``: with what follows from that."""
+        if any(item.message.attachments is not None for item in items):
+            items = [item.replace(message=self.here(item.message)) for item in items]
         if not any(item.message.type == "control" for item in items):
             return items
         from ..control import effects  # most mail is none

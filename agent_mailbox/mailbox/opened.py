@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from ..config import Config
     from ..core.inbox import MailState
+    from ..core.records import Message
     from ..core.roster import Agent
     from ..own_config import OwnConfig
     from ..store.log import HeldLog, Log
@@ -127,6 +128,15 @@ class OpenMailbox:
         from .ordered_log import OrderedLog  # likewise
 
         return OrderedLog(replica, log)
+
+    def here(self, message: Message) -> Message:
+        """Return a message for showing: files that are still on their way from another machine are marked."""
+        if message.attachments is None or not self.logs.is_shared:
+            return message
+        from ..core import attachments  # rare in mail
+        from ..store import attachment_files
+
+        return attachments.awaited(message, lambda file: attachment_files.is_there(self.directory, file))
 
     def share(self, replica: Replica) -> None:
         """Decide in the order of several machines from now on."""

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..store.custody import Custody
     from ..store.logs import Logs
     from ..store.order import SpaceOrder
+    from ..store.space_files import SpaceFiles
     from .replica import Replica
     from .space_judge import SpaceJudge
 
@@ -95,6 +96,17 @@ def judge_of(logs: Logs, space: Space) -> SpaceJudge:
 
     record = record_of(logs)
     return SpaceJudge(space.space, space.machine, record.path(PLACE), record.environ)
+
+
+def files_of(space: Space, order: SpaceOrder) -> SpaceFiles:
+    """Return the way to the files of a space, over the connection of its order."""
+    if space.is_postgres:
+        from ..postgres.postgres_files import PostgresFiles
+
+        return PostgresFiles(order)  # type: ignore[arg-type]
+    from ..nats.nats_files import NatsFiles
+
+    return NatsFiles(order)  # type: ignore[arg-type]
 
 
 def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:

@@ -78,26 +78,27 @@ class NatsOrder:
             "storage": "file",
             "retention": "limits",
             "discard": "new",
-            "num_replicas": REPLICAS if self.connection.info.get("cluster") else 1,
+            "num_replicas": replicas(self.connection.info),
             "allow_atomic": True,
             "allow_direct": True,
             "duplicate_window": 0,
         }
-        self._api(f"STREAM.CREATE.{self.stream}", wanted)
+        self.api(f"STREAM.CREATE.{self.stream}", wanted)
         return True
 
     def info(self) -> dict[str, Any]:
         """Return the stream's configuration and state; raise ``Refused`` if the space is not there."""
-        found = self._api(f"STREAM.INFO.{self.stream}", None)
+        found = self.api(f"STREAM.INFO.{self.stream}", None)
         if is_old(said := str(self.connection.info.get("version", ""))):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
         return found
 
-    def _api(self, call: str, body: object) -> dict[str, Any]:
+    def api(self, call: str, body: object) -> dict[str, Any]:
+        """Call JetStream; return what it answers."""
         data = b"" if body is None else json.dumps(body).encode()
-        return self._judged(self.connection.ask([Publication(f"$JS.API.{call}", data)])[0])
+        return self.judged(self.connection.ask([Publication(f"$JS.API.{call}", data)])[0])
 
-    def _judged(self, answer: ServerAnswer) -> dict[str, Any]:
+    def judged(self, answer: ServerAnswer) -> dict[str, Any]:
         """Return what the engine answered; raise its complaint."""
         found = parsed(answer.data)
         error = found.get("error")
@@ -110,15 +111,20 @@ class NatsOrder:
             raise Moved(f"log has moved: {said}", "look again")
         raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
 
+    def message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
+        """Return a message of a stream by its leader's word; empty if there is none."""
+        answer = self.connection.ask([Publication(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
+        return {} if _is_missing(answer) else self.judged(answer).get("message") or {}
+
     def named(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
         subject = f"mbx.{self.space}.{self.machine}.joined"
         one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: _sum(owner.encode())})
         try:
-            self._judged(self.connection.ask([one])[0])
+            self.judged(self.connection.ask([one])[0])
             return owner
         except Moved:
-            found = self._judged(self._got({"last_by_subj": subject}))["message"]
+            found = self.judged(self._got({"last_by_subj": subject}))["message"]
             return base64.b64decode(found.get("data", "")).decode("utf-8", "replace")
 
     def machines(self) -> list[str]:
@@ -126,7 +132,7 @@ class NatsOrder:
         found: list[str] = []
         place = 1
         while not _is_missing(answer := self._got({"seq": place, "next_by_subj": f"mbx.{self.space}.*.joined"})):
-            there = self._judged(answer).get("message") or {}
+            there = self.judged(answer).get("message") or {}
             try:
                 place = int(there["seq"]) + 1
                 found.append(str(there["subject"]).split(".")[2])
@@ -160,7 +166,7 @@ class NatsOrder:
             headers = {**batch[0].headers, _EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
             batch[0] = batch[0].replace(headers=headers)
         try:
-            return int(self._judged(self._published(batch))["seq"])
+            return int(self.judged(self._published(batch))["seq"])
         except Moved:
             for message_id in ids:
                 self._refuse_taken(message_id)
@@ -246,7 +252,7 @@ class NatsOrder:
 
     def _record(self, answer: ServerAnswer) -> tuple[Ordered | None, int]:
         """Return the record of an answer, None for what is none of ours, and its position."""
-        found = self._judged(answer).get("message") or {}
+        found = self.judged(answer).get("message") or {}
         try:
             line = base64.b64decode(found.get("data", ""))
             head = base64.b64decode(found.get("hdrs", ""))
@@ -310,6 +316,11 @@ def open_order(
 ) -> NatsOrder:
     """Return the way of a machine to a space; connects at the first call."""
     return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
+
+
+def replicas(info: dict[str, Any]) -> int:
+    """Return how many copies of a stream a server keeps by what it says of itself: a cluster keeps several."""
+    return REPLICAS if info.get("cluster") else 1
 
 
 def is_old(version: str) -> bool:

@@ -45,7 +45,7 @@ class PostgresOrder:
     def make(self) -> bool:
         """Make the space unless it is there; return whether it was made. Raises ``Refused`` for a newer one's."""
         if self.connection.ask("SELECT to_regnamespace(%s)::text", (f'"{self.schema}"',))[0][0] is not None:
-            self._ask("SELECT 1")
+            self.ask("SELECT 1")
             return False
         try:
             self.connection.run(space_tables.make(self.space))
@@ -56,7 +56,7 @@ class PostgresOrder:
             ) from None
         return True
 
-    def _ask(self, query: str, *words: object) -> list[Any]:
+    def ask(self, query: str, *words: object) -> list[Any]:
         """Return the rows that answer a query, in which ``SPACE`` stands for the schema."""
         if not self._known:
             found = self.connection.ask(f'SELECT version FROM "{self.schema}".space')
@@ -68,17 +68,17 @@ class PostgresOrder:
 
     def named(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
-        return str(self._ask("SELECT SPACE.named(%s, %s)", self.machine, owner)[0][0])
+        return str(self.ask("SELECT SPACE.named(%s, %s)", self.machine, owner)[0][0])
 
     def machines(self) -> list[str]:
         """Return the machines that joined, in that order."""
-        return [str(name) for (name,) in self._ask("SELECT name FROM SPACE.machine ORDER BY joined")]
+        return [str(name) for (name,) in self.ask("SELECT name FROM SPACE.machine ORDER BY joined")]
 
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order."""
         place = 0
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE log = %s AND pos > %s ORDER BY pos LIMIT 1000"
-        while rows := self._ask(where, log, place):
+        while rows := self.ask(where, log, place):
             yield from (one for row in rows if (one := _record(*row)) is not None and not one.damaged)
             place = rows[-1][0]
 
@@ -86,7 +86,7 @@ class PostgresOrder:
 
     def end(self) -> int:
         """Return the position of the last record."""
-        return int(self._ask("SELECT last FROM SPACE.space")[0][0])
+        return int(self.ask("SELECT last FROM SPACE.space")[0][0])
 
     def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
         """Append the lines; see ``TotalOrder.append``."""
@@ -96,7 +96,7 @@ class PostgresOrder:
         given = {_digest(one): one for one in ids}
         words = [*lines], [_sum(line) for line in lines], [_digest(one) for one in ids] or None, expect
         question = "SELECT * FROM SPACE.append(%s, %s, %b::bytea[], %s::text[], %s::text[], %s::bigint)"
-        ((said, place, taken),) = self._ask(question, self.machine, log, *words)
+        ((said, place, taken),) = self.ask(question, self.machine, log, *words)
         if said == "taken":
             raise Taken(given[taken], place)
         if said == "moved":
@@ -107,7 +107,7 @@ class PostgresOrder:
         """Return the first records behind a position, in order."""
         found: list[Ordered] = []
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE pos > %s ORDER BY pos LIMIT %s"
-        while rows := self._ask(where, after, most - len(found)):
+        while rows := self.ask(where, after, most - len(found)):
             found += [one for row in rows if (one := _record(*row)) is not None]
             after = rows[-1][0]
             if len(found) >= most:
@@ -131,14 +131,14 @@ class PostgresOrder:
 
     def tell(self, word: bytes) -> None:
         """Tell the machines; only the last word of each is kept."""
-        self._ask("SELECT SPACE.tell(%s, %s)", self.machine, word)
+        self.ask("SELECT SPACE.tell(%s, %s)", self.machine, word)
 
     def told(self) -> dict[str, bytes]:
         """Return the last word of each other machine that came since the question before, once."""
-        since, self._since = self._since, self._ask("SELECT clock_timestamp()")[0][0]
+        since, self._since = self._since, self.ask("SELECT clock_timestamp()")[0][0]
         if since is None:
             return {}
-        rows = self._ask("SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s", since, self._since)
+        rows = self.ask("SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s", since, self._since)
         return {name: bytes(word) for name, word in rows if is_machine(name) and name != self.machine}
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 from string import Template
 
 from ..store.order import MOST, WIDEST
+from ..store.space_files import MOST_PARTS, PART
 
 VERSION = 1
 """The version of the tables; a later one's are left alone."""
@@ -29,6 +30,10 @@ CREATE INDEX log_of ON "$schema".log (log, pos);
 CREATE TABLE "$schema".machine (name text PRIMARY KEY, owner text NOT NULL, joined bigint NOT NULL,
     word bytea, told timestamptz);
 CREATE TABLE "$schema".speaker (role name NOT NULL, machine text NOT NULL, PRIMARY KEY (role, machine));
+
+CREATE TABLE "$schema".file (machine text NOT NULL, digest text NOT NULL, part integer NOT NULL, parts integer NOT NULL,
+    data bytea NOT NULL, PRIMARY KEY (digest, machine, part));
+ALTER TABLE "$schema".file ALTER data SET STORAGE EXTERNAL;
 
 CREATE FUNCTION "$schema".check_speaker(who text) RETURNS void LANGUAGE plpgsql STABLE
     SET search_path = pg_catalog, pg_temp AS $$$$
@@ -84,13 +89,32 @@ BEGIN
     UPDATE "$schema".machine SET word = said, told = clock_timestamp() WHERE name = who AND length(said) <= $longest;
 END $$$$;
 
+CREATE FUNCTION "$schema".ship(who text, of_digest text, number integer, many integer, given bytea) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$$$
+BEGIN
+    PERFORM "$schema".check_speaker(who);
+    IF many NOT BETWEEN 1 AND $parts OR number NOT BETWEEN 0 AND many - 1 OR length(given) > $part THEN
+        RAISE insufficient_privilege USING MESSAGE = format('part %s of %s is nothing to ship', number, many);
+    END IF;
+    INSERT INTO "$schema".file VALUES (who, of_digest, number, many, given) ON CONFLICT (digest, machine, part)
+        DO UPDATE SET parts = many, data = given;
+END $$$$;
+
+CREATE FUNCTION "$schema".take_back(who text, of_digest text) RETURNS void
+    LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$$$
+BEGIN
+    PERFORM "$schema".check_speaker(who);
+    DELETE FROM "$schema".file WHERE machine = who AND digest = of_digest;
+END $$$$;
+
 REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "$schema" FROM PUBLIC;
 """)
 _ROLE = Template("""\
 $verb ROLE "$role" LOGIN PASSWORD '$password';
 GRANT USAGE ON SCHEMA "$schema" TO "$role";
 GRANT SELECT ON ALL TABLES IN SCHEMA "$schema" TO "$role";
-GRANT EXECUTE ON FUNCTION "$schema".append, "$schema".named, "$schema".tell TO "$role";
+GRANT EXECUTE ON FUNCTION "$schema".append, "$schema".named, "$schema".tell,
+    "$schema".ship, "$schema".take_back TO "$role";
 INSERT INTO "$schema".speaker VALUES ('$role', '$machine') ON CONFLICT DO NOTHING;
 """)
 
@@ -107,7 +131,14 @@ def role(space: str, machine: str) -> str:
 
 def make(space: str) -> str:
     """Return what makes a space; the space's name is checked (``store.order.is_machine``)."""
-    words = {"version": VERSION, "most": MOST, "widest": WIDEST, "longest": LONGEST_WORD}
+    words = {
+        "version": VERSION,
+        "most": MOST,
+        "widest": WIDEST,
+        "longest": LONGEST_WORD,
+        "parts": MOST_PARTS,
+        "part": PART,
+    }
     return _MAKE.substitute(words, schema=name(space))
 
 

@@ -129,16 +129,18 @@ def chunks_of(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
+def is_there(directory: str, file: File) -> bool:
+    """Return whether the mailbox has the file in its size."""
+    try:
+        found = system.lstat(place(directory, file.stored))
+    except OSError:
+        return False
+    return found.st_mode & system.S_IFMT == system.S_IFREG and found.st_size == file.size
+
+
 def missing(directory: str, message: Message) -> File | None:
     """Return a file that the message names and the mailbox does not have in that size; None if it has all."""
-    for file in attachments.files(message):
-        try:
-            there = system.lstat(place(directory, file.stored))
-        except OSError:
-            return file
-        if there.st_mode & system.S_IFMT != system.S_IFREG or there.st_size != file.size:
-            return file
-    return None
+    return next((file for file in attachments.files(message) if not is_there(directory, file)), None)
 
 
 def check(directory: str, message: Message) -> None:
@@ -170,7 +172,12 @@ def content(directory: str, name: str) -> bytes | None:
         data = b"".join(chunks_of(fd)) if system.fstat(fd).st_size <= MOST_BYTES else b""
     finally:
         system.close(fd)
-    return data if hashlib.sha256(data).hexdigest() == name[:64] else None
+    return data if digest(data) == name[:64] else None
+
+
+def digest(data: bytes) -> str:
+    """Return the digest by which a file is known."""
+    return hashlib.sha256(data).hexdigest()
 
 
 def names(directory: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -62,14 +63,16 @@ class PostgresServer:
             until(self._answers)
             yield
         finally:
-            self.child.kill()  # at once: nothing acknowledged may depend on an orderly end
+            os.killpg(self.child.pid, signal.SIGKILL)  # with all its processes: nothing depends on an orderly end
             self.child.wait(PATIENCE)
 
     def _start(self, name: str, *words: object) -> subprocess.Popen[bytes]:
         with (self.home / "log").open("ab") as log:
             call = [programs() / name, *map(str, words)]
             env = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
-            return subprocess.Popen(call, stdout=log, stderr=log, cwd="/", env=env, **_as_nobody())
+            return subprocess.Popen(
+                call, stdout=log, stderr=log, cwd="/", env=env, start_new_session=True, **_as_nobody()
+            )
 
     def _answers(self) -> bool:
         assert self.child is not None

@@ -13,6 +13,7 @@ import pytest
 from agent_mailbox.engine import cluster, server_checks
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.nats.connection import Publication
+from agent_mailbox.nats.nats_files import NatsFiles
 from agent_mailbox.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.store.order import ROSTER
 from tests.helpers import Program, until
@@ -128,7 +129,11 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         pair.ok("north", "roster", "register", "--session-id", "ann")
         with pytest.raises(Refused, match="Permissions Violation"):
             servers.order("south", "north").append(ROSTER, [b"forged"])
+        with pytest.raises(Refused, match="Permissions Violation"):
+            NatsFiles(servers.order("south", "north")).ship("0" * 64, b"forged")
         order = servers.order("north")
+        NatsFiles(order).ship("0" * 64, b"its own")
+        assert list(NatsFiles(servers.order("south")).fetch("0" * 64)) == [b"its own"]
         config = order.info()["config"]
         for call in ("PURGE", "DELETE", "UPDATE", "MSG.DELETE"):
             asked = Publication(f"$JS.API.STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())

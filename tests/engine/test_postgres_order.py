@@ -10,8 +10,10 @@ import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.postgres import database_checks, postgres_connection, space_tables
+from agent_mailbox.postgres.postgres_files import PostgresFiles
 from agent_mailbox.postgres.postgres_order import PostgresOrder, open_order
 from agent_mailbox.store.order import MESSAGES, ROSTER, reads_of
+from agent_mailbox.store.space_files import MOST_PARTS, PART
 from tests.helpers import Program, until
 
 from .conformance import Conformance, Pair, lines_of
@@ -98,17 +100,21 @@ def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: Pos
         lambda: forged.named("me"),
         lambda: forged.tell(b"{}"),
         lambda: north.append(reads_of("south"), [b"forged"]),
-        lambda: north._ask("INSERT INTO SPACE.log VALUES (99, 'roster', NULL, 'south', 'x', 'x')"),
-        lambda: north._ask("UPDATE SPACE.log SET line = 'x'"),
-        lambda: north._ask("DELETE FROM SPACE.log"),
-        lambda: north._ask("TRUNCATE SPACE.log"),
-        lambda: north._ask("DROP TABLE SPACE.log"),
-        lambda: north._ask("UPDATE SPACE.space SET last = 7"),
-        lambda: north._ask("SELECT last FROM SPACE.space FOR UPDATE"),  # it could stop all others
-        lambda: north._ask("INSERT INTO SPACE.speaker VALUES (session_user, 'south')"),
-        lambda: north._ask("CREATE FUNCTION SPACE.now() RETURNS int LANGUAGE sql AS 'SELECT 1'"),
-        lambda: north._ask("SET SESSION AUTHORIZATION " + OWNER),
-        lambda: north._ask("SET ROLE " + OWNER),
+        lambda: PostgresFiles(forged).ship("0" * 64, b"forged"),
+        lambda: PostgresFiles(forged).take_back("0" * 64),
+        lambda: PostgresFiles(north).ship("0" * 64, b"x" * (PART * (MOST_PARTS + 1))),
+        lambda: north.ask("INSERT INTO SPACE.file VALUES ('south', '0', 0, 1, 'x')"),
+        lambda: north.ask("INSERT INTO SPACE.log VALUES (99, 'roster', NULL, 'south', 'x', 'x')"),
+        lambda: north.ask("UPDATE SPACE.log SET line = 'x'"),
+        lambda: north.ask("DELETE FROM SPACE.log"),
+        lambda: north.ask("TRUNCATE SPACE.log"),
+        lambda: north.ask("DROP TABLE SPACE.log"),
+        lambda: north.ask("UPDATE SPACE.space SET last = 7"),
+        lambda: north.ask("SELECT last FROM SPACE.space FOR UPDATE"),  # it could stop all others
+        lambda: north.ask("INSERT INTO SPACE.speaker VALUES (session_user, 'south')"),
+        lambda: north.ask("CREATE FUNCTION SPACE.now() RETURNS int LANGUAGE sql AS 'SELECT 1'"),
+        lambda: north.ask("SET SESSION AUTHORIZATION " + OWNER),
+        lambda: north.ask("SET ROLE " + OWNER),
     ):
         with pytest.raises(Refused, match="engine refuses the credential"):
             attack()
@@ -252,7 +258,7 @@ def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:
             server.ask(f"ALTER ROLE {OWNER} SET synchronous_commit = off")
             order = open_order(server.url, "space", "a", word, wait=2)
             order.make()
-            assert order._ask("SHOW synchronous_commit")[0][0] == "on"
+            assert order.ask("SHOW synchronous_commit")[0][0] == "on"
             for n in range(20):
                 order.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
         with pytest.raises(Unavailable):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 TESTS = "tests/engine/test_replica.py"
+FILES = "tests/engine/test_files.py"
+POSTGRES = "tests/engine/test_postgres_order.py"
 CLUSTER = "tests/engine/test_cluster.py"
 
 MUTANTS = (
@@ -30,8 +32,32 @@ MUTANTS = (
     Mutant(
         "a machine publishes below its own name alone",
         "cluster",
-        ('"mbx.$space.$machine.>", "mbxlive', '"mbx.$space.>", "mbxlive'),
+        ('"mbx.$space.$machine.>", "mbxf', '"mbx.$space.>", "mbxf'),
         tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
+    ),
+    Mutant(
+        "a machine ships files below its own name alone",
+        "cluster",
+        ('"mbxf.$space.$machine.>"', '"mbxf.$space.>"'),
+        tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
+    ),
+    Mutant(
+        "a file from another machine is the one that its message names",
+        "ExchangedFiles._fetch",
+        (" and attachment_files.digest(data) == stored[:64]", ""),
+        tests=f"{FILES}::test_a_false_file_is_none",
+    ),
+    Mutant(
+        "a role of the database speaks for its machine alone",
+        "space_tables",
+        ("WHERE role = session_user AND machine = who) THEN", "WHERE role = session_user) THEN"),
+        tests=f"{POSTGRES}::test_a_machine_speaks_for_itself_alone",
+    ),
+    Mutant(
+        "a role of the database ships what it read as another's nowhere",
+        "space_tables",
+        ("NOT IN ('messages', 'roster', 'claims', 'reads.' || who)", "= ''"),
+        tests=f"{POSTGRES}::test_a_machine_speaks_for_itself_alone",
     ),
     Mutant(
         "a machine hears the answers to itself alone",

@@ -6,6 +6,7 @@ from ...core import codec
 from ...core.attachments import files
 from ...core.frame import short
 from ...core.records import BadLine
+from ...mailbox import exchanged_files
 from ...store import attachment_files, system
 from .findings import Problem
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the files that are missing or damaged, each once; the mailbox has no other copy."""
-    seen: set[str] = set()
+    seen = exchanged_files.awaited(mailbox.logs)
     for message_id, file in _named(mailbox):
         if file.stored not in seen and attachment_files.read(mailbox.directory, file) is None:
             path = attachment_files.place(mailbox.directory, file.stored)

@@ -1,0 +1,40 @@
+"""The files that messages of a shared mailbox bring, as an engine hands them from machine to machine.
+
+Belongs here: what is asked of an engine for that. Must not know any engine. A file is known by its SHA-256. Each
+machine ships, and takes back, in its own name alone; so what comes is another's word until its digest was compared.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+else:
+    Protocol = object
+
+PART = 256 << 10
+"""Bytes of one part: an engine takes only so many at once."""
+MOST_PARTS = 64
+"""Parts of one file: as many as the largest has (``attachment_files.MOST_BYTES``)."""
+
+
+class SpaceFiles(Protocol):
+    """A machine's way to the files of a space. Any call may raise ``Unavailable`` or ``Refused``."""
+
+    def make(self) -> None:
+        """Make the place for files unless it is there."""
+
+    def ship(self, digest: str, data: bytes) -> None:
+        """Give a file to the space; complete and durable when this returns. To ship it again changes nothing."""
+
+    def take_back(self, digest: str) -> None:
+        """Remove the file that this machine shipped; others' stay."""
+
+    def fetch(self, digest: str) -> Iterator[bytes]:
+        """Yield what machines shipped as that file, each complete; nothing says that it is that."""
+
+
+def parts_of(data: bytes) -> list[bytes]:
+    """Return a file's parts; an empty file has one."""
+    return [data[start : start + PART] for start in range(0, len(data), PART)] or [b""]

@@ -1,0 +1,205 @@
+"""Attached files reach the machines of a space: verified, marked until they are there, and taken back in the end."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.core.instant import DAY
+from agent_mailbox.mailbox import space as spaces
+from agent_mailbox.mailbox.exchanged_files import MOST_WANTED, ExchangedFiles
+from agent_mailbox.nats.nats_files import NatsFiles
+from agent_mailbox.nats.nats_order import open_order
+from agent_mailbox.postgres.postgres_files import PostgresFiles
+from agent_mailbox.postgres.postgres_order import open_order as open_postgres
+from agent_mailbox.store import attachment_files
+from agent_mailbox.store.attachment_files import digest
+from agent_mailbox.store.space_files import MOST_PARTS, PART
+from tests.helpers import MESSAGES, Program, until
+
+from .postgres_server import credential as password_file
+from .postgres_server import made
+from .test_commands import MACHINES, Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_mailbox.store.space_files import SpaceFiles
+
+
+_spaces = itertools.count()
+
+
+class TestNats:
+    """Files in NATS."""
+
+    @pytest.fixture
+    def machines(self, server: str, credential: str, tmp_path: Path) -> Iterator[list[SpaceFiles]]:  # noqa: ARG002 - as below
+        """The ways of two machines to a fresh space's files."""
+        space = f"files-{next(_spaces)}"
+        orders = [open_order(server, space, name, credential) for name in "ab"]
+        orders[0].make()
+        yield [NatsFiles(order) for order in orders]
+        for order in orders:
+            order.close()
+
+    def test_files_are_handed_over(self, machines: list[SpaceFiles]) -> None:
+        """Empty, small and of the largest size; shipped again; by two at once; taken back by each for itself."""
+        a, b = machines
+        assert list(b.fetch("0" * 64)) == []
+        a.make()
+        b.make()
+        for data in (b"", b"small", os.urandom(PART + 1), os.urandom(PART * MOST_PARTS)):
+            name = digest(data)
+            a.ship(name, data)
+            a.ship(name, data)
+            assert list(b.fetch(name)) == [data]
+        b.ship(name, b"no such thing")
+        assert sorted(a.fetch(name), key=len) == [b"no such thing", data]
+        b.take_back(digest(b"small"))
+        assert list(b.fetch(digest(b"small"))) == [b"small"]
+        a.take_back(name)
+        assert list(b.fetch(name)) == [b"no such thing"]
+        a.take_back(name)
+        a.ship(name, data)
+        assert len(list(b.fetch(name))) == 2
+
+
+class TestPostgres(TestNats):
+    """Files in PostgreSQL."""
+
+    @pytest.fixture
+    def machines(self, tmp_path: Path) -> Iterator[list[SpaceFiles]]:  # type: ignore[override]
+        """The same."""
+        with made() as database, database.running():
+            word = password_file(tmp_path / "word")
+            orders = [open_postgres(database.url, "files", name, word) for name in "ab"]
+            orders[0].make()
+            yield [PostgresFiles(order) for order in orders]
+            for order in orders:
+                order.close()
+
+
+@pytest.fixture
+def pair(program: Program, server: str, credential: str) -> Pair:
+    """Two machines that joined; an agent on each."""
+    pair = Pair(program, server, credential)
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who)
+    return pair
+
+
+def stored(pair: Pair, machine: str) -> list[str]:
+    """The files that a machine has."""
+    return attachment_files.names(str(pair.program.scratch / machine))
+
+
+def test_an_attached_file_reaches_the_other_machine(pair: Pair) -> None:
+    """Until it does, its mail is read without it, and says so; then it is there with its bytes, under its name."""
+    file = pair.program.cwd / "plan.txt"
+    file.write_bytes(os.urandom(PART * 2))
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "see the plan", "--attach", str(file))
+    with pair.serving("south"):
+        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        (message,) = pair.ok("south", "check", "--session", "ben")["messages"]
+        (entry,) = message["attachments"]
+        assert entry["not_here_yet"] is True
+        assert "absolute_path" not in entry
+        box = ("--dir", pair.program.scratch / "south")
+        until(lambda: "missing" not in pair.program.run("doctor", *box).stdout)
+        assert (
+            "Attached: plan.txt (text/plain, 512 KiB): not here yet"
+            in pair.program.run("show", message["id"], *box).stdout
+        )
+        with pair.serving("north"):
+            until(lambda: stored(pair, "south"))
+        (entry,) = pair.ok("south", "show", message["id"])["message"]["attachments"]
+        assert "not_here_yet" not in entry
+        assert Path(entry["absolute_path"]).read_bytes() == file.read_bytes()
+        assert stored(pair, "south") == stored(pair, "north")
+        (pair.program.scratch / "south" / "attachments" / stored(pair, "south")[0]).unlink()
+        assert "is missing: an attachment" in pair.program.run("doctor", *box).stdout  # it was there
+
+
+class Files:
+    """The ways to the files of the pair, as their replicators have them."""
+
+    def __init__(self, pair: Pair, machine: str) -> None:
+        from agent_mailbox import Mailbox
+
+        self.logs = Mailbox(str(pair.program.scratch / machine)).logs
+        space = spaces.of(self.logs)
+        assert space is not None
+        self.said: list[str] = []
+        self.files = NatsFiles(open_order(space.url, space.space, machine, space.credential))
+        self.directory = spaces.record_of(self.logs).path(spaces.PLACE)
+        self.copy = spaces.opened(self.logs, space)
+        self.exchanged = self.again()
+
+    def again(self) -> ExchangedFiles:
+        """What a new process knows."""
+        self.exchanged = ExchangedFiles(self.logs, self.files, self.directory, self.said.append)
+        return self.exchanged
+
+    def catch_up(self) -> None:
+        """Take in mail."""
+        with self.copy.held():
+            self.copy.catch_up()
+
+
+def test_a_false_file_is_none(pair: Pair) -> None:
+    """Another machine ships other bytes under the digest, before the true ones, and after: only the true ones are kept.
+
+    A mailbox without room says so, and mail goes on; the file comes once there is room."""
+    north, south = Files(pair, "north"), Files(pair, "south")
+    file = pair.program.cwd / "plan.txt"
+    file.write_bytes(b"the plan")
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "see the plan", "--attach", str(file))
+    south.catch_up()
+    west = NatsFiles(open_order(pair.url, pair.space, "a-liar", pair.credential))
+    for false in (b"the flan", b"another length"):
+        west.ship(digest(b"the plan"), false)
+        south.again().turn(1)
+        assert stored(pair, "south") == []
+    north.exchanged.turn(1)
+    full = south.again()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(attachment_files, "MOST_TOTAL", 5)
+        full.turn(1)
+    assert stored(pair, "south") == []
+    assert "has no room" in south.said[0]
+    south.again().turn(2)
+    assert stored(pair, "south") == stored(pair, "north") != []
+
+
+def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
+    """A day after no live message names a file its machine takes it back; one that nobody has is looked for no longer.
+
+    The state is derived: lost, all is found again."""
+    north = Files(pair, "north")
+    file = pair.program.cwd / "plan.txt"
+    file.write_bytes(b"the plan")
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "see the plan", "--attach", str(file))
+    log = pair.program.scratch / "north" / MESSAGES
+    line = log.read_bytes().splitlines(keepends=True)[-1]
+    bogus = line.replace(digest(b"the plan").encode(), b"0" * 64)
+    log.write_bytes(line + bogus)
+    now = 40 * DAY
+    north.again().turn(now)
+    assert list(north.files.fetch(digest(b"the plan"))) == [b"the plan"]
+    assert (list(north.again().ours), list(north.exchanged.wanted)) == ([digest(b"the plan")], ["0" * 64 + ".txt"])
+    os.unlink(os.path.join(north.directory, "files"))
+    north.again().turn(now)
+    assert list(north.exchanged.ours) == [digest(b"the plan")]
+    log.write_bytes(b"")
+    north.exchanged.turn(now + DAY // 2)
+    assert list(north.files.fetch(digest(b"the plan"))) == [b"the plan"]
+    north.again().turn(now + 2 * DAY)
+    assert list(north.files.fetch(digest(b"the plan"))) == []
+    assert (north.exchanged.ours, north.exchanged.wanted, north.said) == ({}, {}, [])
+    assert MOST_WANTED * 200 < 4 << 20, "what is looked for stays small in memory"
