@@ -35,7 +35,7 @@ SOON, LATE = 2_000, 300_000
 _SIGN, _ESCAPE = b'"sha256"', b"\\u"
 
 
-class Wanted(Record):
+class WantedFile(Record):
     """A file that is not here: its name and size, when to look for it next (ms), and how long to wait after that."""
 
     name: str
@@ -54,7 +54,7 @@ class ExchangedFiles:
         self._told = told
         self._said = ""
         self._inode = self._place = self._swept = 0
-        self.wanted: dict[str, Wanted] = {}
+        self.wanted: dict[str, WantedFile] = {}
         self.due: dict[str, None] = {}
         self.ours: dict[str, int] = {}
         self._load()
@@ -100,7 +100,7 @@ class ExchangedFiles:
         if attachment_files.is_there(self._logs.directory, file):
             self.due[file.stored] = None
         elif len(self.wanted) < MOST_WANTED and file.size <= attachment_files.MOST_BYTES:
-            self.wanted[file.stored] = Wanted(file.name, file.size, now)
+            self.wanted[file.stored] = WantedFile(file.name, file.size, now)
 
     def _ship(self, now: int) -> None:
         for stored in [*self.due][:AT_ONCE]:
@@ -148,7 +148,7 @@ class ExchangedFiles:
         found = codec.parse(body, len(body)) if body is not None else None
         if isinstance(found, dict):
             self._inode, self._place, self._swept = found["inode"], found["place"], found["swept"]
-            self.wanted = {stored: Wanted(*one) for stored, one in found["wanted"].items()}
+            self.wanted = {stored: WantedFile(*one) for stored, one in found["wanted"].items()}
             self.due, self.ours = dict.fromkeys(found["due"]), found["ours"]
 
 
