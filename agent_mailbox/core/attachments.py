@@ -106,7 +106,7 @@ def _located(entry: dict[str, Any], directory: str) -> dict[str, Any]:
 
 
 def awaited(message: Message, are_here: Callable[[File], bool]) -> Message:
-    """Return the message with each file that is not here yet marked so, for showing; a mark in the mail counts for
+    """Return the message with each file that is not here yet marked, for showing. The mail's own marks count for
     nothing."""
     if not isinstance(message.attachments, list):
         return message

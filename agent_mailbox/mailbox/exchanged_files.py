@@ -45,7 +45,7 @@ class WantedFile(Record):
 
 
 class ExchangedFiles:
-    """What one machine does for the files of its space; ``directory`` is its own record of it."""
+    """One machine's work for the files of its space; ``directory`` is its own record of it."""
 
     def __init__(self, logs: Logs, files: SpaceFiles, directory: str, told: Callable[[str], None]) -> None:
         self._logs = logs

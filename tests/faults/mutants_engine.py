@@ -54,7 +54,7 @@ MUTANTS = (
         tests=f"{POSTGRES}::test_a_machine_speaks_for_itself_alone",
     ),
     Mutant(
-        "a role of the database ships what it read as another's nowhere",
+        "a role of the database appends to no log of another machine",
         "space_tables",
         ("NOT IN ('messages', 'roster', 'claims', 'reads.' || who)", "= ''"),
         tests=f"{POSTGRES}::test_a_machine_speaks_for_itself_alone",
