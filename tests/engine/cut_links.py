@@ -37,9 +37,8 @@ class Links:
 
     def close(self) -> None:
         """End them."""
-        self._loop.call_soon_threadsafe(self._end)
+        self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
-        self._loop.close()
 
     def _become(self, state: str) -> None:
         self._state = state
@@ -48,11 +47,6 @@ class Links:
             for way in [*self._ways]:
                 way.transport.abort()
 
-    def _end(self) -> None:
-        for task in asyncio.all_tasks(self._loop):
-            task.cancel()
-        self._loop.call_soon(self._loop.stop)
-
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
         self._open.set()
@@ -60,6 +54,11 @@ class Links:
             found = self._loop.run_until_complete(asyncio.start_server(self._serve(server), "127.0.0.1", 0))
             self.ports.append(found.sockets[0].getsockname()[1])
         self._loop.run_forever()
+        left = asyncio.all_tasks(self._loop)
+        for task in left:
+            task.cancel()
+        self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self._loop.close()
 
     def _serve(self, server: int):  # type: ignore[no-untyped-def]
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

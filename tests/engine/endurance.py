@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,7 +47,8 @@ SETTLING = 180.0
 class Journal:
     """What the commands said, of all machines."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self.path = path
         self.lock = threading.Lock()
         self.tried: dict[str, tuple[str, str]] = {}
         """Who sent each message, and to whom."""
@@ -57,6 +59,11 @@ class Journal:
         """The same of those that were killed, or failed, after they wrote it."""
         self.released: Counter[str] = Counter()
         self.events: Counter[str] = Counter()
+
+    def note(self, **what: object) -> None:
+        """Write down what a command did, for whoever looks for a broken promise's cause."""
+        with self.lock, self.path.open("a") as file:
+            file.write(json.dumps({"at": time.time(), **what}) + "\n")
 
     def count(self, what: str) -> None:
         """Count a thing that happened."""
@@ -121,6 +128,7 @@ class Agent(threading.Thread):
 
     def command(self, *words: object, stdin: str = "", whole: bool = False) -> tuple[int, Any]:
         """Run a command, and perhaps kill it; its exit code, and its answer if it wrote one."""
+        began = time.time()
         child = self.machine.program.start(*words, "--json", "--dir", self.machine.box)
         timer = None
         if not whole and self.random.random() < KILLED:
@@ -133,6 +141,8 @@ class Agent(threading.Thread):
         self.run_.journal.count(f"{words[0]} {'killed' if child.returncode < 0 else f'ended with {child.returncode}'}")
         if child.returncode not in (0, -9, 4):
             self.run_.journal.count(f"{words[0]}: {said.decode().splitlines()[:1]}")
+        told = {"out": out.decode()[-300:], "err": said.decode()[-300:], "size": len(out)}
+        self.run_.journal.note(who=self.id, words=[*map(str, words)], rc=child.returncode, began=began, **told)
         try:
             return child.returncode, json.loads(out)
         except ValueError:
@@ -162,6 +172,7 @@ class Agent(threading.Thread):
         """Look at the mail; return how many were shown."""
         rc, answer = self.command("check", "--session", self.id, "--limit", "0", whole=whole)
         found = [m["id"] for m in answer["messages"]] if answer and "messages" in answer else []
+        self.run_.journal.note(who=self.id, shown=found, rc=rc)
         with self.run_.journal.lock:
             (self.run_.journal.shown if rc == 0 else self.run_.journal.perhaps).update((self.id, m) for m in found)
         self.known += found
@@ -194,7 +205,7 @@ class Run:
 
     def __init__(self, scratch: Path, seconds: float, seed: int, agents: int = 4, pause: float = 2.0) -> None:
         self.seconds, self.seed, self.pause = seconds, seed, pause
-        self.journal = Journal()
+        self.journal = Journal(scratch / "journal")
         self.ended = threading.Event()
         self.servers = Servers(Program(scratch / "operator"), 3, MACHINES)
         self.nodes: dict[int, subprocess.Popen[bytes]] = {}
@@ -369,17 +380,20 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--seconds", type=float, default=1200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--agents", type=int, default=4, help="on each machine")
-    parser.add_argument("--keep", type=Path, help="where the run's files stay")
     chosen = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as scratch:
-        run = Run(chosen.keep or Path(scratch), chosen.seconds, chosen.seed, chosen.agents)
-        broken = run.play()
+    scratch = Path(tempfile.mkdtemp(prefix="mailbox-endurance-"))
+    run = Run(scratch, chosen.seconds, chosen.seed, chosen.agents)
+    broken = run.play()
     for what, times in sorted(run.journal.events.items()):
         print(f"{times:6} {what}")
     shown = sum(run.journal.shown.values())
     print(f"{len(run.journal.acknowledged)} acknowledged, {shown} shown; seed {chosen.seed}")
     for one in broken[:50]:
         print(one)
+    if broken:
+        print(f"the run's files: {scratch}")
+    else:
+        shutil.rmtree(scratch)
     print(f"{len(broken)} broken promises")
     return int(bool(broken))
 
