@@ -76,15 +76,22 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
         else:
             _lease(data, directory, environ, write)
         return
+    data = given()
     try:
-        call = hooks.parse(name, given(), environ, _here())
+        call = hooks.parse(name, data, environ, _here())
     except Exception as error:
         if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
             asked = hooks.unread(name, environ, _here())
             _close(asked, mailbox_of(asked, directory, environ), error, write)
         raise
     if name == BEFORE_TOOL:
-        hooks.refuse(call, lambda: _roster(call, directory, environ), write)
+        if text := hooks.refusal(call, lambda: _roster(call, directory, environ)):
+            write(text)
+        elif call.client != "codex":  # a refusal is all that it takes there
+            try:
+                _lease(data, directory, environ, write)
+            except MailboxError:
+                pass  # without a mailbox there is no lease
         return
     if name in hooks.PERMITS:
         _permit(call, directory, environ, write)
@@ -147,7 +154,7 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
 
 
 def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    """Warn a session of another that leases the file it is about to write, or wrote it a moment ago.
+    """Warn a session of another that leases a file it is about to write, or wrote it a moment ago.
 
     The shell guard read the client's JSON, so the input proves nothing of the caller. The process it runs below does:
     whoever calls this says no more than the session itself may say."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _STRIPPED = ("timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin", "noglob")
 """Programs that run their arguments: the client looks behind these in every rule."""
-_WRAPPERS = (
+WRAPPERS = (
     *_STRIPPED,
     *("env", "sudo", "doas", "exec", "xargs", "setsid", "ionice", "chrt", "flock", "watch", "unshare", "chroot"),
     *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "npx", "taskset", "script"),
@@ -49,7 +49,7 @@ def _spellings(words: list[str], depth: int) -> Iterator[str]:
     words = unset(words)
     if words:
         yield from _spelled(words, depth, sure=True)
-    if not words or base(words[0]) not in _WRAPPERS:
+    if not words or base(words[0]) not in WRAPPERS:
         return
     if len(words) > MAX_WRAPPED:
         raise shell.Unreadable("too long")
@@ -76,7 +76,7 @@ def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
 
 def _is_handed(words: Sequence[str]) -> bool:
     """Return whether a shell in these words reads its commands from a pipe or a device."""
-    wraps = bool(words) and base(words[0]) in _WRAPPERS and base(words[0]) != "find" and words[1:2] != ["-v"]
+    wraps = bool(words) and base(words[0]) in WRAPPERS and base(words[0]) != "find" and words[1:2] != ["-v"]
     for number, word in enumerate(words if wraps else words[:1]):
         if base(word) in SHELLS or (not number and word in _SOURCING):
             rest = words[number + 1 :]

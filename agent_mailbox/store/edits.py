@@ -4,7 +4,7 @@ Belongs here: these derived files (``.cache/edits``). Each session has a directo
 written file's real path with ``:`` for each slash, its time is that of the last write. The shim looks for the same name
 in all of them, by builtins. An empty file is set to a new time without a write to the disk. The note ``.leased`` says
 that a lease may hold. Without the directory the shim asks Python, which makes it: to delete all of ``.cache`` loses no
-warning of a lease.
+warning before a tool that writes files. Before a command it does, until the next such tool.
 """
 
 from __future__ import annotations
@@ -51,9 +51,14 @@ class Edits:
         return not self.is_ready() or system.exists(self._leased)
 
     def leased(self) -> None:
-        """Note that a lease may hold. Its writer does so before it writes the lease, and again after."""
-        if self.is_ready():  # else ``settle`` makes it, and looks for leases then
-            _write(self._leased, b"")
+        """Note that a lease may hold. Its writer does so before it writes the lease, and again after. Before a command
+        the shim asks Python only where it finds this note."""
+        if not self.is_ready():
+            try:
+                system.make_directory(self._directory)
+            except OSError:
+                return  # ``settle`` makes it, and looks for leases then
+        _write(self._leased, b"")
 
     def settle(self, *, holds: bool) -> None:
         """Note whether any lease holds; the caller holds the lock of the messages log since it looked."""

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from agent_mailbox.store.edits import RECENT
-from tests.claude.test_files import by_shim, writing
+from tests.claude.test_files import by_shim, call_of, writing
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, Post, record
+from tests.helpers import MESSAGES, PATIENCE, Post, record
 from tests.surroundings import Client
 
 ADA = "ada"
@@ -54,6 +54,17 @@ class Desk:
             assert "permissionDecision" not in told
             return str(told["additionalContext"])
         return f"{told['permissionDecision']}: {told['permissionDecisionReason']}"
+
+    def runs(self, command: str, who: str = ME, *words: str) -> str:
+        """A session runs a command in its shell: what it is told before."""
+        data = call_of("Bash", {"command": command}, self.top).replace(ME.encode(), who.encode())
+        done = subprocess.run(
+            [*words, str(self.shim.checkout / "hooks/agent-mailbox-hook"), "PreToolUse"],
+            input=data, env=self.post.environ({**self.shim.env, "CLAUDE_CODE_SESSION_ID": who}), cwd=self.top,
+            capture_output=True, timeout=PATIENCE,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, b""), done
+        return done.stdout.decode()
 
     def mail(self, who: str) -> list[str]:
         """The texts that wait for a session."""
@@ -113,6 +124,34 @@ def test_no_name_of_a_leased_file_escapes_a_refusal(desk: Desk, way: str) -> Non
     assert len(desk.mail(ADA)) == 1
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_command_that_names_a_leased_file_is_told_as_well(desk: Desk, shell: str) -> None:
+    """Once, and its holder once; enforced it is refused each time. No Python starts for what names no file, nor for any
+    command while nothing is leased."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    desk.shim.starts()
+    assert desk.runs("echo x > src/a.py", ME, *words) == ""
+    assert desk.shim.starts() == 0
+    lease = desk.lease("src/a.py")
+    (desk.top / "link.py").symlink_to("src/a.py")
+    for harmless in ("python3 -m pytest -q", "grep -n x src/a.py"):
+        assert desk.runs(harmless, ME, *words) == ""
+    assert desk.shim.starts() == 0
+    assert desk.runs("echo x > src/b.py", ME, *words) == ""
+    assert desk.runs("cd src; sed -i s/x/y/ a.py", ADA, *words) == ""
+    assert "src/a.py is leased by Ada" in desk.runs("cd src && sed -i s/x/y/ a.py", ME, *words)
+    assert desk.runs("cd src && sed -i s/x/y/ a.py", ME, *words) == ""
+    assert len(desk.mail(ADA)) == 1
+    desk.enforce()
+    for command in ("mv x link.py", f"tee {desk.other}/src/a.py", "bash -c 'echo > src/a.py'"):
+        assert '"deny"' in desk.runs(command, ME, *words), command
+    desk.post.ok("lease", "release", lease["id"], "--session", ADA)
+    assert desk.runs("echo x > src/a.py", ME, *words) == ""
+    desk.shim.starts()
+    assert desk.runs("echo x > src/a.py", ME, *words) == ""
+    assert desk.shim.starts() == 0
+
+
 def test_a_mailbox_s_own_file_enforces_nothing(desk: Desk) -> None:
     """It comes with a checkout, and any agent may write it."""
     desk.post.file("config.toml").write_text("[leases]\nenforce = true\n")
@@ -159,7 +198,8 @@ def test_without_its_derived_files_a_lease_counts_all_the_same(desk: Desk) -> No
     desk.enforce()
     desk.lease("src/a.py")
     shutil.rmtree(desk.post.box / ".cache")
-    assert desk.writes(desk.top / "src/a.py").startswith("deny")
+    for _ in range(2):
+        assert desk.writes(desk.top / "src/a.py").startswith("deny")
 
 
 def test_a_lease_ends_with_its_holder(desk: Desk) -> None:

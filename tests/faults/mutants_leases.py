@@ -10,7 +10,7 @@ NOTIFY, PROXIED = "tests/cli/test_notify.py", "tests/console/test_proxied.py"
 MUTANTS = (
     Mutant(
         "a lease that proves nothing refuses no tool",
-        "LeaseGuard.answer",
+        "LeaseGuard._of_leased",
         ("if lease.proven and self.desk", "if self.desk"),
         tests=f"{GUARD}::test_a_line_that_proves_nothing_stops_nobody",
     ),
@@ -42,7 +42,25 @@ MUTANTS = (
         "a lease is noted for the shim after it is in the log",
         "Edits.settle",
         ("            elif system.exists(self._leased):\n", "            if system.exists(self._leased):\n"),
-        tests=f"{GUARD}::test_no_name_of_a_leased_file_escapes_a_refusal",
+        tests=f"{GUARD}::test_without_its_derived_files_a_lease_counts_all_the_same",
+    ),
+    Mutant(
+        "a command's redirection writes a file",
+        "written_files._written",
+        ("[*simple.targets, *_named(words)]", "_named(words)"),
+        tests=f"{GUARD}::test_a_command_that_names_a_leased_file_is_told_as_well",
+    ),
+    Mutant(
+        "a command writes from the directory that it changed to",
+        "written_files._written",
+        ("here = _path(words[-1], here)", "pass"),
+        tests=f"{GUARD}::test_a_command_that_names_a_leased_file_is_told_as_well",
+    ),
+    Mutant(
+        "a lease is noted for commands before any file tool ran",
+        "Edits.leased",
+        ("                system.make_directory(self._directory)\n", "                return\n"),
+        tests=f"{GUARD}::test_a_command_that_names_a_leased_file_is_told_as_well",
     ),
     Mutant(
         "a name in a notice is no markup",

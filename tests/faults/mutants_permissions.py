@@ -160,7 +160,7 @@ POLICIES = (
     Mutant(
         "a denial looks behind wrappers",
         "command_forms._spellings",
-        ("if not words or base(words[0]) not in _WRAPPERS:", "if True:"),
+        ("if not words or base(words[0]) not in WRAPPERS:", "if True:"),
         tests=WHEREVER,
     ),
     Mutant(

@@ -260,9 +260,9 @@ def answer(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
-def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str], None]) -> None:
-    """Refuse a command that speaks in another's name, a subagent's too. Without a roster the agent has only its id: a
-    refusal must not depend on a mailbox."""
+def refusal(call: Call, roster: Callable[[], Roster | None]) -> str:
+    """Return the answer to a command that speaks in another's name, a subagent's too; empty to any other. Without a
+    roster the agent has only its id: a refusal must not depend on a mailbox."""
     from ..permission import own_commands_hook, teammate  # where a command names us
 
     known = None
@@ -271,8 +271,8 @@ def refuse(call: Call, roster: Callable[[], Roster | None], write: Callable[[str
     except MailboxError:
         pass
     caller = teammate.CallingTeammate(call.session_id, call.transcript, call.agent_id or "")
-    if (denial := own_commands_hook.denial(call.command, caller, known, may_ask=not call.only_denies)) is not None:
-        write(_json(denial))
+    denial = own_commands_hook.denial(call.command, caller, known, may_ask=not call.only_denies)
+    return "" if denial is None else _json(denial)
 
 
 def trouble(error: MailboxError) -> str:

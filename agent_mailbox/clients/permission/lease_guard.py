@@ -1,7 +1,10 @@
-"""PreToolUse of the tools that write files: another session leases the file, or wrote it a moment ago.
+"""PreToolUse of the tools that write files, and of commands: another session leases the file, or wrote it a moment ago.
 
 Belongs here: what the session is told, what the other one is told, and when. A warning lets the tool run. Only
 ``[leases] enforce`` of the person's own configuration refuses it, and only for a proven lease. Each is told once.
+
+A command's files are those that ``permissions.written_files`` finds in its text. The shim asks about commands only
+while a lease may hold, so two sessions whose commands write one file without a lease are not told of each other.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from ...core.records import Record
 from ...core.roster import ALIVE
 from ...core.text import ascii_json, clipped, neutral, shell_quoted
 from ...errors import MailboxError
+from ...permissions import written_files
 from ...permissions.policy import DENY
 from ...store import project_paths
 from ...store.edits import Edits
@@ -21,6 +25,8 @@ from . import permit
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...core.control.leases import Lease
     from ..hooks.hook_events import Call
 
@@ -39,15 +45,28 @@ class LeaseGuard(Record):
 
     def answer(self) -> str:
         """Return the client's answer: a refusal, a warning, or nothing."""
-        written = (self.call.given or {}).get(_KEYS.get(self.call.tool, ""))
         edits = Edits(self.desk.logs)
         live = self.desk.settle_leases() if edits.is_leased() else []
+        if self.call.command:
+            return self._of_command(edits, live) if live else ""
+        written = (self.call.given or {}).get(_KEYS.get(self.call.tool, ""))
         if not isinstance(written, str) or not written or "\0" in written:
             return ""
-        me = self.call.session_id
         lease = self.desk.lease_on(written, self.call.here, live) if live else None
         if lease is None:
             return self._beside(edits, written)
+        return self._of_leased(edits, written, lease)
+
+    def _of_command(self, edits: Edits, live: Sequence[Lease]) -> str:
+        """Return the answer about the first leased file that a command writes."""
+        for path in written_files.written(self.call.command, self.call.here):
+            lease = self.desk.lease_on(path, self.call.here, live)
+            if lease is not None and (told := self._of_leased(edits, path, lease)):
+                return told
+        return ""
+
+    def _of_leased(self, edits: Edits, written: str, lease: Lease) -> str:
+        me = self.call.session_id
         if self.desk.holds(me, lease):
             return ""
         shown = self._shown(written)
