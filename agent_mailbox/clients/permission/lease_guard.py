@@ -4,7 +4,7 @@ Belongs here: what the session is told, what the other one is told, and when. A 
 ``[leases] enforce`` of the person's own configuration refuses it, and only for a proven lease. Each is told once.
 
 A command's files are those that ``permissions.written_files`` finds in its text. The shim asks about commands only
-while a lease may hold, so two sessions whose commands write one file without a lease are not told of each other.
+while a lease may hold. Without a lease, two sessions whose commands write one file are not told of each other.
 """
 
 from __future__ import annotations
