@@ -14,6 +14,8 @@ from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .roster import Roster
 
 _SWEEPS = ("freeze", "retire", "release")
@@ -84,14 +86,21 @@ def may_say(machine: str, rights: Rights, proof: str, record: Message | Read | R
         words = (record.session_id, record.name) if record.event in ("register", "update") else ()
         if any(homes.is_taken(word, record.session_id) for word in words):
             return False
+    if isinstance(record, Message):
+        return _may_write(rights, proof, record, speaks_for)
+    older = record.continues if isinstance(record, RosterEvent) else None
+    is_own = speaks_for(record.session_id) and (older is None or speaks_for(older))
+    if proofs.is_person(proof):
+        return rights.user or is_own  # the machine might as well say it in the session's own name
+    if proof == proofs.STEWARD:
+        return is_own and record.event in _SWEEPS
+    return is_own and proof.startswith(proofs.SESSION) and speaks_for(proof.removeprefix(proofs.SESSION))
+
+
+def _may_write(rights: Rights, proof: str, message: Message, speaks_for: Callable[[str], bool]) -> bool:
+    """Return whether the machine's word counts for a message. A teammate's sender (``NAME@TEAM``) speaks for itself."""
     if proofs.is_person(proof):
         return rights.user
-    if proof == proofs.STEWARD:
-        return not isinstance(record, Message) and record.event in _SWEEPS and speaks_for(record.session_id)
     if not proof.startswith(proofs.SESSION) or not speaks_for(proof.removeprefix(proofs.SESSION)):
         return False
-    if isinstance(record, Message):
-        return "@" not in record.sender or speaks_for(record.sender)
-    if isinstance(record, RosterEvent) and record.continues is not None and not speaks_for(record.continues):
-        return False
-    return speaks_for(record.session_id)
+    return "@" not in message.sender or speaks_for(message.sender)

@@ -14,17 +14,20 @@ import click
 from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, pass_app
 from ..core.text import neutral
-from ..errors import Malformed, Refused
+from ..errors import MailboxError, Malformed, Refused
+from ..identity import machine_keys
 from ..mailbox import space as spaces
 from ..mailbox.exchanged_files import ExchangedFiles
 from ..mailbox.space import Space
 from ..store import system
 from ..store.lock import FileLock
 from ..upkeep import extras
-from . import joining_space, replicator, space_checks
+from . import joining_space, replicator, space_checks, space_trust, space_words
 from .joining_space import SpaceStanding
 
 if TYPE_CHECKING:
+    from ..mailbox.replica import Replica
+    from ..store.logs import Logs
     from ..store.order import SpaceOrder
 
 
@@ -34,30 +37,74 @@ def engine() -> None:
 
 
 @engine.command(cls=Verb)
-@click.argument("url", metavar="URL")
-@click.option("--space", required=True, metavar="NAME", help="The space that the machines share; made if it is new.")
+@click.argument("url", metavar="URL", required=False)
+@click.option("--space", metavar="NAME", help="The space that the machines share; made if it is new.")
 @click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
 @click.option(
     "--credential", metavar="FILE", help="A file (mode 0600) with a token, a user and a password, or in .pgpass's form."
 )
 @click.option("--authority", metavar="FILE", help="The certificate that the server's must follow from.")
+@click.option("--key", "keys", multiple=True, metavar="MACHINE=FINGERPRINT", help="Confirm another machine's key.")
+@click.option(
+    "--speaks",
+    multiple=True,
+    metavar="MACHINE=WHO,…",
+    help="Let it speak for these: user, all (the sessions that live there), session ids; or nobody.",
+)
 @pass_app
-def join(app: App, /, url: str, space: str, machine: str | None, credential: str | None, authority: str | None) -> None:
+def join(
+    app: App,
+    /,
+    url: str | None,
+    space: str | None,
+    machine: str | None,
+    credential: str | None,
+    authority: str | None,
+    keys: tuple[str, ...],
+    speaks: tuple[str, ...],
+) -> None:
     """Put this mailbox into a space: publish what is here, take in what is there.
 
     URL is nats://HOST:PORT or tls://HOST:PORT; commas separate several servers of one cluster. It may be
     postgresql://USER@HOST/DATABASE, too, with all that libpq reads there; its credential is a password file. To join
     twice changes nothing. Without --credential mail is as open as the server is.
 
+    Lines that another machine seals deny and bind here. They allow and decide only if you say for whom that machine may
+    speak. Compare its key with what `engine status` shows there. To change that later, leave URL and --space out.
+
     \b
     Example: agent-mailbox engine join nats://127.0.0.1:4222 --space team --machine laptop --credential token
+    Example: agent-mailbox engine join --key server=0f8fad5bd9cb469fa16570867728950e --speaks server=user,all
     """
-    credential, authority = (None if path is None else os.path.abspath(path) for path in (credential, authority))
-    place = Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
+    changes = space_trust.read(keys, speaks)
+    logs = app.mailbox.logs
+    place = _place(logs, url, space, machine, credential, authority)
     if place.is_postgres:
         _need_psycopg()
-    found = joining_space.join(app.mailbox.logs, place)
-    app.out(f"joined {found.space} as {found.machine}: {found.applied} records\n", _value(found))
+    if changes and not machine_keys.is_available():
+        raise Refused("package for signatures is missing: cryptography", extras.how("engine"), code="no_extra")
+    found = joining_space.join(logs, place, changes)
+    text = f"joined {found.space} as {found.machine}: {found.applied} records\n"
+    app.out(text + "".join(f"{line}\n" for line in space_words.trust(found)), _value(found))
+
+
+def _place(
+    logs: Logs,
+    url: str | None,
+    space: str | None,
+    machine: str | None,
+    credential: str | None,
+    authority: str | None,
+) -> Space:
+    """Return the space that the options name; what they leave out is as it was."""
+    credential, authority = (None if path is None else os.path.abspath(path) for path in (credential, authority))
+    present = spaces.of(logs)
+    if url is None and present is not None:
+        given = {"space": space, "machine": machine, "credential": credential, "authority": authority}
+        return present.replace(**{name: value for name, value in given.items() if value is not None})
+    if url is None or space is None:
+        raise Malformed("space to join is missing", "name it: `agent-mailbox engine join URL --space NAME`")
+    return Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
 
 
 @engine.command(cls=Verb)
@@ -162,19 +209,7 @@ def forget(app: App, /, machine: str) -> None:
 def status(app: App, /) -> None:
     """Show the space, how far this machine's copy is, and what waits here."""
     found = joining_space.standing(app.mailbox.logs)
-    lines = [
-        f"space      {found.space} as {found.machine}, {neutral(found.url)}",
-        f"engine     {neutral(found.trouble) or 'answers'}",
-        f"replicator {'runs' if found.serving else 'does not run: agent-mailbox engine serve'}",
-        f"records    {found.applied} of {found.records} are here",
-        f"waiting    {found.waiting} lines of this machine, {found.queued} sends",
-    ]
-    if found.unsent:
-        lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
-    lines += [
-        f"{one['machine']:<10} {one['behind']} records behind, by its word of {one['heard']}" for one in found.machines
-    ]
-    app.out("\n".join(lines) + "\n", _value(found))
+    app.out(space_words.standing(found), _value(found))
 
 
 @engine.command(cls=Verb)
@@ -196,9 +231,19 @@ def serve(app: App, /) -> None:
     with FileLock(system.join(record.path(spaces.PLACE), joining_space.SERVING), 0):
         app.out(f"serving {found.space} as {found.machine}\n", _value(found))
         copy = spaces.opened(logs, space)
+        _judge_again(copy)
         files = spaces.files_of(space, cast("SpaceOrder", copy.order))
         exchanged = ExchangedFiles(logs, files, copy.directory, _told)
         replicator.run(copy, exchanged, ended.is_set, _told, ended.wait)
+
+
+def _judge_again(copy: Replica) -> None:
+    """Go on where a `join` was killed that judged lines again."""
+    try:
+        with copy.held():
+            space_trust.apply(copy)
+    except MailboxError as error:
+        _told(error.what)
 
 
 @engine.command(cls=Verb)
@@ -214,6 +259,7 @@ def doctor(app: App, /, system: str | None) -> int | None:
     asked = spaces.of(app.mailbox.logs)
     told = system or (asked is not None and asked.is_postgres)  # which tells it to everybody
     notes = [] if told else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
+    notes += space_checks.notes(app.mailbox.logs)
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
     app.out(text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes})
     return 3 if problems else None

@@ -11,18 +11,24 @@ from typing import TYPE_CHECKING
 from ..core import codec, instant
 from ..core.records import USER, BadLine, Record
 from ..errors import NotFound, Refused, Unavailable
-from ..mailbox import absence, elsewhere
+from ..identity import machine_keys
+from ..mailbox import absence, elsewhere, machine_trust
 from ..mailbox import space as spaces
 from ..store.lock import is_held
 from ..store.order import ROSTER
+from . import space_trust
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
     from ..core.records import RosterEvent
     from ..mailbox.facade import Mailbox
+    from ..mailbox.replica import Replica
     from ..mailbox.space import Space
     from ..store.logs import Logs
     from ..store.order import SpaceOrder
     from ..store.space_files import SpaceFiles
+    from .space_trust import RightsChange
 
 SERVING = "serving"
 """The file whose lock the replicator holds."""
@@ -36,7 +42,10 @@ class SpaceStanding(Record):
     ``records``: the order's last position; ``applied``: up to where its records are here. ``waiting``: local lines that
     are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
     why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
-    ``behind`` (records), ``heard`` (an instant)."""
+    ``behind`` (records), ``heard`` (an instant). ``fingerprint``: that of this machine's key; empty if it has none.
+    ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
+    ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
+    how many lines in a machine's name bore a seal that was wrong, or used before."""
 
     space: str
     machine: str
@@ -49,11 +58,16 @@ class SpaceStanding(Record):
     unsent: int
     trouble: str
     machines: tuple[dict[str, object], ...]
+    fingerprint: str
+    trusted: tuple[dict[str, object], ...]
+    unheard: tuple[dict[str, object], ...]
+    refused: dict[str, int]
 
 
-def join(logs: Logs, space: Space) -> SpaceStanding:
+def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> SpaceStanding:
     """Put the mailbox into a space, publish what is here, take in what is there; idempotent.
 
+    ``changes`` are the person's word on other machines, by which what is here already is judged again, too.
     Raises ``Refused`` if another mailbox has the machine's name, or if this mailbox is in another space."""
     present = spaces.of(logs)
     if present is not None and (present.space, present.machine) != (space.space, space.machine):
@@ -67,10 +81,13 @@ def join(logs: Logs, space: Space) -> SpaceStanding:
     if order.named(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
     with copy.held():
+        machine_keys.make(copy.directory)
+        space_trust.change(copy.directory, space.machine, changes)
         copy.catch_up()
         copy.compare()
         spaces.save(logs, space)
         copy.catch_up()
+        space_trust.apply(copy)
     return standing(logs)
 
 
@@ -127,6 +144,7 @@ def forget(desk: Mailbox, machine: str) -> tuple[RosterEvent, ...]:
         }
     finally:
         order.close()
+    space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
     theirs = [who for who, where in registered.items() if where == machine]
     return absence.give_up(desk, theirs, USER)
 
@@ -149,7 +167,28 @@ def standing(logs: Logs) -> SpaceStanding:
         {"machine": one.machine, "behind": max(records - one.applied, 0), "heard": instant.text(one.heard)}
         for one in elsewhere.load(copy.directory)
     )
-    return SpaceStanding(*where, serving, records, copy.applied, waiting, queued, copy.queue.unsent(), trouble, others)
+    key = None if copy.judge is None else copy.judge.key
+    return SpaceStanding(
+        *where,
+        serving,
+        records,
+        copy.applied,
+        waiting,
+        queued,
+        copy.queue.unsent(),
+        trouble,
+        others,
+        "" if key is None else machine_keys.fingerprint(key.public),
+        tuple(_trusted(copy)),
+        tuple(dict(one.__dict__) for one in space_trust.unheard(logs)),
+        {} if copy.judge is None else copy.judge.refused,
+    )
+
+
+def _trusted(copy: Replica) -> Iterator[dict[str, object]]:
+    for machine, one in machine_trust.load(copy.directory).items():
+        speaks = [*([USER] if one.user else []), *one.sessions]
+        yield {"machine": machine, "fingerprint": one.fingerprint, "speaks": speaks}
 
 
 def _joined(logs: Logs) -> Space:

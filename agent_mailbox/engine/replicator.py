@@ -35,6 +35,7 @@ def run(
     for so many seconds, or until the end."""
     order: SpaceOrder = copy.order  # type: ignore[assignment]
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
+    known: frozenset[str] = frozenset()
     while not ended():
         try:
             if monotonic() - spoke >= elsewhere.EVERY:
@@ -48,6 +49,7 @@ def run(
                 if copy.lacks():
                     with copy.held():
                         copy.catch_up()
+                    known = _tell_strange(copy, known, told)
                 ends = before  # what came meanwhile is seen next time
             files.turn(time_ns() // 1_000_000)
             if away:
@@ -60,3 +62,13 @@ def run(
             away = error.what
             pause(delay)
             delay = min(delay * 2, LONGEST)
+
+
+def _tell_strange(copy: Replica, known: frozenset[str], told: Callable[[str], None]) -> frozenset[str]:
+    """Tell of each machine, once, whose lines bear another key than the person confirmed, or a seal that is wrong."""
+    if copy.judge is None:
+        return known
+    for machine in sorted({*copy.judge.strange, *copy.judge.refused} - known):
+        why = "bear another key than you confirmed" if machine in copy.judge.strange else "have a wrong or used seal"
+        told(f"lines of {machine} {why}, and do not count: `agent-mailbox engine status`")
+    return known | copy.judge.strange | copy.judge.refused.keys()

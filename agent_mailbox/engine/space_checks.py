@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, cast
 from ..errors import MailboxError
 from ..mailbox import space as spaces
 from ..nats.nats_order import NatsOrder
-from . import joining_space, server_checks
+from . import joining_space, server_checks, space_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,8 +46,14 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         yield error.what
     if found.unsent:
         yield f"messages were never sent, since their ids are other messages': {found.unsent}"
+    yield from space_words.wrong(joining_space.standing(logs))
     if not found.serving:
         yield "replicator does not run: `agent-mailbox engine serve` keeps this machine's copy up"
+
+
+def notes(logs: Logs) -> Iterator[str]:
+    """Yield what is in order, and yet for the person to know: whose lines count for nothing here."""
+    yield from space_words.unheard(joining_space.standing(logs))
 
 
 def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[str]:

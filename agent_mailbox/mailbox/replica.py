@@ -244,6 +244,13 @@ class Replica:
                     raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
             after = records[-1].position
 
+    def note_numbers(self, numbers: Mapping[str, int]) -> None:
+        """Note, after ``catch_up``, that these numbers of machines are used."""
+        if self.judge is not None:
+            for machine, number in numbers.items():
+                self.judge.numbers[machine] = max(number, self.judge.numbers.get(machine, 0))
+            self._save()
+
     def look(self) -> None:
         """Look at what is here, without the engine: ``applied`` and ``waiting`` tell it."""
         self._load()

@@ -46,7 +46,7 @@ class SpaceJudge:
     """One machine's part in the seals of a space; ``directory`` has its key and the person's word on the others.
 
     ``numbers``: the last number of each machine. ``refused``: how many lines in the name of each bore a seal that was
-    wrong, or used before."""
+    wrong, or used before. ``strange``: the machines whose key is another than the person confirmed."""
 
     def __init__(self, space: str, machine: str, directory: str, environ: Mapping[str, str]) -> None:
         self.space = space
@@ -55,6 +55,7 @@ class SpaceJudge:
         self._environ = environ
         self.numbers: dict[str, int] = {}
         self.refused: dict[str, int] = {}
+        self.strange: set[str] = set()
         self._key: MachineKey | None = None
         self._asked = False
         self._rights: dict[str, Rights] | None = None
@@ -113,8 +114,8 @@ class SpaceJudge:
 
     def _settle(self, machine: str) -> None:
         for seal, log in sorted(self._here.pop(machine, ()), key=lambda one: -one[0].number):
-            is_key = machine_keys.is_available() and self._is_key_of(machine, seal)
-            if is_key and self._is_true(seal, log):
+            is_key = machine_keys.is_available() and self.is_key_of(machine, seal)
+            if is_key and self.is_true(seal, log):
                 self.numbers[machine] = seal.number
                 return
 
@@ -140,9 +141,12 @@ class SpaceJudge:
         is_whole = seal.machine == machine and space_seals.without(record.line) == line
         if not is_whole or seal.number <= self.numbers.get(machine, 0):
             return self._refused(machine, line)
-        if not self._is_key_of(machine, seal) or not machine_keys.is_available():
+        is_known = self.is_key_of(machine, seal)
+        if not is_known and machine in self.rights:
+            self.strange.add(machine)
+        if not is_known or not machine_keys.is_available():
             return Judged(record.line, proofs.WAITS)
-        if not self._is_true(seal, record.log):
+        if not self.is_true(seal, record.log):
             return self._refused(machine, line)
         self.numbers[machine] = seal.number
         return self.weighed(seal, record.log, record.line, self._homes)
@@ -165,14 +169,15 @@ class SpaceJudge:
         self.refused[machine] = self.refused.get(machine, 0) + 1
         return Judged(line, None)
 
-    def _is_key_of(self, machine: str, seal: SpaceSeal) -> bool:
+    def is_key_of(self, machine: str, seal: SpaceSeal) -> bool:
         """Return whether the seal is of the key that is this machine's, or that the person confirmed for the other."""
         if machine == self.machine:
             return self.key is not None and seal.key == self.key.public
         rights = self.rights.get(machine)
         return rights is not None and machine_keys.fingerprint(seal.key) == rights.fingerprint
 
-    def _is_true(self, seal: SpaceSeal, log: str) -> bool:
+    def is_true(self, seal: SpaceSeal, log: str) -> bool:
+        """Return whether the seal signs its line, for this space and that log of the order."""
         return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
 
 

@@ -342,11 +342,14 @@ class HeldLog(FileLock):
         view = self.view()
         return view is not None and view.is_misplaced(line, position)
 
-    def replace(self, lines: Iterable[bytes], size: int, misplaced: Iterable[bytes] = ()) -> None:
+    def replace(
+        self, lines: Iterable[bytes], size: int, misplaced: Iterable[bytes] = (), *, before: int | None = None
+    ) -> None:
         """Put a fresh log of ``lines`` (without newlines) in the place of this one, of which ``size`` bytes were read.
 
         Lines that an unlocked writer added meanwhile follow them. ``misplaced`` are lines that another program copied
-        out of their places: they come last, where they still prove nothing.
+        out of their places: they come last, where they still prove nothing. ``before`` is the record's new one
+        (``LogEnd``); without it a roster is retold, and its lines count as those that they retell.
         """
         aside = self.path + ".new"
         try:
@@ -362,7 +365,7 @@ class HeldLog(FileLock):
                 there = system.fstat(fd)
             inode = system.fstat(self.fd).st_ino
             self._announce(inode, size, size, self._left_by_us(inode, size), ())
-            entry = self._announce_replacement(aside, there.st_ino, there.st_size, base)
+            entry = self._announce_replacement(aside, there.st_ino, there.st_size, base, before)
             system.rename(aside, self.path)
             try:
                 system.sync_directory(system.dirname(self.path))
@@ -383,7 +386,7 @@ class HeldLog(FileLock):
             again = Log(self.path, trail=self._trail, kept=self._kept)
             again.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE)
 
-    def _announce_replacement(self, aside: str, inode: int, size: int, base: int) -> LogEnd | None:
+    def _announce_replacement(self, aside: str, inode: int, size: int, base: int, before: int | None) -> LogEnd | None:
         """Announce the replacement in the mailbox's record: the new content is ours."""
         if self._kept is None:
             return None
@@ -392,6 +395,7 @@ class HeldLog(FileLock):
             entry = counted(self._kept, lines_of(fd, 0, base), self._kept.entry().generation + 1, base)
             # A roster is retold in fewer events, which take the place of the old ones.
             retold = base if self._kept.name == ROSTER.removesuffix(".jsonl") else 0
+            retold = retold if before is None else before
             # The inode of an empty log is noted too: a writer of the old log may still note where that one ended.
             entry = entry.replace(before=retold, inode=inode, size=size, checksum=tail(fd, size))
         finally:

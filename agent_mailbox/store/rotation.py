@@ -118,11 +118,11 @@ def rotate(
     manifest = Manifest(archive)
     manifest.seal()  # an older version's months, before others have to wait for it
     with logs.messages.held() as messages, logs.reads.held() as reads:
-        _refuse_broken(logs)
-        _clear_leftover(messages)
-        _clear_leftover(reads)
-        message_lines, messages_size = _raw_lines(messages)
-        read_lines, reads_size = _raw_lines(reads)
+        refuse_broken(logs)
+        clear_leftover(messages)
+        clear_leftover(reads)
+        message_lines, messages_size = raw_lines(messages)
+        read_lines, reads_size = raw_lines(reads)
         state = MailState(
             messages=parse_messages(message_lines, messages.view()),
             reads=Reads(parse_reads(read_lines, reads.view())),
@@ -144,9 +144,9 @@ def rotate(
             _add(archive.reads_log(month), lines)
         manifest.seal()
         if moved:
-            _replace(messages, kept, messages_size)
+            put_back(messages, kept, messages_size)
         if moved_reads:
-            _replace(reads, kept_reads, reads_size)
+            put_back(reads, kept_reads, reads_size)
     return Rotated(archived=len(plan.move), kept=len(state.messages) - len(plan.move), pending=plan.pending)
 
 
@@ -157,9 +157,9 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
     fewer events would yield other agents, the roster stays.
     """
     with logs.roster.held() as roster:
-        _refuse_broken(logs)
-        _clear_leftover(roster)
-        lines, size = _raw_lines(roster)
+        refuse_broken(logs)
+        clear_leftover(roster)
+        lines, size = raw_lines(roster)
         if len(lines) <= COMPACT_ABOVE:
             return 0
         before = Roster(parse_roster(lines, roster.view()))
@@ -179,10 +179,12 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         return len(lines) - len(told) - len(kept)
 
 
-def _replace(log: HeldLog, kept: Sequence[Place], size: int) -> None:
-    """Put the kept lines in the log's place; sealed lines that were copied elsewhere come last."""
+def put_back(log: HeldLog, kept: Sequence[Place], size: int, before: int | None = None) -> None:
+    """Put the kept lines in the log's place; sealed lines that were copied elsewhere come last. ``before``: see
+    ``HeldLog.replace``."""
     misplaced = {place for place in kept if log.is_misplaced(*place)}
-    log.replace((line for at, line in kept if (at, line) not in misplaced), size, [line for _, line in misplaced])
+    lines = (line for at, line in kept if (at, line) not in misplaced)
+    log.replace(lines, size, [line for _, line in misplaced], before=before)
 
 
 def _stays(line: bytes, roster: Roster, since: int) -> bool:
@@ -220,7 +222,7 @@ def _same(before: Roster, after: Roster, since: int) -> bool:
     return both[0] == both[1]
 
 
-def _refuse_broken(logs: Logs) -> None:
+def refuse_broken(logs: Logs) -> None:
     """Refuse to move lines of a log that does not continue what our writers left: the person must see it unchanged."""
     for log in (logs.messages, logs.reads, logs.roster):
         log.attentively(partial(_every_line, logs.directory))
@@ -246,7 +248,7 @@ def _every_line(directory: str, fd: int, view: ProofView | None) -> None:
         view.read(line, position)
 
 
-def _clear_leftover(log: HeldLog) -> None:
+def clear_leftover(log: HeldLog) -> None:
     """Remove a killed run's fresh log that never replaced the old one."""
     path = f"{log.path}.new"
     if system.exists(path):
@@ -256,7 +258,7 @@ def _clear_leftover(log: HeldLog) -> None:
             raise paths.storage_failed("remove", path, error) from None
 
 
-def _raw_lines(log: HeldLog) -> tuple[list[Place], int]:
+def raw_lines(log: HeldLog) -> tuple[list[Place], int]:
     """Return every line as it is, however long or foreign, with its position, and how many bytes were read."""
     content = b"".join(chunks(log.fd, size=1 << 24))
     found, position = [], 0

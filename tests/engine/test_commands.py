@@ -79,7 +79,7 @@ class Pair:
     def ordered(self) -> list[bytes]:
         """The lines of the messages in the order."""
         order = open_order(self.url, self.space, "reader", self.credential)
-        found = lines_of(order, MESSAGES)
+        found = [*map(unsealed, lines_of(order, MESSAGES))]
         order.close()
         return found
 

@@ -1,0 +1,70 @@
+"""A space as people read it.
+
+Belongs here: the words and lines of `engine status` and `engine join`. ``joining_space`` finds out what they say.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.text import neutral
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .joining_space import SpaceStanding
+
+
+def standing(found: SpaceStanding) -> str:
+    """Return a machine's place in its space."""
+    lines = [
+        f"space      {found.space} as {found.machine}, {neutral(found.url)}",
+        f"engine     {neutral(found.trouble) or 'answers'}",
+        f"replicator {'runs' if found.serving else 'does not run: agent-mailbox engine serve'}",
+        f"records    {found.applied} of {found.records} are here",
+        f"waiting    {found.waiting} lines of this machine, {found.queued} sends",
+    ]
+    if found.unsent:
+        lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
+    lines += [
+        f"{one['machine']:<10} {one['behind']} records behind, by its word of {one['heard']}" for one in found.machines
+    ]
+    return "".join(f"{line}\n" for line in (*lines, *trust(found)))
+
+
+def trust(found: SpaceStanding) -> Iterator[str]:
+    """Yield the keys, and whose word counts here."""
+    yield f"key        {found.fingerprint or 'none: nothing of this machine counts elsewhere'}"
+    for one in found.trusted:
+        yield f"{one['machine']:<10} speaks for {_speakers(one['speaks'])}; key {one['fingerprint']}"
+    yield from (f"refused    {text}" for text in wrong(found))
+    yield from (f"waits      {text}" for text in unheard(found))
+
+
+def wrong(found: SpaceStanding) -> Iterator[str]:
+    """Yield the troubles with other machines' seals: another key than the person confirmed, and what was refused."""
+    keys = {one["machine"]: one["fingerprint"] for one in found.trusted}
+    for one in found.unheard:
+        if keys.get(one["machine"], one["fingerprint"]) != one["fingerprint"]:
+            yield f"{_lines(one)} by another key than you confirmed: {one['fingerprint']}"
+    for machine, count in found.refused.items():
+        yield f"{_lines({'machine': machine, 'lines': count})} with a seal that is wrong or was used before"
+
+
+def unheard(found: SpaceStanding) -> Iterator[str]:
+    """Yield what waits for the person's word on its machine, or on its writers."""
+    keys = {one["machine"]: one["fingerprint"] for one in found.trusted}
+    for one in found.unheard:
+        if one["machine"] not in keys:
+            yield f"{_lines(one)} by a key that you did not confirm: {one['fingerprint']}"
+        elif keys[one["machine"]] == one["fingerprint"]:
+            yield f"{_lines(one)} by writers for whom you did not let it speak"
+
+
+def _speakers(speaks: Any) -> str:
+    return ", ".join(map(neutral, speaks)) or "nobody"
+
+
+def _lines(one: Mapping[str, object]) -> str:
+    count = "1 line" if one["lines"] == 1 else f"{one['lines']} lines"
+    return f"{count} of {neutral(str(one['machine']))}"
