@@ -158,6 +158,7 @@ CONTRACT = {
     "engine status": set(),
     "engine doctor": {"--system"},
     "engine forget": set(),
+    "engine purge": {"--credential", "--dry-run", "--url"},
     "engine config": {
         "--nodes",
         "--host",

@@ -55,6 +55,7 @@ RESERVED: dict[tuple[str, ...], Condition] = {
     ("engine", "join"): _always,
     ("engine", "leave"): _always,
     ("engine", "forget"): _always,
+    ("engine", "purge"): _always,
     ("engine", "config"): _always,
     ("engine", "serve"): _always,
     ("notify",): _given("test"),

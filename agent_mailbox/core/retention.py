@@ -14,7 +14,7 @@ from .roster import DEAD, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Iterable, Mapping, Sequence
     from typing import Any
 
     from .inbox import MailState
@@ -35,7 +35,7 @@ def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
         finished = {m.id for m in state.messages.values() if is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
         if any(m.type == "control" for m in state.messages.values()):
-            move = _without_standing(move, state, now)
+            move = without_standing(move, state, now)
     pending = sum(is_pending(m, state, now) for m in state.messages.values() if m.id not in move)
     return RetentionPlan(move=frozenset(move), pending=pending)
 
@@ -60,7 +60,7 @@ def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
     return move
 
 
-def _without_standing(move: set[str], state: MailState, now: int) -> set[str]:
+def without_standing(move: set[str], state: MailState, now: int) -> set[str]:
     """Return the same without the control messages that still count, and those whose request stays in part.
 
     A request whose answer was moved would be open again.
@@ -140,6 +140,40 @@ def compacted(events: Iterable[RosterEvent], since: int) -> list[RosterEvent]:
     lives = [_retold(agent, held[agent.session_id], since) for agent in roster.agents.values()]
     # Phase by phase: while all agents are still alive, no name is freed for another.
     return [event for phase in zip(*lives, strict=True) for events in phase for event in events]
+
+
+def retold_dead(
+    events: Mapping[str, Sequence[RosterEvent]], roster: Roster, since: int, most: int
+) -> tuple[set[str], list[RosterEvent]]:
+    """Return the dead, of some ``most`` events, whose lives take at most half of their events, and these lives.
+
+    ``events`` are those of each agent. An agent that was provably led and died since then may come back."""
+    found, told, count = set[str](), list[RosterEvent](), 0
+    for who, theirs in events.items():
+        agent = roster.agents.get(who)
+        if agent is None or agent.state != DEAD or (agent.proven_leads and agent.changed >= since):
+            continue
+        life = compacted(theirs, since)
+        if 2 * len(life) <= len(theirs) and count < most:
+            found.add(who)
+            count += len(theirs)
+    if found:
+        told = compacted((event for who in found for event in events[who]), since)
+    return found, told
+
+
+def requests_first(move: Collection[str], state: MailState) -> list[str]:
+    """Return the messages to move in an order of which any beginning may be moved alone: a reply follows its
+    request."""
+    found: dict[str, None] = {}
+    for message_id in state.messages:
+        chain: dict[str, None] = {}
+        at: str | None = message_id
+        while at is not None and at in move and at not in found and at not in chain:
+            chain[at] = None
+            at = state.messages[at].thread
+        found.update(dict.fromkeys(reversed(chain)))
+    return list(found)
 
 
 def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent], ...]:

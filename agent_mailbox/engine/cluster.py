@@ -5,6 +5,7 @@ Belongs here: their content and their places, and what each machine may do there
     DIR/1/server.conf, server.pem, server.key, authority.pem    one directory a server, to be copied to its host
     DIR/machines/NAME                                           the credential of one machine
     DIR/system                                                  the credential with which ``engine doctor`` looks
+    DIR/keeper                                                  the one with which ``engine purge`` removes
     DIR/authority.pem, authority.key                            the authority of the servers' certificates
 
 A machine may publish below ``mbx.SPACE.MACHINE`` alone, and neither remove nor change what is there. So a record's
@@ -46,6 +47,9 @@ accounts {
   MAILBOX {
     jetstream: enabled
     users: [
+      { user: "KEEPER", password: "$keeper", permissions: {
+        publish: [ "$$JS.API.STREAM.MSG.DELETE.MBX_$space" ]
+        subscribe: [ "_INBOX.KEEPER.>" ] } },
 $machines
     ]
   }
@@ -90,6 +94,7 @@ def write(directory: str, space: str, hosts: Sequence[str], machines: Sequence[s
     places = [(host, port + list(hosts[:n]).count(host)) for n, host in enumerate(hosts)]
     words = {
         "system": _word(system.join(directory, "system"), "system"),
+        "keeper": _word(system.join(directory, "keeper"), "KEEPER"),
         "route": _word(system.join(directory, "route"), "route"),
         "machines": ",\n".join(_user(directory, space, machine) for machine in machines),
     }

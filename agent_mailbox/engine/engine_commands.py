@@ -197,11 +197,36 @@ def leave(app: App, /) -> None:
 def forget(app: App, /, machine: str) -> None:
     """Give up a machine that does not come back: its agents count as frozen, and role mail that they held goes back.
 
-    Nothing is removed. A machine that comes back goes on, and its agents are alive again as they act.
+    Nothing is removed, and `engine purge` no longer waits for it. A machine that comes back goes on, and its agents are
+    alive again as they act.
     """
     events = joining_space.forget(app.mailbox, machine)
     found = [event.session_id for event in events]
     app.out(f"gave up {machine}: {len(found)} agents are frozen\n", {"machine": machine, "frozen": found})
+
+
+@engine.command(cls=Verb)
+@click.option("--credential", metavar="FILE", help="A credential that may remove records (default: this machine's).")
+@click.option("--url", metavar="URL", help="The engine's address with a user that may (default: this machine's).")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@pass_app
+def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -> None:
+    """Remove from the engine what every machine has archived. No machine loses anything.
+
+    The steward of any machine decides what is archived, and puts it into the order once more, compressed. From there a
+    machine that joins later has it. A machine that is away holds this back until it comes, or `engine forget` gives it
+    up. It reads all records.
+
+    \b
+    Example: agent-mailbox engine purge --credential cluster/keeper
+    """
+    path = None if credential is None else os.path.abspath(credential)
+    found = joining_space.purge(app.mailbox.logs, url, path, dry_run=dry_run)
+    count = len(found.positions)
+    value = {"removed": 0 if dry_run else count, "removable": count, "records": found.records, "floor": found.floor}
+    lines = [f"{count} of {found.records} records {'may go' if dry_run else 'are removed'}\n"]
+    lines += [f"{machine:<10} has followed up to {at}\n" for machine, at in sorted(found.machines.items())]
+    app.out("".join(lines), {**value, "machines": found.machines})
 
 
 @engine.command(cls=Verb)

@@ -12,11 +12,11 @@ from ..core import codec, instant
 from ..core.records import USER, BadLine, Record
 from ..errors import NotFound, Refused, Unavailable
 from ..identity import machine_keys
-from ..mailbox import absence, elsewhere, machine_trust
+from ..mailbox import absence, elsewhere, following, machine_trust, passed
 from ..mailbox import space as spaces
 from ..store.lock import is_held
-from ..store.order import ROSTER
-from . import space_trust
+from ..store.order import PASSED, ROSTER
+from . import purging, space_trust
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..store.logs import Logs
     from ..store.order import SpaceOrder
     from ..store.space_files import SpaceFiles
+    from .purging import PurgePlan
     from .space_trust import RightsChange
 
 SERVING = "serving"
@@ -65,7 +66,8 @@ class SpaceStanding(Record):
 
 
 def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> SpaceStanding:
-    """Put the mailbox into a space, publish what is here, take in what is there; idempotent.
+    """Put the mailbox into a space, publish what is here, archived mail too, take in what is there;
+    idempotent.
 
     ``changes`` are the person's word on other machines, by which what is here already is judged again, too.
     Raises ``Refused`` if another mailbox has the machine's name, or if this mailbox is in another space."""
@@ -84,6 +86,8 @@ def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> Spac
         machine_keys.make(copy.directory)
         space_trust.change(copy.directory, space.machine, changes)
         copy.catch_up()
+        if following.hand_over(copy):
+            copy.catch_up()
         copy.compare()
         spaces.save(logs, space)
         copy.catch_up()
@@ -142,11 +146,28 @@ def forget(desk: Mailbox, machine: str) -> tuple[RosterEvent, ...]:
             for record in order.of_log(ROSTER)
             if not isinstance(event := codec.roster_event(record.line), BadLine) and event.event == "register"
         }
+        order.append(PASSED, [passed.gave_up(machine)])
     finally:
         order.close()
     space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
     theirs = [who for who, where in registered.items() if where == machine]
     return absence.give_up(desk, theirs, USER)
+
+
+def purge(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool = False) -> PurgePlan:
+    """Remove from the engine what all machines have archived, by a way to it that may; return what went.
+
+    Raises ``Refused`` if it may not. ``dry_run``: change nothing."""
+    space = _joined(logs)
+    copy = spaces.opened(logs, space)
+    order: SpaceOrder = copy.order  # type: ignore[assignment]
+    with copy.held():
+        copy.catch_up()
+    found = purging.plan(order, order.machines())
+    if not dry_run:
+        other = space.replace(url=url or space.url, credential=credential or space.credential)
+        purging.purge(order, found, spaces.order_of(other))
+    return found
 
 
 def standing(logs: Logs) -> SpaceStanding:

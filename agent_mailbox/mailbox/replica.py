@@ -14,6 +14,7 @@ lines before the marks are in the order. The next process compares what follows 
     published, not written here       the record is written when it is read again
     written here, state not saved     the line is found behind the mark, and struck out
     published by us, state not saved  likewise
+    archived here, state not saved    all of the order is compared with what is live here and what is archived
 """
 
 from __future__ import annotations
@@ -24,11 +25,15 @@ from ..core import codec, recipients
 from ..core.records import BadLine, Message, Read, Record
 from ..errors import BadData, Busy
 from ..store import paths, system
+from ..store.archive import Archive
 from ..store.custody import content
+from ..store.filed import Filed
 from ..store.lock import FileLock
-from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Ordered, Taken, reads_of
+from ..store.order import ARCHIVE, CLAIMS, MESSAGES, MOST, PASSED, ROSTER, WIDEST, Moved, Ordered, Taken, reads_of
+from ..store.prefilter import may_be_message
 from ..store.stamps import EVERYONE
 from ..store.unordered import Unordered, digest, number, unsealed
+from . import passed
 from .send_queue import SendQueue
 from .space_judge import Judged
 
@@ -40,15 +45,18 @@ if TYPE_CHECKING:
     from ..store.log import Log
     from ..store.logs import Logs
     from ..store.order import TotalOrder
+    from ..store.rotation import Replaced
     from .space_judge import SpaceJudge
 
-STATE, LOCK = "state", "lock"
+STATE, LOCK, STEWARD = "state", "lock", "steward"
 PAGE = 1000
 """Records that are read and written at once."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
 KINDS = (ROSTER, MESSAGES, CLAIMS)
 """The local logs. The roster comes first: it says whose the mail is."""
+DECISIONS = (ARCHIVE, PASSED)
+"""The logs of the order that no log here has."""
 DECIDED = ("claim", "release")
 """The events of the reads log that the order decides; all others belong to their machine."""
 
@@ -76,16 +84,26 @@ class Replica:
         self.judge = judge
         self.applied = 0
         self.last: dict[str, int] = {}
-        self.parts: dict[str, Unordered] = {}
+        self.parts: Mapping[str, Unordered] = {}
         self._proofs: dict[bytes, str | None] = {}
         self._heard: dict[str, int] | None = None
         self._is_fresh = False
         self.queue = SendQueue(directory, logs.wait)
+        self.archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
+        self.filed = Filed(self.archive)
+        self.compares = False
+        self.owes = False
+        self.purged = False
 
     def held(self) -> FileLock:
         """Return the machine's lock for a ``with`` block."""
         system.make_directory(self.directory)
         return FileLock(system.join(self.directory, LOCK), self.logs.wait)
+
+    def stewarding(self) -> FileLock:
+        """Return the lock of this machine's steward for a ``with`` block; it comes ahead of the machine's lock."""
+        system.make_directory(self.directory)
+        return FileLock(system.join(self.directory, STEWARD), self.logs.wait)
 
     # -- in the order -------------------------------------------------------------------------------------------------
 
@@ -99,7 +117,8 @@ class Replica:
             self._take_in()
             if not self._publish_waiting():
                 self._is_fresh = True
-                return self._send_queued()
+                self._send_queued()
+                return self._settled()
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
     def begin(self) -> None:
@@ -136,22 +155,56 @@ class Replica:
         finally:
             self._proofs = {}
 
+    def _settled(self) -> None:
+        """Tell that this machine has followed all decisions, and forget what a comparison needed."""
+        if self.owes:
+            self.order.append(PASSED, [passed.followed(self.applied)])
+        if self.owes or self.compares:
+            self.owes = self.compares = False
+            self._save()
+        self.filed = Filed(self.archive)
+
+    def decided(self) -> int:
+        """Return the end of the order after ``catch_up``, for a decision on everything; see ``file_away``.
+
+        Raises ``Moved`` if more came meanwhile."""
+        end = self.order.end()
+        if self.order.read(self.applied, 1):
+            raise Moved("order has moved", "look again")
+        return end
+
+    def file_away(self, bundles: Sequence[bytes], end: int) -> None:
+        """Have all machines archive the lines of bundles, this one first; raise ``Moved`` if the order goes on behind
+        ``end``."""
+        self.order.append(ARCHIVE, bundles, expect=end)
+        self._take_in()
+
     def _send_queued(self) -> None:
         """Publish what waited for the engine: each send once, whenever a process of this machine was killed."""
         for entry in self.queue.entries():
             signed = [self._signed(MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
+            ids = [_id_of(line) for line in entry.lines]
+            known = self._known(ids)  # which the order may have no more
             try:
-                self.order.append(MESSAGES, signed, ids=[_id_of(line) for line in entry.lines])
+                if not known:
+                    self.order.append(MESSAGES, signed, ids=ids)
             except Taken as taken:  # by us before, unless another message has the id
-                found = self.order.read(taken.position - 1, 1)
-                if not found or not any(_is_same(found[0].line, line) for line in entry.lines):
-                    self.queue.set_aside(entry)
+                known = [unsealed(record.line) for record in self.order.read(taken.position - 1, 1)]
+            if known and not any(_is_same(one, line) for one in known for line in entry.lines):
+                self.queue.set_aside(entry)
             self._proofs = dict(zip(entry.lines, entry.proofs, strict=True))
             try:
                 self._take_in()
             finally:
                 self._proofs = {}
             self.queue.drop(entry)
+
+    def _known(self, ids: Iterable[str]) -> list[bytes]:
+        """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
+        wanted = {message_id.encode() for message_id in ids}
+        live = (line for _, line in self.logs.messages.lines() if may_be_message(line, wanted))
+        found = (*live, *self.archive.mentioning({*ids}))
+        return [unsealed(line) for line in found if _id_of(line).encode() in wanted]
 
     def _take_in(self) -> int:
         """Write what is new in the order; return how many records that were."""
@@ -163,12 +216,29 @@ class Replica:
                     f"record of the engine is damaged: {damaged[0]}", "`agent-mailbox engine doctor` looks closer"
                 )
             self._take(records)
-            taken += len(records)
+            taken += sum(record.log not in DECISIONS for record in records)
             if len(records) < PAGE:
                 break  # fewer than were asked for: there are no more
         return taken
 
     def _take(self, records: Sequence[Ordered]) -> None:
+        for is_decision, group in itertools.groupby(records, lambda record: record.log in DECISIONS):
+            (self._follow if is_decision else self._take_lines)([*group])
+
+    def _follow(self, records: Sequence[Ordered]) -> None:
+        """Archive what a steward decided, at this place of the order, through a rotation of this machine's own."""
+        from . import following  # only where something is archived
+
+        for record in records:
+            if record.log == ARCHIVE:
+                self.owes, self._heard = True, None
+                following.follow(self, record.line)
+            elif passed.is_purge(record.line):
+                self.purged = True
+            self.last[record.log] = self.applied = record.position
+            self._save()
+
+    def _take_lines(self, records: Sequence[Ordered]) -> None:
         keys = [digest(unsealed(record.line)) for record in records]
         self._write(records, keys)
         for record, key in zip(records, keys, strict=True):
@@ -185,7 +255,7 @@ class Replica:
             self.judge.look(self.logs.read_roster())
         for record, key in zip(records, keys, strict=True):
             kind = _kind(record.log)
-            if not self.parts[kind].strike(key):
+            if not self.parts[kind].strike(key) and not (self.compares and self.filed.has(key)):
                 fresh[kind].append((record, key, self._judged(record)))
             elif self.judge is not None:
                 self.judge.is_here(record)
@@ -237,11 +307,17 @@ class Replica:
         parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
         for part in parts.values():
             part.look()
+        self.filed.look()
+        for record in self.everything():
+            key, is_decision = digest(unsealed(record.line)), record.log in DECISIONS
+            if record.damaged or not (is_decision or parts[_kind(record.log)].strike(key) or self.filed.has(key)):
+                raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
+
+    def everything(self) -> Iterator[Ordered]:
+        """Yield all records of the order."""
         after = 0
         while records := self.order.read(after, PAGE):
-            for record in records:
-                if record.damaged or not parts[_kind(record.log)].strike(digest(unsealed(record.line))):
-                    raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
+            yield from records
             after = records[-1].position
 
     def note_numbers(self, numbers: Mapping[str, int]) -> None:
@@ -303,6 +379,8 @@ class Replica:
 
     def _publish_lines(self, log: str, batch: Sequence[Waiting], last: int) -> int:
         """Publish lines of a log behind its record at ``last``; return the last one's position."""
+        if log == MESSAGES and self.purged and (batch := self._unknown(batch)) == []:
+            return last
         lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
         try:
             return self.order.append(log, lines, ids=ids, expect=None if ids else last)
@@ -310,6 +388,17 @@ class Replica:
             for one in batch:  # a part of it is in the order: each line for itself
                 self._publish_message(one)
             return last
+
+    def _unknown(self, batch: Sequence[Waiting]) -> list[Waiting]:
+        """Return the messages whose ids no archived message has; the others stay here alone.
+
+        The order may have no more what is archived."""
+        ids = {one.id or "" for one in batch}
+        archived = {_id_of(line) for line in self.archive.mentioning(ids)} & ids
+        for one in batch:
+            if one.id in archived:
+                self.parts[MESSAGES].settle(one.position)
+        return [one for one in batch if one.id not in archived]
 
     def _publish_message(self, one: Waiting) -> None:
         try:
@@ -327,6 +416,21 @@ class Replica:
             self.parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
             for part in self.parts.values():
                 part.look()
+            self._compare_all()
+
+    def _compare_all(self) -> None:
+        """From the order's beginning on, take what is archived here for taken in."""
+        self.compares = True
+        self.filed.look()
+
+    def part(self, log: Log) -> Unordered:
+        """Return what is known of a local log's lines."""
+        return self.parts[self._kind_of(log)]
+
+    def replaced(self, fresh: Replaced) -> None:
+        """Go on in the log that took the place of one of the local logs."""
+        kind = next(kind for kind in KINDS if self._log(kind).path == fresh.path)
+        self.parts[kind].replaced(fresh.inode, fresh.places)
 
     def _kind_of(self, log: Log) -> str:
         return {self.logs.messages.path: MESSAGES, self.logs.roster.path: ROSTER}.get(log.path, CLAIMS)
@@ -343,11 +447,16 @@ class Replica:
         self._heard = None if self.applied else dict.fromkeys(KINDS, 0)
         marks = known.get("marks", {})
         self.parts = {kind: Unordered(self._log(kind), *marks.get(kind, (0, 0, []))) for kind in KINDS}
+        self.owes, self.purged = known.get("owes") is True, known.get("purged") is True
+        self.compares = False
+        if known.get("compares") is not False:
+            self._compare_all()
 
     def _save(self) -> None:
         """Save the state. It is not synced: an older one, or none, costs a comparison and no answer."""
         marks = {kind: part.saved() for kind, part in self.parts.items()}
-        told = {"applied": self.applied, "last": self.last, "marks": marks}
+        told = {"applied": self.applied, "last": self.last, "marks": marks, "owes": self.owes, "purged": self.purged}
+        told["compares"] = self.compares
         if self.judge is not None:
             told |= {"numbers": self.judge.numbers, "refused": self.judge.refused}
         body = codec.dumps(told).encode()

@@ -5,6 +5,7 @@ machine that published it, and its log; a message's also the digest of its id:
 
     mbx.SPACE.MACHINE.roster        mbx.SPACE.MACHINE.messages.DIGEST
     mbx.SPACE.MACHINE.claims        mbx.SPACE.MACHINE.reads
+    mbx.SPACE.MACHINE.archive       mbx.SPACE.MACHINE.passed
 
 So an account that may publish below ``mbx.SPACE.MACHINE`` alone proves its machine. A position is the sequence in the
 stream. An expectation is the last sequence on ``mbx.SPACE.*.LOG``; a message expects none on ``mbx.SPACE.*`` and its
@@ -21,7 +22,20 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadData, Malformed, Refused, Unavailable
-from ..store.order import CLAIMS, MESSAGES, ROSTER, Moved, Ordered, Taken, check_size, is_machine, is_reads, reads_of
+from ..store.order import (
+    ARCHIVE,
+    CLAIMS,
+    MESSAGES,
+    PASSED,
+    ROSTER,
+    Moved,
+    Ordered,
+    Taken,
+    check_size,
+    is_machine,
+    is_reads,
+    reads_of,
+)
 from .connection import NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
 
 if TYPE_CHECKING:
@@ -40,8 +54,11 @@ LOOKS = 5.0
 PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 """Seconds between looks for a record that was heard of."""
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_WHOLE = "Nats-Expected-Last-Sequence"
 _SUM = "Mailbox-Sum"
-_LOGS = (MESSAGES, ROSTER, CLAIMS, "reads")
+_LOGS = (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED, "reads")
+_GONE = (10043, 10057, 10037)
+"""The server's answers to a removal of what is not there."""
 _WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
 
 
@@ -161,7 +178,9 @@ class NatsOrder:
         if not lines:
             return self.end()
         batch = [self._publication(log, line, ids[n] if ids else None) for n, line in enumerate(lines)]
-        if expect is not None and batch[0].headers is not None:
+        if expect is not None and log == ARCHIVE:
+            batch[0] = batch[0].replace(headers={**(batch[0].headers or {}), _WHOLE: str(expect)})
+        elif expect is not None and batch[0].headers is not None:
             filtered = f"mbx.{self.space}.*.{log}" if not is_reads(log) else batch[0].subject
             headers = {**batch[0].headers, _EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
             batch[0] = batch[0].replace(headers=headers)
@@ -221,15 +240,15 @@ class NatsOrder:
             records = self._batch(place, wanted) if by_batch and wanted > FEW else {}
             end = place + (min(wanted, WINDOW) if not records else max(records) + 1 - place)
             missing = [seq for seq in range(place, end) if seq not in records]
-            for start in range(0, len(missing), WINDOW):
-                asked = [self._get({"seq": seq}) for seq in missing[start : start + WINDOW]]
-                answers = self.connection.ask(asked)
-                records |= {
-                    seq: record
-                    for answer in answers
-                    if not _is_missing(answer)
-                    for record, seq in [self._record(answer)]
-                }
+            while missing:
+                asked = [self._get({"seq": seq}) for seq in missing[:WINDOW]]
+                there = [self._record(answer) for answer in self.connection.ask(asked) if not _is_missing(answer)]
+                records |= {seq: record for record, seq in there}
+                after = missing[: WINDOW + 1][-1]
+                if not there:  # where records were removed, many are: where do they go on?
+                    answer = self._next(after - 1)
+                    after = last + 1 if _is_missing(answer) else self._record(answer)[1]
+                missing = [seq for seq in missing[WINDOW:] if seq >= after]
             found += [record for _, record in sorted(records.items()) if record is not None]
             place = end
 
@@ -292,6 +311,15 @@ class NatsOrder:
 
     def _next(self, after: int) -> ServerAnswer:
         return self._got({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; see ``TotalOrder.remove``. The server writes nothing over them."""
+        for start in range(0, len(positions), WINDOW):
+            asked = [json.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
+            call = f"$JS.API.STREAM.MSG.DELETE.{self.stream}"
+            for answer in self.connection.ask([Publication(call, body) for body in asked]):
+                if parsed(answer.data).get("error", {}).get("err_code") not in (None, *_GONE):
+                    self.judged(answer)
 
     # -- what machines tell of themselves, and nobody keeps -----------------------------------------------------------
 

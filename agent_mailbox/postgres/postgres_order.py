@@ -11,7 +11,19 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Malformed, Refused
-from ..store.order import CLAIMS, MESSAGES, ROSTER, Moved, Ordered, Taken, check_size, is_machine, is_reads
+from ..store.order import (
+    ARCHIVE,
+    CLAIMS,
+    MESSAGES,
+    PASSED,
+    ROSTER,
+    Moved,
+    Ordered,
+    Taken,
+    check_size,
+    is_machine,
+    is_reads,
+)
 from . import space_tables
 from .postgres_connection import PostgresConnection
 
@@ -20,7 +32,9 @@ if TYPE_CHECKING:
 
 LOOKS = 5.0
 """Seconds after which a waiting machine looks, whatever it heard."""
-_LOGS = (MESSAGES, ROSTER, CLAIMS)
+_AT_ONCE = 10_000
+"""Records that are removed at once."""
+_LOGS = (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED)
 
 
 class PostgresOrder:
@@ -113,6 +127,14 @@ class PostgresOrder:
             if len(found) >= most:
                 break
         return found
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; see ``TotalOrder.remove``. The owner of the space alone may."""
+        for start in range(0, len(positions), _AT_ONCE):
+            some = [*positions[start : start + _AT_ONCE]]
+            self.ask(
+                "WITH gone AS (DELETE FROM SPACE.log WHERE pos = ANY(%s) RETURNING 1) SELECT count(*) FROM gone", some
+            )
 
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""

@@ -52,8 +52,8 @@ DECLARE
     base bigint;
 BEGIN
     PERFORM "$schema".check_speaker(who);
-    IF kind NOT IN ('messages', 'roster', 'claims', 'reads.' || who) OR many NOT BETWEEN 1 AND $most
-        OR (SELECT sum(length(one)) FROM unnest(lines) one) > $widest THEN
+    IF kind NOT IN ('messages', 'roster', 'claims', 'archive', 'passed', 'reads.' || who)
+        OR many NOT BETWEEN 1 AND $most OR (SELECT sum(length(one)) FROM unnest(lines) one) > $widest THEN
         RAISE insufficient_privilege USING MESSAGE = format('%s lines of %s are nothing to append', many, kind);
     END IF;
     SELECT last INTO base FROM "$schema".space FOR UPDATE;
@@ -62,7 +62,7 @@ BEGIN
             WHERE found.log = kind AND found.id = ANY (ids) ORDER BY array_position(ids, found.id) LIMIT 1;
         IF FOUND THEN RETURN; END IF;
     END IF;
-    IF expected < (SELECT max(pos) FROM "$schema".log WHERE log = kind) THEN
+    IF expected < (SELECT max(pos) FROM "$schema".log WHERE log = kind) OR (kind = 'archive' AND expected < base) THEN
         said := 'moved';
         RETURN;
     END IF;

@@ -54,17 +54,21 @@ class Archive:
         except OSError:
             return []
 
+    def file(self, name: str) -> Log:
+        """Return the log of a file's name."""
+        return Log(system.join(self.directory, name))
+
     def log(self, month: str) -> Log:
         """Return the log of a month's messages."""
-        return Log(system.join(self.directory, f"{month}.jsonl"))
+        return self.file(f"{month}.jsonl")
 
     def reads_log(self, month: str) -> Log:
         """Return the log of the reads of a month's messages."""
-        return Log(system.join(self.directory, f"{month}-reads.jsonl"))
+        return self.file(f"{month}-reads.jsonl")
 
     def roster_log(self) -> Log:
         """Return the log of the roster events that compaction replaced."""
-        return Log(system.join(self.directory, ROSTER))
+        return self.file(ROSTER)
 
     def _months_since(self, since: int | None) -> list[str]:
         return [month for month in self.months() if since is None or month >= instant.month(since)]

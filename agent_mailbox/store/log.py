@@ -344,8 +344,10 @@ class HeldLog(FileLock):
 
     def replace(
         self, lines: Iterable[bytes], size: int, misplaced: Iterable[bytes] = (), *, before: int | None = None
-    ) -> None:
+    ) -> int:
         """Put a fresh log of ``lines`` (without newlines) in the place of this one, of which ``size`` bytes were read.
+
+        Return its inode.
 
         Lines that an unlocked writer added meanwhile follow them. ``misplaced`` are lines that another program copied
         out of their places: they come last, where they still prove nothing. ``before`` is the record's new one
@@ -376,6 +378,7 @@ class HeldLog(FileLock):
                     self._trail.date(self.path, there.st_mtime_ns)
             finally:  # nobody else can: the old file has no name any more
                 self._fetch(size)
+            return there.st_ino
         except OSError as error:
             raise storage_failed("replace", self.path, error) from None
 

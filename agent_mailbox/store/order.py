@@ -4,12 +4,16 @@ Belongs here: what the mailbox asks of an engine that orders (``TotalOrder``), i
 engine, nor what a line says. ``tests/engine/conformance.py`` holds every order to this page.
 
 One space has one order. Each record has a position in it, a log, a line, and the machine that published it. Positions
-grow, and may have gaps. The logs of the order are ``MESSAGES``, ``ROSTER``, ``CLAIMS``, and ``reads_of(machine)``:
+grow, and may have gaps. The logs of the order are:
 
-    MESSAGES    messages; each line has an id, which only one record of the log may have, for ever
+    MESSAGES    messages; each line has an id, which only one record of the log may have, as long as it is there
     ROSTER      roster events
     CLAIMS      claims and releases of mail
     reads_of(M) reads, acks, and what the sessions of machine M saw, in the order in which M's file has them
+    ARCHIVE     decisions of a steward: bundles of lines that all machines archive (``bundles``)
+    PASSED      how far each machine has followed those, and whom the person gave up
+
+An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appended since the steward looked.
 """
 
 from __future__ import annotations
@@ -26,6 +30,7 @@ else:
     Protocol = object
 
 MESSAGES, ROSTER, CLAIMS = "messages", "roster", "claims"
+ARCHIVE, PASSED = "archive", "passed"
 _READS = "reads."
 MOST = 500
 """Lines of one append: it is one atomic batch, of which an engine takes only so many."""
@@ -81,7 +86,8 @@ class TotalOrder(Protocol):
 
         When it returns, they are as durable as the engine makes anything. ``ids`` has one id a line, or none. Raises
         ``Taken`` if the log has a record with one of them. ``expect`` is the position of the log's last record as the
-        caller knows it (0: none); raises ``Moved`` if the log has a later one. Raises ``BadData`` for more than
+        caller knows it (0: none); raises ``Moved`` if the log has a later one. On ``ARCHIVE`` it is ``end()`` as the
+        caller knows it: raises ``Moved`` if any log has a later record. Raises ``BadData`` for more than
         ``MOST`` lines or ``WIDEST`` bytes, and ``Unavailable``: then all or nothing may have been appended.
         """
 
@@ -92,6 +98,11 @@ class TotalOrder(Protocol):
 
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; there may be none at some of the positions. ``end`` stays as it is.
+
+        Raises ``Refused`` if this way to the space may not."""
 
 
 class SpaceOrder(TotalOrder, Protocol):

@@ -32,6 +32,7 @@ from .log import Log
 from .logs import Logs, parse_messages, parse_reads, parse_roster
 from .manifest import Manifest
 from .small_files import note_time
+from .unordered import digest, unsealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     from ..core.records import RosterEvent
     from ..core.retention import RetentionPlan
     from ..core.roster import Agent
+    from .bundles import Bundle
+    from .filed import Filed
     from .log import HeldLog
     from .proof_view import Place, ProofView
 
@@ -50,12 +53,31 @@ COMPACT_ABOVE = 1000
 """Roster events above which the roster is retold in fewer: the messages' own threshold."""
 
 
+class Replaced(Record):
+    """A fresh log in the place of an old one. ``places`` are its lines: the position in the old one (-1: none), and the
+    length."""
+
+    path: str
+    inode: int
+    places: tuple[tuple[int, int], ...]
+
+
 class Rotated(Record):
-    """A run's result: messages moved, live afterwards, and of those still to be delivered."""
+    """A run's result: messages moved, live afterwards, and of those still to be delivered; the logs it replaced."""
 
     archived: int
     kept: int
     pending: int
+    replaced: tuple[Replaced, ...] = ()
+
+
+class SharedOrder(Record):
+    """The order of machines that share a mailbox: ``has(log, position)`` tells whether a line is in it.
+
+    Other lines are not moved, since nobody else has them yet. ``filed``: the archive's lines."""
+
+    has: Callable[[Log, int], bool]
+    filed: Filed
 
 
 def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
@@ -112,9 +134,13 @@ def last_run(logs: Logs) -> int | None:
 
 
 def rotate(
-    logs: Logs, archive: Archive, ttls: Mapping[str, float | None], decide: Callable[[MailState], RetentionPlan]
+    logs: Logs,
+    archive: Archive,
+    ttls: Mapping[str, float | None],
+    decide: Callable[[MailState], RetentionPlan],
+    order: SharedOrder | None = None,
 ) -> Rotated:
-    """Move what ``decide`` says; the caller is ``alone``."""
+    """Move what ``decide`` says; the caller is ``alone``. ``order``: if several machines share the mailbox."""
     manifest = Manifest(archive)
     manifest.seal()  # an older version's months, before others have to wait for it
     with logs.messages.held() as messages, logs.reads.held() as reads:
@@ -132,22 +158,22 @@ def rotate(
         plan = decide(state)
         months = {i: instant.month(state.messages[i].timestamp) for i in plan.move}
         months |= archive.month_of(_strays(read_lines, state))
-        moved, kept = _split(message_lines, months, _message_id)
-        moved_reads, kept_reads = _split(read_lines, months, _read_id)
+        moved, kept = _split(message_lines, months, _message_id, logs.messages, order)
+        moved_reads, kept_reads = _split(read_lines, months, _read_id, logs.reads, order)
         for name in archive.files():
             _drop_torn_copy(
                 Log(system.join(archive.directory, name)), (line for _, line in (*message_lines, *read_lines))
             )
+        filed = None if order is None else order.filed
         for month, lines in moved.items():
-            _add(archive.log(month), lines)
+            _add(archive.log(month), lines, filed)
         for month, lines in moved_reads.items():
-            _add(archive.reads_log(month), lines)
+            _add(archive.reads_log(month), lines, filed)
         manifest.seal()
-        if moved:
-            put_back(messages, kept, messages_size)
-        if moved_reads:
-            put_back(reads, kept_reads, reads_size)
-    return Rotated(archived=len(plan.move), kept=len(state.messages) - len(plan.move), pending=plan.pending)
+        replaced = [put_back(messages, kept, messages_size)] if moved else []
+        replaced += [put_back(reads, kept_reads, reads_size)] if moved_reads else []
+    left = len(state.messages) - len(plan.move)
+    return Rotated(archived=len(plan.move), kept=left, pending=plan.pending, replaced=tuple(replaced))
 
 
 def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
@@ -179,12 +205,51 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         return len(lines) - len(told) - len(kept)
 
 
-def put_back(log: HeldLog, kept: Sequence[Place], size: int, before: int | None = None) -> None:
+def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder) -> Replaced | None:
+    """Follow another machine's decision to retell some of the dead; return the fresh log, if there is one.
+
+    The lines of an agent that may come back by this machine's own proofs stay. So does everything, if the agents would
+    be others. The caller is ``alone``."""
+    with logs.roster.held() as roster:
+        refuse_broken(logs)
+        clear_leftover(roster)
+        lines, size = raw_lines(roster)
+        before = Roster(parse_roster(lines, roster.view()))
+        gone = {*told.lines}
+        named = {(at, line) for at, line in lines if unsealed(line) in gone and order.has(logs.roster, at)}
+        staying = {_agent(line) for _, line in named if _stays(line, before, told.since)}
+        dropped = {place for place in named if _agent(place[1]) not in staying}
+        events = [line for line in told.told if _agent(line) not in staying]
+        again = {digest(line) for line in events}
+        kept = [at for at in lines if at not in dropped and digest(unsealed(at[1])) not in again]
+        if not dropped and [unsealed(line) for _, line in lines[: len(events)]] == events:
+            return None
+        if absent := gone - {unsealed(line) for _, line in lines}:  # the order has them no more: it is told here
+            first = parse_roster((-1, line) for line in told.lines if line in absent and _agent(line) not in staying)
+            before = Roster((*first, *parse_roster(lines, roster.view())))
+        after = Roster(_retold(parse_roster((-1, line) for line in events), kept, roster.view()))
+        if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, told.since):
+            return None
+        _drop_torn_copy(archive.roster_log(), (line for _, line in lines))
+        _add(archive.roster_log(), (line for _, line in sorted(dropped)), order.filed)
+        Manifest(archive).seal()
+        inode = roster.replace([*events, *(line for _, line in kept)], size)
+        places = [*((-1, len(line) + 1) for line in events), *((at, len(line) + 1) for at, line in kept)]
+    return Replaced(logs.roster.path, inode, tuple(places))
+
+
+def _agent(line: bytes) -> str | None:
+    event = codec.roster_event(line)
+    return None if isinstance(event, BadLine) else event.session_id
+
+
+def put_back(log: HeldLog, kept: Sequence[Place], size: int, before: int | None = None) -> Replaced:
     """Put the kept lines in the log's place; sealed lines that were copied elsewhere come last. ``before``: see
     ``HeldLog.replace``."""
     misplaced = {place for place in kept if log.is_misplaced(*place)}
-    lines = (line for at, line in kept if (at, line) not in misplaced)
-    log.replace(lines, size, [line for _, line in misplaced], before=before)
+    placed, last = [at for at in kept if at not in misplaced], [at for at in kept if at in misplaced]
+    inode = log.replace((line for _, line in placed), size, [line for _, line in last], before=before)
+    return Replaced(log.path, inode, tuple((at, len(line) + 1) for at, line in (*placed, *last)))
 
 
 def _stays(line: bytes, roster: Roster, since: int) -> bool:
@@ -285,26 +350,35 @@ def _strays(read_lines: Iterable[Place], state: MailState) -> set[str]:
 
 
 def _split(
-    lines: Iterable[Place], months: Mapping[str, str], id_of: Callable[[bytes], str | None]
+    lines: Iterable[Place],
+    months: Mapping[str, str],
+    id_of: Callable[[bytes], str | None],
+    log: Log,
+    order: SharedOrder | None,
 ) -> tuple[dict[str, list[bytes]], list[Place]]:
-    """Return the lines that go to each month, and the lines that stay, with their positions (foreign lines always
-    stay)."""
+    """Return the lines that go to each month, and the lines that stay, with their positions.
+
+    Foreign lines always stay, and those that the order does not have."""
     moved: dict[str, list[bytes]] = {}
     kept = []
     for position, line in lines:
         month = months.get(id_of(line) or "")
-        if month is None:
+        if month is None or (order is not None and not order.has(log, position)):
             kept.append((position, line))
         else:
             moved.setdefault(month, []).append(line)
     return moved, kept
 
 
-def _add(log: Log, lines: Iterable[bytes]) -> None:
-    """Append the missing lines, and sync all of them: a killed run may have written them and died before its sync."""
+def _add(log: Log, lines: Iterable[bytes], filed: Filed | None = None) -> None:
+    """Append the missing lines, and sync all of them: a killed run may have written them and died before its sync.
+
+    ``filed`` spares reading the log if it is known to have none of them."""
+    lines = [*lines]
     with log.held() as held:
-        there = {line: position for position, line in held.lines()}
-        lines = [*lines]
+        known = None if filed is None else filed.of(log)
+        is_new = known is not None and known.isdisjoint(digest(unsealed(line)) for line in lines)
+        there = {} if is_new else {line: position for position, line in held.lines()}
         held.append(line + b"\n" for line in lines if line not in there)
         held.sync((there[line], line) for line in lines if line in there)
 

@@ -18,7 +18,7 @@ from .lines import boundary, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from .log import Log
 
@@ -86,6 +86,28 @@ class Unordered:
             return False
         self._drop(places[0])
         return True
+
+    def is_ordered(self, start: int) -> bool:
+        """Return whether the line at a position was struck out, is before the mark, or stays here alone."""
+        return start < self._seen and start not in self._waiting
+
+    def ordered(self) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line without its seal) of these lines."""
+        for start, line in self.log.lines():
+            if self.is_ordered(start):
+                yield start, unsealed(line)
+
+    def replaced(self, inode: int, places: Iterable[tuple[int, int]]) -> None:
+        """Go on in the log that took the place of this one.
+
+        ``places`` are its lines: the position in the old log (-1: it is new, and in the order), and the length."""
+        spans, start = [], 0
+        for old, length in places:
+            if old < 0 or self.is_ordered(old):
+                spans.append([start, start + length])
+            start += length
+        self.__init__(self.log, inode, 0, spans)  # type: ignore[misc]
+        self.look()
 
     def settle(self, start: int) -> None:
         """Let the waiting line at a position stay here alone."""

@@ -10,7 +10,7 @@ from ..core import codec, dead_letters, frame
 from ..core.compose import Draft
 from ..core.instant import DAY, HOUR
 from ..core.proofs import STEWARD
-from ..core.records import Message
+from ..core.records import USER, Message
 from ..core.text import clipped
 from ..errors import Busy, MailboxError, StorageFailed
 
@@ -36,6 +36,8 @@ LIFE = 7 * DAY // HOUR
 def tell(mailbox: Mailbox, now: int) -> set[str]:
     """Send each sender a notice of its new dead letters; return the ids of those that nobody can be told of.
 
+    If machines share the mailbox, the session's own tells it.
+
     A process that proves nothing sends no notice: later runs would not know it for the steward's. Raises ``Busy`` and
     ``StorageFailed``.
     """
@@ -44,6 +46,8 @@ def tell(mailbox: Mailbox, now: int) -> set[str]:
         return hopeless
     state = mailbox.state()
     for who, letters in _untold(mailbox, state, now).items():
+        if mailbox.logs.is_shared and who != USER and not mailbox.logs.last_seen([who]):
+            continue
         try:
             mailbox.send(_notice(who, letters[:MOST], state))
         except StorageFailed as error:
@@ -60,7 +64,9 @@ def held_back(plan: RetentionPlan, mailbox: Mailbox, state: MailState, hopeless:
     """Return the plan without the dead letters whose sender has yet to be told."""
     if not plan.move or mailbox.prove(STEWARD) is None:
         return plan
-    waiting = {m.id for letters in _untold(mailbox, state, mailbox.now()).values() for m, _ in letters}
+    told = set(_told_live(mailbox, by_anyone=mailbox.logs.is_shared))  # another machine's notice proves nothing here
+    found = _untold(mailbox, state, mailbox.now()).values()
+    waiting = {m.id for letters in found for m, _ in letters if m.id not in told}
     return plan.replace(move=plan.move - (waiting - hopeless))
 
 
@@ -89,11 +95,13 @@ def _notice(who: str, letters: list[tuple[Message, str]], state: MailState) -> D
     )
 
 
-def _told_live(mailbox: Mailbox) -> Iterator[str]:
-    """Yield the ids that live notices name. Another program's line is none: it could keep a sender from being told."""
+def _told_live(mailbox: Mailbox, *, by_anyone: bool = False) -> Iterator[str]:
+    """Yield the ids that live notices name. Another program's line is none: it could keep a sender from being told.
+
+    With ``by_anyone`` it counts: then a letter is archived, which a sender may still be told of."""
     view = mailbox.logs.messages.view()
     for position, line in mailbox.logs.messages.lines():
-        if _MARK in line and (view is None or view.proof(line, position) is not None):
+        if _MARK in line and (by_anyone or view is None or view.proof(line, position) is not None):
             yield from _named(line)
 
 

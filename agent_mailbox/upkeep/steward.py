@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 
 from ..core import obligations, retention, roster_changes
@@ -44,25 +45,30 @@ class Report(Record):
 
 
 def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = False) -> Report:
-    """Sweep, archive, compact and verify; idempotent.
+    """Sweep, archive, compact and verify; idempotent. All machines of a shared mailbox archive the same.
 
     Raises ``Busy`` while another steward runs, and ``Refused`` if the clock is far from every sign in the mailbox,
     unless ``trust_clock``.
     """
     limit = mailbox.config.max_live if max_live is None else max_live
-    with rotation.alone(mailbox.archive, mailbox.logs.wait):
+    copy = mailbox.replica
+    alone = rotation.alone(mailbox.archive, mailbox.logs.wait)
+    with alone if copy is None else copy.stewarding():  # the machine's lock comes ahead of the archive's
         if not trust_clock:
             clock_signs.check(mailbox)
         swept = _sweep(mailbox)
         _tell_watchers(mailbox)
         hopeless = notices.tell(mailbox, mailbox.now())
-        if mailbox.logs.is_shared:  # each machine would move other lines at another time
-            moved = rotation.Rotated(archived=0, kept=len(mailbox.state().messages), pending=0)
-        else:
+        if copy is None:
             moved = _moved(mailbox, limit, hopeless)
-        events.rotate(mailbox.logs)
-        leftovers.sweep(mailbox.logs)
-        attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
+        else:
+            from . import shared_steward  # most mailboxes are one machine's
+
+            moved = shared_steward.move(mailbox, copy, limit, hopeless)
+        with nullcontext() if copy is None else alone:
+            events.rotate(mailbox.logs)
+            leftovers.sweep(mailbox.logs)
+            attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
         rotation.note_run(mailbox.logs, mailbox.now())
         clock_signs.settled(mailbox)
     Library(mailbox).keep_index()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import BadData
-from agent_mailbox.store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, Moved, Taken, reads_of
+from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, MOST, PASSED, ROSTER, WIDEST, Moved, Taken, reads_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,6 +81,32 @@ class Conformance:
             a.append(CLAIMS, [b"late"], expect=second - 1)
         a.append(CLAIMS, [b"next"], expect=second)
         assert lines_of(a, CLAIMS) == [b"claim", b"mine", b"too", b"next"]
+
+    def test_a_decision_on_everything(self, machines: Pair) -> None:
+        """A steward's decision counts only if no log at all has moved."""
+        a, b = machines
+        b.append(MESSAGES, [b"mail"], ids=["m1"])
+        end = a.append(ARCHIVE, [b"one", bytes(range(256))], expect=b.end())
+        b.append(reads_of("b"), [b"read"])
+        for expect in (end, 0):
+            with pytest.raises(Moved):
+                a.append(ARCHIVE, [b"two", b"three"], expect=expect)
+        a.append(ARCHIVE, [b"two"], expect=a.end())
+        a.append(PASSED, [b"x"])
+        assert lines_of(b, ARCHIVE) == [b"one", bytes(range(256)), b"two"]
+
+    def test_remove(self, machines: Pair) -> None:
+        """A removed record is gone for everybody; positions go on, and its id is free."""
+        a, b = machines
+        a.append(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
+        places = [record.position for record in everything(a)]
+        b.remove([*places[:20], *places[30:55]])
+        b.remove([places[3], places[59] + 99])
+        for order in machines:
+            wanted = [b"%d" % n for n in (*range(20, 30), *range(55, 60))]
+            assert lines_of(order, MESSAGES) == wanted
+            assert [record.line for page in [order.read(places[22], 99)] for record in page] == wanted[3:]
+        assert a.append(MESSAGES, [b"again"], ids=["m1"]) > places[59]
 
     def test_ids(self, machines: Pair) -> None:
         """An id is one record's for ever, whoever published it; a batch with a taken id appends nothing."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from threading import Condition
 
-from agent_mailbox.store.order import Moved, Ordered, Taken, Unavailable, check_size
+from agent_mailbox.store.order import ARCHIVE, Moved, Ordered, Taken, Unavailable, check_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class MemorySpace:
     def __init__(self) -> None:
         self.records: list[Ordered] = []
         self.ids: dict[tuple[str, str], int] = {}
+        self._end = 0
         self.changed = Condition()
 
     def last(self, log: str) -> int:
@@ -33,10 +34,10 @@ class MemorySpace:
             for message_id in ids:
                 if (log, message_id) in self.ids:
                     raise Taken(message_id, self.ids[log, message_id])
-            if expect is not None and self.last(log) != expect:
+            if expect is not None and (self.end() if log == ARCHIVE else self.last(log)) != expect:
                 raise Moved(f"log has moved: {log}", "look again")
             for place, line in enumerate(lines):
-                position = self.end() + 1
+                position = self._end = self.end() + 1
                 self.records.append(Ordered(position, log, line, machine))
                 if ids:
                     self.ids[log, ids[place]] = position
@@ -45,7 +46,14 @@ class MemorySpace:
 
     def end(self) -> int:
         """Return the position of the last record."""
-        return self.records[-1].position if self.records else 0
+        return max(self._end, self.records[-1].position if self.records else 0)
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records; an id of theirs is free again."""
+        with self.changed:
+            gone, self._end = {*positions}, self.end()
+            self.records = [record for record in self.records if record.position not in gone]
+            self.ids = {key: position for key, position in self.ids.items() if position not in gone}
 
 
 class MemoryOrder:
@@ -80,10 +88,15 @@ class MemoryOrder:
     def read(self, after: int, most: int) -> Sequence[Ordered]:
         """Return the first records behind a position."""
         self._reach()
-        return [record for record in self.space.records[after:] if record.position > after][:most]
+        return [record for record in self.space.records if record.position > after][:most]
 
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
         self._reach()
         with self.space.changed:
             return self.space.changed.wait_for(lambda: self.space.end() > after, seconds)
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records for ever."""
+        self._reach()
+        self.space.remove(positions)

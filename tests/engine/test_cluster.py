@@ -135,10 +135,15 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         NatsFiles(order).ship("0" * 64, b"its own")
         assert list(NatsFiles(servers.order("south")).fetch("0" * 64)) == [b"its own"]
         config = order.info()["config"]
+        authority = str(servers.home / "authority.pem")
         for call in ("PURGE", "DELETE", "UPDATE", "MSG.DELETE"):
             asked = Publication(f"$JS.API.STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())
             with pytest.raises(Refused, match="Permissions Violation"):
                 order.connection.ask([asked])
+        keeper = open_order(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, 2.0)
+        keeper.remove([order.end() + 1])  # it may, and there is none
+        with pytest.raises(Refused, match="Permissions Violation"):
+            keeper.append(ROSTER, [b"forged"])
         for subject in ("_INBOX.south.>", "_INBOX.>", ">"):
             order.connection.listen(subject)
             with pytest.raises(Refused, match="Permissions Violation"):

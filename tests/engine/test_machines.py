@@ -13,25 +13,27 @@ import random
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
 from agent_mailbox.core import claims, codec, instant
 from agent_mailbox.core.records import Message
+from agent_mailbox.engine import purging
 from agent_mailbox.mailbox import opened
 from agent_mailbox.mailbox.replica import Replica
-from agent_mailbox.store import creation, user_state
-from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER
+from agent_mailbox.store import creation, system, user_state
 from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.upkeep import shared_steward
 
 from .memory_order import MemoryOrder, MemorySpace
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.inbox import Item
     from agent_mailbox.store.order import Ordered
@@ -41,6 +43,8 @@ SESSIONS = {machine: (f"{machine}-1", f"{machine}-2") for machine in MACHINES}
 HOME = {who: machine for machine, both in SESSIONS.items() for who in both}
 EVERYBODY = tuple(HOME)
 ROLE, TAG = "role:dev", "project:x"
+LOG = "agent-mailbox.jsonl"
+shared_steward.COMPACT_ABOVE = 8
 SINCE = instant.text(opened.wall_clock())
 machines, sessions = st.sampled_from(MACHINES), st.sampled_from(EVERYBODY)
 
@@ -70,6 +74,21 @@ class Mortal(Replica):
         self.step()
         super()._save()
         self.step()
+
+    def _follow(self, records: Sequence[Ordered]) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("rename", "fsync", "fdatasync"):
+                patch.setattr(system, name, self._mortally(getattr(system, name)))
+            super()._follow(records)
+
+    def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            self.step()
+            found = call(*given)
+            self.step()
+            return found
+
+        return called
 
 
 class MortalOrder(MemoryOrder):
@@ -106,6 +125,11 @@ class Machine:
         path = Path(self.box.directory, name)
         return [unsealed(line) for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
 
+    def archived(self, *ends: str) -> list[bytes]:
+        """The lines of the archive's files with these ends."""
+        names = [name for name in self.box.archive.files() if name[7:] in ends]
+        return [line for name in names for line in self.lines(f"agent-mailbox-archive/{name}")]
+
 
 class Space(RuleBasedStateMachine):
     """See the module."""
@@ -123,6 +147,7 @@ class Space(RuleBasedStateMachine):
         self.by_role: dict[str, set[str]] = {}
         self.excused: set[str] = set()
         self.acknowledged: dict[str, str] = {}
+        self.purged: set[int] = set()
         for who in EVERYBODY:
             tags = (ROLE,) if who.endswith("1") else (ROLE, TAG)
             self.machines[HOME[who]].box.register(Request(session_id=who, tags=tags), who)
@@ -205,6 +230,44 @@ class Space(RuleBasedStateMachine):
             file.write(json.dumps(line) + "\n")
         self.acknowledged[message_id] = "cron"
 
+    @rule(machine=machines)
+    def passing(self, machine: str) -> None:
+        """A session comes, works under many names, and ends: its life may be retold in fewer events."""
+        who = f"{machine}-{self.chance.getrandbits(32):08x}"
+        box = self.machines[machine].box
+        try:
+            for name in ("cat", "dot", "eve"):
+                box.register(Request(session_id=who, name=f"{name}-{who}"), who)
+                box.end(who, "freeze", who)
+            box.end(who, "retire", who)
+        except (MailboxError, Killed):
+            pass
+
+    @rule(machine=machines, limit=st.sampled_from((0, 3)))
+    def steward(self, machine: str, limit: int) -> None:
+        """A steward archives what is finished, and may die."""
+        one = self.machines[machine]
+        try:
+            shared_steward.move(one.box, one.copy, limit, set())
+        except (MailboxError, Killed):
+            pass
+
+    @rule(machine=machines)
+    def purge(self, machine: str) -> None:
+        """The person removes from the engine what everybody has archived."""
+        order = self.machines[machine].order
+        try:
+            found = purging.plan(order, self.machines)
+            purging.purge(order, found, order)
+        except (MailboxError, Killed):
+            return
+        self.purged.update(found.positions)
+
+    @rule(machine=machines)
+    def forget_state(self, machine: str) -> None:
+        """A machine's own record is lost: all is compared."""
+        Path(self.machines[machine].copy.directory, "state").unlink(missing_ok=True)
+
     @rule(machine=machines, reachable=st.booleans(), mute=st.booleans())
     def link(self, machine: str, reachable: bool, mute: bool) -> None:
         """Cut or mend a machine's link, or have its acknowledgements lost."""
@@ -215,6 +278,13 @@ class Space(RuleBasedStateMachine):
     def doom(self, machine: str, steps: int) -> None:
         """Let whatever runs next on a machine die after some steps."""
         self.machines[machine].copy.left = steps
+
+    @rule(machine=machines, limit=st.sampled_from((0, 3)))
+    def all_follow(self, machine: str, limit: int) -> None:
+        """A steward decides, and every machine that is reached follows."""
+        self.steward(machine, limit)
+        for name in self.machines:
+            self.replicate(name)
 
     @rule(machine=machines)
     def replicate(self, machine: str) -> None:
@@ -236,36 +306,45 @@ class Space(RuleBasedStateMachine):
                 machine.catch_up()
         for who in EVERYBODY:
             self.check(who, 99)
+        self.join("east")
+        self.steward("north", 0)
         for _ in range(2):
             for machine in self.machines.values():
                 machine.catch_up()
+        self.purge("south")
+        self.join("late")
         self.nothing_is_lost_or_doubled()
         self.all_machines_are_equal()
         self.everybody_has_their_mail()
 
+    def join(self, name: str) -> None:
+        """A machine joins at last, and a purge later another one: both have the whole history."""
+        self.machines[name] = Machine(self.root, name, self.space)
+        self.machines[name].catch_up()
+
     def nothing_is_lost_or_doubled(self) -> None:
-        """Each acknowledged message is in the order once, and once in each machine's log."""
-        ordered = [_id(record.line) for record in self.space.records if record.log == MESSAGES]
-        assert len(ordered) == len(set(ordered))
-        assert set(self.acknowledged) <= set(ordered)
+        """Each acknowledged message is once in each machine's log, or in its archive."""
         for machine in self.machines.values():
-            assert sorted(map(_id, machine.lines("agent-mailbox.jsonl"))) == sorted(ordered)
+            live, archived = machine.lines(LOG), machine.archived(".jsonl")
+            ids = [*map(_id, live), *map(_id, archived)]
+            assert len(ids) == len(set(ids))
+            assert set(self.acknowledged) <= set(ids)
+            with machine.copy.held():
+                machine.copy.catch_up()
+                machine.copy.compare()
 
     def all_machines_are_equal(self) -> None:
-        """The machines hold the same records, those that are decided in the same order, and they mean the same."""
-        named = {"agent-mailbox.jsonl": (MESSAGES,), "agent-roster.jsonl": (ROSTER,)}
-        for name, logs in named.items():
-            ordered = [r.line for r in self.space.records if r.log in logs and b'"cron"' not in r.line]
-            for machine in self.machines.values():
-                assert [line for line in machine.lines(name) if b'"cron"' not in line] == ordered
-        decided = [record.line for record in self.space.records if record.log == CLAIMS]
-        rest = sorted(r.line for r in self.space.records if r.log not in (MESSAGES, ROSTER, CLAIMS))
-        folded = []
+        """The machines hold the same records live and archived, the live ones in the same order, and they mean the
+        same."""
+        held, folded = [], []
         for machine in self.machines.values():
+            mail = [line for line in machine.lines(LOG) if b'"cron"' not in line]
+            foreign = sorted(line for line in machine.lines(LOG) if b'"cron"' in line)
             lines = machine.lines("agent-mailbox-reads.jsonl")
-            mine = [line for line in lines if b'"event":"claim"' in line or b'"event":"release"' in line]
-            assert mine == decided
-            assert sorted(line for line in lines if line not in mine) == rest
+            decided = [line for line in lines if b'"event":"claim"' in line or b'"event":"release"' in line]
+            owned = sorted(line for line in lines if line not in decided)
+            archived = [sorted(machine.archived(end)) for end in (".jsonl", "-reads.jsonl", "jsonl")]
+            held.append((mail, foreign, machine.lines("agent-roster.jsonl"), decided, owned, archived))
             state = machine.box.state()
             roster = state.roster
             folded.append(
@@ -275,12 +354,15 @@ class Space(RuleBasedStateMachine):
                     {who: (a.name, a.tags, a.state) for who, a in roster.agents.items()},
                 )
             )
+        for name, other in zip(self.machines, held, strict=True):
+            for mine, theirs in zip(held[0], other, strict=True):
+                assert mine == theirs, name
         assert all(one == folded[0] for one in folded)
 
     def everybody_has_their_mail(self) -> None:
         """Nobody missed anything, nobody saw anything twice, and role mail went to one holder in the space."""
-        state = self.machines["north"].box.state()
-        for message_id, message in state.messages.items():
+        north = self.machines["north"].box
+        for message_id, message in {**north.state().messages, **north.archive.messages()}.items():
             for who in EVERYBODY:
                 count = self.shown.get((who, message_id), 0)
                 assert message_id in self.excused or count <= 1

@@ -8,6 +8,7 @@ TESTS = "tests/engine/test_replica.py"
 FILES = "tests/engine/test_files.py"
 POSTGRES = "tests/engine/test_postgres_order.py"
 CLUSTER = "tests/engine/test_cluster.py"
+ARCHIVING = "tests/engine/test_archiving.py"
 
 MUTANTS = (
     Mutant(
@@ -106,5 +107,71 @@ MUTANTS = (
         "elsewhere._understood",
         ("min(max(at, 0), now)", "at"),
         tests="tests/engine/test_commands.py::test_a_word_of_another_form_counts_for_nothing",
+    ),
+    Mutant(
+        "a steward decides only if nothing came since it looked",
+        "Replica.file_away",
+        ("expect=end", "expect=None"),
+        tests=f"{ARCHIVING}::test_a_steward_that_is_overtaken_looks_again",
+    ),
+    Mutant(
+        "only what the order has is moved",
+        "rotation._split",
+        (" or (order is not None and not order.has(log, position))", ""),
+        tests=f"{ARCHIVING}::test_a_read_that_is_not_shipped_is_not_lost",
+    ),
+    Mutant(
+        "no other machine archives an order that stands here",
+        "following._follow_messages",
+        ('        if any(state.messages[i].type == "control" for i in move):\n', "        if False:\n"),
+        tests=f"{ARCHIVING}::test_an_order_stands_whoever_says_that_it_is_archived",
+    ),
+    Mutant(
+        "a bundle names an archive's file alone",
+        "bundles.unpacked",
+        (" or not is_file(file)", ""),
+        tests=f"{ARCHIVING}::test_a_bundle_of_another_form_counts_for_nothing",
+    ),
+    Mutant(
+        "a bundle does not fill the memory",
+        "bundles.unpacked",
+        ("unpacking.decompress(line, LARGEST)", "unpacking.decompress(line)"),
+        tests=f"{ARCHIVING}::test_a_bundle_of_another_form_counts_for_nothing",
+    ),
+    Mutant(
+        "the engine is purged of what all machines archived alone",
+        "purging.plan",
+        (" <= floor\n", "\n"),
+        tests=f"{ARCHIVING}::test_what_everybody_archived_is_purged_and_a_new_machine_has_it",
+    ),
+    Mutant(
+        "the next decision finds the record that it expects",
+        "purging.plan",
+        (" or record.position == last[record.log]", ""),
+        tests=f"{ARCHIVING}::test_what_everybody_archived_is_purged_and_a_new_machine_has_it",
+    ),
+    Mutant(
+        "mail that waited is looked up here before it is sent",
+        "Replica._send_queued",
+        ("known = self._known(ids)", "known = list[bytes]()"),
+        tests=f"{ARCHIVING}::test_a_retried_send_of_purged_mail_is_the_same_mail",
+    ),
+    Mutant(
+        "an id of archived mail is taken, also where the engine has it no more",
+        "Replica._publish_lines",
+        ("        if log == MESSAGES and self.purged and", "        if False and"),
+        tests=f"{ARCHIVING}::test_a_foreign_line_with_a_purged_id_stays_here",
+    ),
+    Mutant(
+        "archived mail is handed over once",
+        "following.hand_over",
+        ("if digest(line) not in known", "if True"),
+        tests=f"{ARCHIVING}::test_mail_archived_before_joining_is_handed_over_once",
+    ),
+    Mutant(
+        "a machine whose record is lost knows what it archived",
+        "Replica._compare_all",
+        ("        self.filed.look()\n", ""),
+        tests=f"{ARCHIVING}::test_a_machine_that_lost_its_record_shows_nothing_again",
     ),
 )

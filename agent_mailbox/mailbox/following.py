@@ -1,0 +1,142 @@
+"""Following the decision of a steward of a shared mailbox: what one machine archives, all archive.
+
+Belongs here: what a machine does with one bundle (``store.bundles``) when it comes to it in the order. Each machine
+moves its own lines, sealed as they are, through its own rotation. A bundle's lines that it never had, since it joined
+later, come from the bundle.
+
+A bundle from another machine may deny and never allow. An order or a request that stands by this machine's own
+judgement stays. So do the roster's lines of an agent that may come back by its own proofs.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, retention
+from ..core.records import BadLine
+from ..store import rotation, system
+from ..store.archive import ROSTER
+from ..store.bundles import READS_END, records_of, unpacked
+from ..store.manifest import Manifest
+from ..store.order import ARCHIVE, CLAIMS, MESSAGES
+from ..store.order import ROSTER as EVENTS
+from ..store.unordered import digest, unsealed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Protocol
+
+    from ..core.inbox import MailState
+    from ..store.archive import Archive
+    from ..store.bundles import Bundle
+    from ..store.filed import Filed
+    from ..store.log import Log
+    from ..store.logs import Logs
+    from ..store.order import Ordered, TotalOrder
+    from ..store.unordered import Unordered
+else:
+    Protocol = object
+
+
+class LocalCopy(Protocol):
+    """The copy that follows (``Replica``), under the machine's lock; ``parts``: what is known of each log's lines."""
+
+    logs: Logs
+    order: TotalOrder
+    archive: Archive
+    filed: Filed
+    parts: Mapping[str, Unordered]
+
+    def part(self, log: Log) -> Unordered:
+        """Return what is known of a local log's lines."""
+
+    def replaced(self, fresh: rotation.Replaced) -> None:
+        """Go on in the log that took the place of one of the local logs."""
+
+    def everything(self) -> Iterator[Ordered]:
+        """Return all records of the order."""
+
+
+def follow(copy: LocalCopy, record: bytes) -> None:
+    """Archive what a bundle has; idempotent. One of another form counts for nothing.
+
+    The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
+    bundle = unpacked(record)
+    if bundle is None:
+        return
+    with rotation.alone(copy.archive, copy.logs.wait):
+        if bundle.file == ROSTER:
+            _follow_events(copy, bundle)
+        elif bundle.file.endswith(READS_END):
+            _follow_reads(copy, bundle)
+        else:
+            _follow_messages(copy, bundle)
+        Manifest(copy.archive).seal()
+
+
+def hand_over(copy: LocalCopy) -> int:
+    """Publish what this machine archived before it joined, under its lock, after ``catch_up``; return how many records.
+
+    The order's own lines, in records or in bundles, are left out. So the next process goes on where one was killed."""
+    names = copy.archive.files()
+    if not names:
+        return 0
+    known, count = set[bytes](), 0
+    for record in copy.everything():
+        bundle = unpacked(record.line) if record.log == ARCHIVE else None
+        known.update(map(digest, (unsealed(record.line),) if bundle is None else bundle.lines))
+    for name in names:
+        lines = (unsealed(line) for _, line in copy.archive.file(name).lines())
+        for one in records_of(name, (line for line in lines if digest(line) not in known)):
+            copy.order.append(ARCHIVE, [one])
+            count += 1
+    return count
+
+
+def _follow_messages(copy: LocalCopy, bundle: Bundle) -> None:
+    for line in bundle.lines:
+        copy.parts[MESSAGES].strike(digest(line))  # it waited here, and is in the order by the bundle
+    keys = {digest(line): line for line in bundle.lines}
+    live = {digest(line): line for _, line in copy.parts[MESSAGES].ordered()}
+    ids = {_id(keys[key]) for key in keys.keys() & live.keys()}
+    # First what was never live here: its reads may be, and move as those of archived mail do.
+    copy.filed.add(copy.archive.file(bundle.file), [line for key, line in keys.items() if key not in live])
+
+    def decide(state: MailState) -> retention.RetentionPlan:
+        move = {i for i in ids if i in state.messages}
+        if any(state.messages[i].type == "control" for i in move):
+            move = retention.without_standing(move, state, system.time_ns() // 1_000_000)
+        return retention.RetentionPlan(move=frozenset(move), pending=0)
+
+    rotated = rotation.rotate(copy.logs, copy.archive, {}, decide, _ordered(copy))
+    for replaced in rotated.replaced:
+        copy.replaced(replaced)
+
+
+def _follow_reads(copy: LocalCopy, bundle: Bundle) -> None:
+    """Archive reads that are not here. Those that are live here move with their messages, whose bundle comes next."""
+    for line in bundle.lines:
+        copy.parts[CLAIMS].strike(digest(line))
+    live = {digest(unsealed(line)) for _, line in copy.logs.reads.lines()}
+    copy.filed.add(copy.archive.file(bundle.file), [line for line in bundle.lines if digest(line) not in live])
+
+
+def _follow_events(copy: LocalCopy, bundle: Bundle) -> None:
+    for line in (*bundle.lines, *bundle.told):
+        copy.parts[EVENTS].strike(digest(line))
+    replaced = rotation.retell_roster(copy.logs, copy.archive, bundle, _ordered(copy))
+    if replaced is not None:
+        copy.replaced(replaced)
+    live = {digest(unsealed(line)) for _, line in copy.logs.roster.lines()} - {*map(digest, bundle.told)}
+    copy.filed.add(copy.archive.roster_log(), [line for line in bundle.lines if digest(line) not in live])
+
+
+def _ordered(copy: LocalCopy) -> rotation.SharedOrder:
+    def has(log: Log, position: int) -> bool:
+        return copy.part(log).is_ordered(position)
+
+    return rotation.SharedOrder(has, copy.filed)
+
+
+def _id(line: bytes) -> str:
+    message = codec.message(line)
+    return "" if isinstance(message, BadLine) else message.id

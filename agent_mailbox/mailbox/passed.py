@@ -1,0 +1,68 @@
+"""The log of the order that tells how far each machine has followed the steward's decisions.
+
+Belongs here: the lines of that log, and the machine that is furthest behind. Each line has one key:
+
+    {"applied":812}    this machine has archived what was decided up to there
+    {"gave_up":"M"}    the person gave up machine M: nobody waits for it until it says more
+    {"purged":700}     records up to there may be removed from now on
+"""
+
+from __future__ import annotations
+
+from ..core import codec
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ..store.order import Ordered
+
+
+def followed(applied: int) -> bytes:
+    """Return a machine's line: it has archived what was decided up to a position."""
+    return codec.dumps({"applied": applied}).encode()
+
+
+def gave_up(machine: str) -> bytes:
+    """Return the line that gives up a machine."""
+    return codec.dumps({"gave_up": machine}).encode()
+
+
+def purged(floor: int) -> bytes:
+    """Return the line that comes ahead of removing records."""
+    return codec.dumps({"purged": floor}).encode()
+
+
+def is_purge(line: bytes) -> bool:
+    """Return whether the line comes ahead of removing records."""
+    return line.startswith(b'{"purged":')
+
+
+class Followers:
+    """The machines, and how far each has followed, by the records of the log in order."""
+
+    def __init__(self) -> None:
+        self.applied: dict[str, int] = {}
+        self.gone: set[str] = set()
+        self.latest: dict[str, int] = {}
+        """The position of the last record of each kind: earlier ones tell nothing more."""
+
+    def take(self, record: Ordered) -> None:
+        """Take in the next record of the log; one of another form counts for nothing."""
+        said = codec.parse(record.line)
+        if not isinstance(said, dict):
+            return
+        machine, applied = said.get("gave_up"), said.get("applied")
+        if isinstance(machine, str):
+            self.gone.add(machine)
+            self.latest[f"gave_up {machine}"] = record.position
+        elif type(applied) is int:
+            self.gone.discard(record.machine)
+            self.applied[record.machine] = applied
+            self.latest[f"applied {record.machine}"] = record.position
+        elif is_purge(record.line):
+            self.latest["purged"] = record.position
+
+    def floor(self, machines: Iterable[str]) -> int:
+        """Return up to where all of the machines have followed, those that were given up left out."""
+        return min((self.applied.get(machine, 0) for machine in machines if machine not in self.gone), default=0)

@@ -1,0 +1,147 @@
+"""The steward of a mailbox that several machines share: one decides, all follow.
+
+Belongs here: making the decisions, and recording them in the order. ``mailbox.following`` carries them out on every
+machine, this one included.
+
+**There is no lease.** A steward looks with its copy caught up and nothing waiting. Its decision counts only if nothing
+at all was appended to the order since. So pending mail is judged over the whole space. If another steward was first, it
+looks again, and finds the work done. One that is killed or cut off holds nothing that others must wait for, and no
+clock decides.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ..core import codec, instant, retention
+from ..core.records import BadLine, Message, Read, Record
+from ..store import bundles
+from ..store.archive import ROSTER
+from ..store.order import MOST, WIDEST
+from ..store.rotation import COMPACT_ABOVE, Rotated
+from . import notices
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ..core.inbox import MailState
+    from ..core.records import RosterEvent
+    from ..core.retention import RetentionPlan
+    from ..mailbox.facade import Mailbox
+    from ..mailbox.replica import Replica
+
+PARTS = 10_000
+"""The most decisions of one run."""
+TOLD = 4000
+"""Roster events that one decision retells."""
+
+
+class _Step(Record):
+    """One decision: the messages moved, and what its plan said."""
+
+    moved: int
+    plan: RetentionPlan
+    live: int
+
+
+def move(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> Rotated:
+    """Have all machines archive what is finished, and retell the dead of a long roster.
+
+    Raises ``Busy`` if others are always first, and ``Unavailable``."""
+    archived = 0
+    for _ in range(PARTS):
+        step = mailbox.decide(partial(_move, mailbox, copy, 0 if archived else limit, hopeless))
+        archived += step.moved
+        if not step.moved:
+            break
+    since = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
+    for _ in range(PARTS):
+        if not mailbox.decide(lambda: _retell(mailbox, copy, since)):
+            break
+    return Rotated(archived=archived, kept=step.live, pending=step.plan.pending)
+
+
+def _move(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> _Step:
+    with copy.held():
+        copy.catch_up()
+        end = copy.decided()
+        state = mailbox.state()
+        plan = notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless)
+        moved, records = _bundled(copy, state, retention.requests_first(plan.move, state)) if plan.move else (0, [])
+        if records:
+            copy.file_away(records, end)
+    return _Step(moved, plan, len(state.messages) - moved)
+
+
+def _bundled(copy: Replica, state: MailState, wanted: Sequence[str]) -> tuple[int, list[bytes]]:
+    """Return how many of the messages are moved now, with all that is about them, and the records of that."""
+    mail, among = dict[str, bytes](), {*wanted}
+    for _, line in copy.part(copy.logs.messages).ordered():
+        message = codec.message(line)
+        if isinstance(message, Message) and message.id in among:
+            mail.setdefault(message.id, line)
+    about: dict[str, list[bytes]] = {}
+    for _, line in copy.part(copy.logs.reads).ordered():
+        read = codec.read(line)
+        if isinstance(read, Read) and (read.message_id in mail or read.message_id not in state.messages):
+            about.setdefault(read.message_id, []).append(line)
+    strays = copy.archive.month_of(about.keys() - mail.keys())
+    now, size, stays = list[str](), 0, set[str | None]()
+    for message_id in wanted:
+        if message_id not in mail or state.messages[message_id].thread in stays:
+            stays.add(message_id)  # no engine takes so long a line; nor may what settles it go
+            continue
+        size += len(mail[message_id]) + sum(map(len, about.get(message_id, ())))
+        if now and size > bundles.WHOLE:
+            break
+        now.append(message_id)
+    while now:
+        records = [*_records(state, now, mail, about, strays)]
+        if sum(map(len, records)) <= WIDEST and len(records) <= MOST:
+            return len(now), records
+        strays, now = {}, now[: len(now) // 2]
+    return 0, []
+
+
+def _records(
+    state: MailState,
+    now: Iterable[str],
+    mail: dict[str, bytes],
+    about: dict[str, list[bytes]],
+    strays: dict[str, str],
+) -> Iterator[bytes]:
+    """Yield the bundles of reads, then of messages: a machine that has them moves them together."""
+    months = {i: instant.month(state.messages[i].timestamp) for i in now}
+    for month in sorted({*months.values(), *strays.values()}):
+        reads = [line for i, at in (months | strays).items() if at == month for line in about.get(i, ())]
+        yield from bundles.records_of(month + bundles.READS_END, reads)
+    for month in sorted({*months.values()}):
+        yield from bundles.records_of(month + ".jsonl", (mail[i] for i, at in months.items() if at == month))
+
+
+def _retell(mailbox: Mailbox, copy: Replica, since: int) -> int:
+    """Have all machines retell some of the dead; return how many events that saves."""
+    with copy.held():
+        copy.catch_up()
+        end = copy.decided()
+        lines = [line for _, line in copy.part(copy.logs.roster).ordered()]
+        if len(lines) <= COMPACT_ABOVE:
+            return 0
+        events: dict[str, list[RosterEvent]] = {}
+        of: dict[bytes, str] = {}
+        for line in lines:
+            event = codec.roster_event(line)
+            if not isinstance(event, BadLine):
+                events.setdefault(event.session_id, []).append(event)
+                of[line] = event.session_id
+        who, told = retention.retold_dead(events, mailbox.logs.read_roster(), since, TOLD)
+        if not who:
+            return 0
+        retold = tuple(codec.roster_line(event).rstrip(b"\n") for event in told)
+        gone = tuple(line for line in lines if of.get(line) in who)
+        record = bundles.packed(bundles.Bundle(ROSTER, gone, retold, since))
+        if len(record) > WIDEST:
+            return 0
+        copy.file_away([record], end)
+    return len(gone) - len(retold)

@@ -1,0 +1,337 @@
+"""One steward decides what is archived, all machines follow; the engine is purged of it, and nobody loses anything."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import Draft, Mailbox, Registration
+from agent_mailbox.core import instant, retention
+from agent_mailbox.core.records import USER
+from agent_mailbox.engine import purging
+from agent_mailbox.errors import Refused
+from agent_mailbox.mailbox import following, replica
+from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.store import bundles, creation, rotation
+from agent_mailbox.store.order import ARCHIVE, MESSAGES
+from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.upkeep import shared_steward
+
+from .memory_order import MemoryOrder
+from .test_commands import LOG, Pair, pair  # noqa: F401 - a fixture
+from .test_replica import Two, shown, two  # noqa: F401 - a fixture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from agent_mailbox.store.rotation import Rotated
+
+
+def steward(box: Mailbox, *hopeless: str) -> Rotated:
+    """A steward's decisions on a machine; of these dead letters nobody is told."""
+    assert box.replica is not None
+    return shared_steward.move(box, box.replica, 0, {*hopeless})
+
+
+def live(box: Mailbox) -> list[str]:
+    """The contents of what is live on a machine."""
+    return [message.content for message in box.state().messages.values()]
+
+
+def archived(box: Mailbox) -> list[str]:
+    """The contents of what a machine archived."""
+    return sorted(message.content for message in box.archive.messages().values())
+
+
+def read(two: Two, *contents: str) -> None:  # noqa: F811
+    """Ann sends Ben mail, who reads it."""
+    north, south = two.boxes
+    for content in contents:
+        north.send(Draft(sender="ann", to=("ben",), content=content))
+    south.catch_up()
+    assert shown(south, "ben") == list(contents)
+
+
+def machine(two: Two, place: Path, name: str) -> Mailbox:  # noqa: F811
+    """One more machine of the space, which has taken in everything."""
+    box = Mailbox(creation.create(str(place / name), os.environ))
+    box.share(Replica(box.logs, MemoryOrder(two.orders[0].space, name), str(place / f"{name}.engine")))
+    box.catch_up()
+    return box
+
+
+def purge(two: Two) -> int:  # noqa: F811
+    """Purge the engine; how many records went."""
+    found = purging.plan(two.orders[0], ("north", "south"))
+    purging.purge(two.orders[0], found, two.orders[0])
+    return len(found.positions)
+
+
+def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:  # noqa: F811
+    """Mail that another machine's session has read is finished, also here; what it has not read stays."""
+    north, south = two.boxes
+    read(two, "one")
+    north.send(Draft(sender="ann", to=("ben",), content="two"))
+    assert (steward(north).archived, live(north)) == (0, ["one", "two"])  # the read is not shipped yet
+    south.catch_up()
+    assert steward(north).archived == 1
+    assert steward(south).archived == 0  # it followed, and finds the work done
+    for box in two.boxes:
+        assert (live(box), archived(box)) == (["two"], ["one"])
+    assert shown(south, "ben") == ["two"]
+
+
+def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:  # noqa: F811
+    """Ben gives back role mail between the steward's look and its decision: the mail is pending, and stays."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    south.catch_up()
+    assert shown(south, "ben") == ["to one of you"]
+    south.catch_up()
+    two.orders[0].first = lambda: south.release(sent, "ben")
+    assert steward(north).archived == 0
+    assert shown(north, "ann") == ["to one of you"]
+
+
+def test_a_read_that_is_not_shipped_is_not_lost(two: Two) -> None:  # noqa: F811
+    """Mail is archived while a machine still has a read of it for itself: the read follows, and reaches all."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="ann", to=("all",), content="one", ttl_hours=1)).message
+    south.catch_up()
+    assert shown(south, "ben") == ["one"]
+    north.now = lambda: sent.timestamp + 4_000_000
+    assert steward(north, sent.id).archived == 1
+    assert len(list(south.logs.read_records())) == 1
+    for box in (south, north):
+        box.catch_up()
+        assert len([r for r in box.logs.read_records() if r.message_id == sent.id]) == 1  # until the next decision
+    more = north.send(Draft(sender="ann", to=("all",), content="two", ttl_hours=1)).message.id
+    north.now = lambda: sent.timestamp + 8_000_000
+    assert steward(north, more).archived == 1
+    south.catch_up()
+    for box in two.boxes:
+        (found,) = [r for r in box.archive.reads() if r.message_id == sent.id]
+        assert (found.session_id, found.event) == ("ben", "read")
+        assert not [r for r in box.logs.read_records() if r.message_id == sent.id]
+
+
+def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # noqa: F811
+    """Another machine may have plain mail archived here, and no order that stands by this machine's own judgement."""
+    north, south = two.boxes
+    north.prove = lambda _: "user@terminal"
+    order = north.control.set_policy(USER, ["ann"], deny=["Bash"]).message.id
+    plain = north.send(Draft(sender="ann", to=("ann",), content="plain")).message.id
+    lines = [unsealed(line) for _, line in north.logs.messages.lines()]
+    records = [*bundles.records_of(f"{instant.month(north.now())}.jsonl", lines)]
+    south.catch_up()
+    two.orders[1].append(ARCHIVE, records)
+    for box in (south, north):
+        box.catch_up()
+    assert (order in north.state().messages, plain in north.state().messages) == (True, False)
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        b"",
+        b"no zlib",
+        zlib.compress(b"[]\nx"),
+        zlib.compress(b'{"file":"../../x.jsonl","told":0,"since":0}\nx'),
+        zlib.compress(b'{"file":"2026-11.jsonl/x","told":0,"since":0}\nx'),
+        zlib.compress(b'{"file":"MANIFEST.jsonl","told":0,"since":0}\nx'),
+        zlib.compress(b'{"file":"2026-11.jsonl","told":-1,"since":0}\nx'),
+        zlib.compress(b'{"file":"2026-11.jsonl","told":0,"since":0}\n' + b"x" * bundles.LARGEST),
+        zlib.compress(b'{"file":"2026-11.jsonl","told":0,"since":0}\nx')[:-3],
+    ],
+    ids=range(9),
+)
+def test_a_bundle_of_another_form_counts_for_nothing(two: Two, record: bytes) -> None:  # noqa: F811
+    """It names no other file than an archive's, it does not fill the memory, and the mailbox goes on behind it."""
+    two.orders[0].append(ARCHIVE, [record])
+    read(two, "one")
+    for box in two.boxes:
+        box.catch_up()
+        assert (live(box), box.archive.files()) == (["one"], [])
+
+
+def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tmp_path: Path) -> None:  # noqa: F811
+    """A machine that has not followed holds the purge back. Who joins then has the whole history, and no more."""
+    north, south = two.boxes
+    read(two, *map(str, range(9)))
+    south.catch_up()
+    steward(north)
+    assert purge(two) == 0
+    south.catch_up()
+    late = south.send(Draft(sender="ben", to=("ann",), content="late"))
+    assert purge(two) == 9 + 8  # the last read stays
+    assert purge(two) == 0
+    east = machine(two, tmp_path, "east")
+    assert archived(east) == archived(north) == [*map(str, range(9))]
+    assert live(east) == live(south) == ["late"]
+    assert sorted(r.message_id for r in east.archive.reads()) == sorted(r.message_id for r in south.archive.reads())
+    assert late.message.id in east.state().messages
+    assert east.replica is not None
+    with east.replica.held():
+        east.replica.compare()
+
+
+def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:  # noqa: F811
+    """Without its state a machine compares all of the order with its files: what is archived does not come back."""
+    south = two.boxes[1]
+    read(two, "one")
+    south.catch_up()
+    steward(south)
+    assert south.replica is not None
+    for _ in range(2):
+        os.unlink(os.path.join(south.replica.directory, "state"))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(replica, "PAGE", 3)
+            patch.setattr(following, "follow", lambda *_: pytest.fail("killed"))
+            with pytest.raises(pytest.fail.Exception):
+                south.catch_up()
+        assert live(south) == []
+        south.catch_up()
+        assert (live(south), archived(south)) == ([], ["one"])
+
+
+def test_the_dead_are_retold_everywhere(two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """A long roster of the dead is retold in fewer events on every machine; who joins after a purge has the same."""
+    north, south = two.boxes
+    monkeypatch.setattr(shared_steward, "COMPACT_ABOVE", 8)
+    for who in ("cat", "dot"):
+        for name in ("one", "two", "three"):
+            north.register(Registration(session_id=who, name=f"{who}-{name}"), who)
+            north.end(who, "freeze", who)
+        north.end(who, "retire", who)
+    before = [(a.session_id, a.name, a.state) for a in north.logs.read_roster().agents.values()]
+    steward(north)
+    for _ in range(2):
+        for box in (south, north):
+            box.catch_up()
+            steward(box)
+    assert purge(two) > 0
+    east = machine(two, tmp_path, "east")
+    rosters = [[unsealed(line) for _, line in box.logs.roster.lines()] for box in (north, south, east)]
+    assert rosters[0] == rosters[1] == rosters[2]
+    assert len(rosters[0]) == 8  # two that live, and two lives of three events
+    for box in (north, south, east):
+        assert sorted((a.session_id, a.name, a.state) for a in box.logs.read_roster().agents.values()) == sorted(before)
+
+
+def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:  # noqa: F811
+    """An id that the engine has no more is looked up here, also for mail that waited for the engine; others' too."""
+    north, south = two.boxes
+    given = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    draft = Draft(sender="ann", to=("ben",), content="one", id=given)
+    two.orders[0].mute = True
+    assert north.send(draft).queued  # it is in the order, and nobody said so
+    two.orders[0].reachable = False
+    south.catch_up()
+    assert shown(south, "ben") == ["one"]
+    south.catch_up()
+    assert steward(south).archived == 1
+    two.orders[0].space.remove([r.position for r in two.orders[0].space.records if r.log == MESSAGES])
+    two.orders[0].mute, two.orders[0].reachable = False, True
+    north.catch_up()
+    assert not north.send(draft).queued
+    with pytest.raises(Refused, match="another message"):
+        north.send(draft.replace(content="two"))
+    south.catch_up()
+    assert [*archived(north), *live(north)] == [*archived(south), *live(south)] == ["one"]
+    assert not [record for record in two.orders[0].space.records if record.log == MESSAGES]
+
+
+def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:  # noqa: F811
+    """Another program writes mail under an id that was archived and purged: nobody else hears of it."""
+    north, south = two.boxes
+    read(two, "one")
+    (sent,) = north.state().messages.values()
+    for box in (south, north, south):
+        box.catch_up()
+        steward(north)
+    north.send(Draft(sender="ann", to=("ben",), content="last"))
+    assert purge(two) > 0
+    line = {"id": sent.id, "sender": "cron", "recipient": "ben", "timestamp": "2026-01-01T00:00:00Z", "content": "x"}
+    with open(south.logs.messages.path, "a", encoding="utf-8") as file:
+        file.write(json.dumps(line) + "\n")
+    for box in (south, north):
+        box.catch_up()
+    assert (live(north), archived(north)) == (["last"], ["one"])
+
+
+def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Path) -> None:  # noqa: F811
+    """A mailbox with an archive joins, is killed after each record, and joins again: all have its history, once."""
+    box = Mailbox(creation.create(str(tmp_path / "old"), os.environ))
+    box.register(Registration(session_id="eve"), "eve")
+    for n in range(60):
+        box.send(Draft(sender="eve", to=("eve",), content=f"{n:02}" + os.urandom(30_000).hex(), ttl_hours=1))
+    box.now = lambda: 1 << 41
+    with rotation.alone(box.archive, 1):
+        rotation.rotate(box.logs, box.archive, {}, lambda state: retention.plan(state, box.now(), 0))
+    assert (len(archived(box)), live(box)) == (60, [])
+
+    class Killed(BaseException):
+        pass
+
+    class Mortal(MemoryOrder):
+        def append(self, log: str, lines: object, **how: object) -> int:  # type: ignore[override]
+            found = super().append(log, lines, **how)  # type: ignore[arg-type]
+            if log == ARCHIVE:
+                raise Killed
+            return found
+
+    space = two.orders[0].space
+    for order in (*[Mortal(space, "old")] * 5, *[MemoryOrder(space, "old")] * 2):
+        box.share(Replica(box.logs, order, str(tmp_path / "old.engine")))
+        assert box.replica is not None
+        try:
+            with box.replica.held():
+                box.replica.catch_up()
+                following.hand_over(box.replica)
+                box.replica.catch_up()
+                box.replica.compare()
+        except Killed:
+            pass
+    for other in two.boxes:
+        other.catch_up()
+        assert archived(other) == archived(box)
+    sent = [b for r in space.records if r.log == ARCHIVE and (b := bundles.unpacked(r.line)) is not None]
+    assert sum(len(bundle.lines) for bundle in sent) == 60
+    assert len(sent) > 5
+
+
+def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None:  # noqa: F811
+    """The real commands: cron on every machine, a purge that waits for the other one, and a third that joins then."""
+    for name, who in zip(("north", "south"), ("ann", "ben"), strict=True):
+        pair.join(name)
+        pair.ok(name, "roster", "register", "--session-id", who)
+    given = "0f8fad5b-d9cb-469f-a165-70867728950e"
+    send = ("send", "--from", "ann", "--to", "ben", "--body", "one", "--id", given)
+    pair.ok("north", *send)
+    pair.send("north", "--from", "ben", "--to", "ann", "--body", "two")
+    with pair.serving("south"):
+        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        assert pair.seen("south", "ben") == ["one"]
+    pair.ok("south", "steward", "run", "--max-live", "9")  # which ships the read
+    assert pair.ok("north", "steward", "run", "--max-live", "0")["archived"] == 1
+    assert pair.ok("north", "engine", "purge", "--dry-run")["removable"] == 0
+    found = pair.ok("south", "steward", "run", "--max-live", "0")
+    assert (found["archived"], found["problems"]) == (0, [])
+    assert pair.ok("north", "engine", "purge", "--dry-run")["removed"] == 0
+    assert pair.ok("north", "engine", "purge")["removed"] == 1  # the message; its read is the last of its log
+    assert pair.ok("north", *send)["message"]["id"] == given
+    pair.program.run("init", pair.program.scratch / "east")
+    pair.join("east")
+    pair.ok("north", "engine", "leave")
+    pair.ok("south", "engine", "leave")
+    places = [pair.program.scratch / name for name in ("north", "south", "east")]
+    (month,) = (places[0] / "agent-mailbox-archive").glob("????-??.jsonl")
+    for place in places:
+        lines = (place / "agent-mailbox-archive" / month.name).read_bytes().splitlines()
+        assert [json.loads(line)["content"] for line in lines] == ["one"]
+        assert [json.loads(line)["content"] for line in (place / LOG).read_bytes().splitlines()] == ["two"]
+        assert unsealed(lines[0]) == unsealed(month.read_bytes().splitlines()[0])
