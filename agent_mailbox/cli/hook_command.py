@@ -87,7 +87,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if name == BEFORE_TOOL:
         if text := hooks.refusal(call, lambda: _roster(call, directory, environ)):
             write(text)
-        elif call.client != "codex":  # a refusal is all that it takes there
+        else:
             try:
                 _lease(data, directory, environ, write)
             except MailboxError:

@@ -47,7 +47,7 @@ class Client:
         self.notice = CLAUDE_CODE.wake_tokens if idle is None else 0
         """Tokens that the client adds to the line of a wake."""
         home = environ.get(CLAUDE_CODE.home_variable) or os.path.join(environ.get("HOME") or "/", ".claude")
-        self._pid = pid
+        self.pid = pid
         self._directory = os.path.join(home, "sessions")
         self._file = os.path.join(self._directory, f"{pid}.json")
         self.ends: tuple[int, ...] = ()
@@ -73,7 +73,7 @@ class Client:
         if self.ends:
             return not select.select(self.ends, [], [], 0)[0]
         try:
-            os.kill(self._pid, 0)
+            os.kill(self.pid, 0)
         except ProcessLookupError:
             return False
         return True

@@ -98,7 +98,7 @@ def of(environ: Mapping[str, str]) -> Caller:
         if line:
             host = hosts.of(process)
             if host is not None or is_client(process):
-                return _within(process, host, environ)
+                return _within(process, host, _given(line[-1], host, environ))
         line.append(process)
     from . import outsiders  # off the path of a session's mail
 
@@ -109,6 +109,15 @@ def of(environ: Mapping[str, str]) -> Caller:
 def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
     """Return whether a client's process is recorded as the session's."""
     return bool(HostRecords(user_state.directory(environ)).hosting(session_id))
+
+
+def _given(child: Process, host: Host | None, environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return the environment that picks among a client's sessions: the one which the client gave to its own child. A
+    script that runs below that may change the command's."""
+    if host is None or len(host.sessions) == 1:
+        return environ
+    given = processes.variables(child.pid) or {}
+    return given if any(given.get(name) in host.sessions for name in client_variables.SESSIONS) else environ
 
 
 def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> Caller:

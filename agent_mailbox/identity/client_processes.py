@@ -40,12 +40,25 @@ def is_client(process: Process) -> bool:
     return system.basename(script) in NAMES or any(part in script for part in _SCRIPTS)
 
 
+def is_codex_server(pid: int) -> bool:
+    """Return whether the process is Codex's background server, which runs the sessions of all the user's terminals."""
+    words = processes.words(pid)
+    return _is_codex(pid) and "app-server" in words and "unix://" in words
+
+
+def _is_codex(pid: int) -> bool:
+    return system.basename(processes.executable(pid)) == "codex"
+
+
 def is_launcher(process: Process, client: Process) -> bool:
-    """Return whether the process only starts a client's program: npm's Codex is a script, which runs no tools."""
+    """Return whether the process only starts a client's program: npm's Codex is a script, which runs no tools. A
+    terminal of Codex starts its background server, if none runs."""
     base = system.basename(processes.executable(client.pid))
     kind = next((one for one in CLIENTS if one.has_launcher and base in one.processes), None)
     if kind is None:
         return False
+    if is_codex_server(client.pid) and _is_codex(process.pid):
+        return not {"exec", "app-server"} & {*processes.words(process.pid)}
     script = _script(process)
     is_its = system.basename(script) == base or any(part in script for part in kind.scripts)
     return is_its and system.basename(processes.executable(process.pid)).removesuffix(".exe") in _RUNTIMES

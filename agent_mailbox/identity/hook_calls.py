@@ -52,9 +52,9 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
         raise _not_the_clients()
     if host and session_id in host.sessions and not begins:
         return proofs.of_session(session_id)
-    above = [*line]
-    if above and hosts.of(above[0]) is None and is_launcher(above[0], process):
-        del above[0]  # it and the client are one
+    above, started = [*line], process
+    while above and hosts.of(above[0]) is None and is_launcher(above[0], started):
+        started = above.pop(0)  # it and the client are one
     is_nested = any(hosts.of(outer) is not None or is_client(outer) for outer in above)
     if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
         return None

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from .known_client import BEFORE_TOOL, PERMISSION, PERMIT, PERMIT_TIMEOUT, KnownClient, Wanted
+from .known_client import (
+    BEFORE_TOOL,
+    BELL,
+    BELL_TIMEOUT,
+    FILES,
+    PERMISSION,
+    PERMIT,
+    PERMIT_TIMEOUT,
+    KnownClient,
+    Wanted,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,6 +20,12 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .known_client import Wording
+
+
+PATCH = "apply_patch"
+"""Its tool that writes files, any number of them by one text."""
+FILE_TOOLS = f"{PATCH}|mcp__.*"
+"""The tools that write files: its own, and all of MCP servers."""
 
 
 def is_rollout(path: str, session_id: str) -> bool:
@@ -28,7 +44,9 @@ def _hooks() -> Sequence[Wanted]:
         *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
         Wanted(BEFORE_TOOL, BEFORE_TOOL, "Bash"),
         Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),
+        Wanted(BEFORE_TOOL, FILES, FILE_TOOLS),
         Wanted(PERMISSION, PERMISSION, None, PERMIT_TIMEOUT),
+        Wanted("UserPromptSubmit", BELL, None, BELL_TIMEOUT, "async"),
         Wanted("SessionEnd", "SessionEnd", None, 3),  # its maximum; it complains about more at every start
     )
 
@@ -81,5 +99,6 @@ CODEX = KnownClient(
     limits={
         "permit": "it takes a refusal and nothing else; the model is told to make the call that a lead changed",
         "guard": "a hook that nobody trusted does not run",
+        "wake when idle": "from its first prompt on, where Codex's background server runs it; not after Escape",
     },
 )

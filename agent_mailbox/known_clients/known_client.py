@@ -41,12 +41,13 @@ waits one and a half seconds. A doorbell in the shell's place costs no wait."""
 
 class Wanted(Record):
     """A hook that an installation wants: on which event of the client it calls which of ours, with matcher and time-out
-    (in the client's unit)."""
+    (in the client's unit). ``stays``: the client's key for a hook in the background, which a doorbell is."""
 
     on: str
     event: str
     matcher: str | None = None
     timeout: int = TIMEOUT
+    stays: str = "asyncRewake"
 
     @property
     def is_bell(self) -> bool:

@@ -42,6 +42,11 @@ def note_wake(logs: Logs, session_id: str, now: int, tokens: int) -> None:
     note(logs, {"timestamp": instant.text(now), "who": session_id, "what": WAKE, "tokens": tokens})
 
 
+def note_unwoken(logs: Logs, session_id: str, now: int, why: str) -> None:
+    """Append that mail should have woken an idle session, and why its client did not take that."""
+    note(logs, {"timestamp": instant.text(now), "who": session_id, "what": "unwoken", "why": why})
+
+
 def wakes(logs: Logs, sessions: Container[str] | None) -> tuple[int, int]:
     """Return how often these sessions (None: all) were woken, and the tokens of that, as far as telemetry is kept."""
     found = [told for name in (paths.EVENTS_BEFORE, paths.EVENTS) for told in _read(logs, name)]

@@ -18,7 +18,7 @@ WHY = {**TOUCH, "description": "to mark it"}
 """As the client's own question has it."""
 
 
-def ask(post: Post, event: str = "Permit", given: dict[str, Any] | None = None, **env: str) -> Any:
+def ask(post: Post, event: str = "Permit", given: dict[str, Any] | None = None, tool: str = "Bash", **env: str) -> Any:
     """One call of Codex's, as it was captured; the part of the answer that decides, None where nothing was said."""
     call = {
         "session_id": ME,
@@ -28,7 +28,7 @@ def ask(post: Post, event: str = "Permit", given: dict[str, Any] | None = None, 
         "hook_event_name": "PermissionRequest" if event == "PermissionRequest" else "PreToolUse",
         "model": "stand-in",
         "permission_mode": "default",
-        "tool_name": "Bash",
+        "tool_name": tool,
         "tool_input": TOUCH if given is None else given,
         "tool_use_id": "call_000100",
     }
@@ -112,3 +112,21 @@ def test_without_an_answer_the_call_is_refused_whatever_the_default(led: Post) -
     said = ask(led)
     assert said[0] == "deny"
     assert "did not answer" in said[1]
+
+
+def test_a_patch_is_judged_as_an_edit_of_each_of_its_files(led: Post) -> None:  # noqa: F811
+    """The strictest judgement counts, whatever comes first in it; one that names no file is no edit that a rule
+    allows."""
+    command(led, "mode", ME, "safe")
+    command(led, "policy", ME, "--deny", "Edit(secret/**)", "--allow", "Edit(src/**)")
+
+    def patched(*names: str) -> Any:
+        files = "".join(f"*** Add File: {name}\n+x\n" for name in names)
+        return ask(led, given={"command": f"*** Begin Patch\n{files}*** End Patch\n"}, tool="apply_patch")
+
+    assert patched("src/a", "src/b") is None
+    for names in (("src/a", "secret/b"), ("secret/b", "src/a")):
+        assert patched(*names)[0] == "deny"
+    for names in (("src/a", "c"), ()):
+        with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False, notes="NOT_THAT")):
+            assert "NOT_THAT" in patched(*names)[1]

@@ -230,3 +230,22 @@ def test_a_file_system_that_cannot_be_asked_refuses(guarded: Shim, monkeypatch: 
 
     monkeypatch.setattr(file_guard.Guarded, "holds", broken)
     assert is_refused(by_python(guarded.post, writing("/tmp/x")))
+
+
+@pytest.mark.parametrize("head", ["Add File", "Update File", "Delete File", "Move to"])
+@pytest.mark.parametrize("spelled", ["*** {}: {}", "  *** {}:{}  ", "*** {}: {}\r"])
+def test_a_patch_names_its_files_in_its_text(post: Post, head: str, spelled: str) -> None:
+    """Codex takes spaces around a line of it. Any of them may be the mailbox's, by any name; the words of a file name
+    none."""
+    link = post.cwd / "link"
+    link.symlink_to(post.box)
+
+    def patched(path: object) -> bytes:
+        lines = ["*** Begin Patch", "*** Update File: free", "@@", "-x", f"+{head}", spelled.format(head, path)]
+        return call_of("apply_patch", {"command": "\n".join([*lines, "*** End Patch", ""])}, cwd=post.cwd)
+
+    for path in (post.box / MESSAGES, post.box / "new", f"../{post.box.name}/new", f"link/{MESSAGES}"):
+        assert is_refused(by_python(post, patched(path))), path
+    assert not is_refused(by_python(post, patched("src/new")))
+    quoted = f"*** Begin Patch\n*** Add File: free\n+*** Add File: {post.box}/x\n*** End Patch\n"
+    assert not is_refused(by_python(post, call_of("apply_patch", {"command": quoted}, cwd=post.cwd)))

@@ -186,6 +186,7 @@ def test_the_environment_picks_among_the_sessions_of_one_client(worker: Client) 
     assert kind(worker.bash(who(), "w2")) == ["session", "w2"]
     assert kind(worker.bash(who(), "boss")) == ["session", "w2"]
     assert kind(worker.bash(who())) == ["session", "w2"]
+    assert kind(worker.bash(f"CLAUDE_CODE_SESSION_ID=w2 {who()}; :", "w")) == ["session", "w"]  # a child of its shell
 
 
 def test_a_client_within_a_client_is_itself_or_nobody(post: Post, worker: Client) -> None:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from tests.e2e.standin import Body, Script
 
+_CALLS = ("function_call", "custom_tool_call")
 USAGE = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
 
 
@@ -31,6 +32,11 @@ def use(tool: str, *, namespace: str | None = None, **arguments: Any) -> Body:
     return {**call, "namespace": namespace} if namespace else call
 
 
+def patch(text: str) -> Body:
+    """An item of an answer: the client is to apply this patch. It offers that tool to models that it knows."""
+    return {"type": "custom_tool_call", "name": "apply_patch", "input": text}
+
+
 def conversation(body: Body) -> str:
     """The whole conversation of a request as one text."""
     return json.dumps(body["input"], ensure_ascii=False)
@@ -43,7 +49,7 @@ def by_prompt(**answers: list[Body]) -> Script:
     def script(body: Body) -> list[Body]:
         talk = conversation(body)
         items = next((items for prompt, items in answers.items() if prompt in talk), [])
-        used = sum(item["type"] == "function_call" for item in body["input"])
+        used = sum(item["type"] in _CALLS for item in body["input"])
         return [items[used]] if used < len(items) else [said(ANSWER)]
 
     return script
@@ -73,7 +79,7 @@ def _events(items: list[Body], number: int) -> Iterator[Body]:
     for index, item in enumerate(items):
         name = f"{number:04}{index:02}"
         item = {**item, "id": f"item_{name}"}
-        if item["type"] == "function_call":
+        if item["type"] in _CALLS:
             item["call_id"] = f"call_{name}"
         yield {"type": "response.output_item.done", "output_index": index, "item": item}
     yield {"type": "response.completed", "response": {**answer, "usage": USAGE}}

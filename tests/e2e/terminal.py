@@ -15,24 +15,47 @@ import subprocess
 import termios
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from tests.helpers import PATIENCE, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tests.e2e.conftest import Client
+    from tests.e2e.standin import Server
+    from tests.helpers import Post
 
 ROWS, COLUMNS = 40, 120
 RETYPE = 3.0
 """Seconds after which a key that nothing followed is sent again."""
 
 
+class Startable(Protocol):
+    """A client that a terminal can run."""
+
+    @property
+    def post(self) -> Post:
+        """Its mailbox."""
+
+    @property
+    def model(self) -> Server:
+        """The model's stand-in."""
+
+    def start(
+        self, *words: object, env: Mapping[str, str | None] | None = None, **popen: Any
+    ) -> subprocess.Popen[bytes]:
+        """Start it as a process."""
+
+
 class Terminal:
     """A client in a pseudo-terminal, for a ``with`` block, after which no process of it is left."""
 
-    def __init__(self, client: Client, *words: object, env: Mapping[str, str | None] | None = None) -> None:
+    words: tuple[object, ...] = ("--permission-mode", "default")
+    """The words that every terminal of the client has."""
+    answers: tuple[tuple[bytes, bytes], ...] = ()
+    """What the client asks a terminal, and what this one says."""
+
+    def __init__(self, client: Startable, *words: object, env: Mapping[str, str | None] | None = None) -> None:
         self.client = client
         self.screen = bytearray()
         """Everything the client wrote."""
@@ -41,8 +64,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         try:
             self.process = client.start(
-                "--permission-mode",
-                "default",
+                *self.words,
                 *words,
                 env={"TERM": "xterm-256color", **(env or {})},
                 stdin=slave,
@@ -78,6 +100,9 @@ class Terminal:
         try:
             while data := os.read(self._master, 1 << 16):
                 self.screen += data
+                for question, answer in self.answers:
+                    if question in data:
+                        os.write(self._master, answer)
         except OSError:
             pass  # EIO: nobody has the other end any more
 

@@ -14,7 +14,7 @@ import pytest
 from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.codex import CODEX
 from tests.e2e.conftest import client_program, mailer
-from tests.e2e.responses import Responses, by_prompt, conversation, said, shell, use
+from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use
 from tests.e2e.shown import shows
 from tests.helpers import PATIENCE, READS, Post, until
 from tests.surroundings import NOBODY_SAID
@@ -63,6 +63,24 @@ class Codex:
         """Install for the project, or as ``words`` say; the program's answer."""
         return self.post.ok("install", "codex", *(words or ("--project", self.project)))
 
+    def environ(self, env: Mapping[str, str | None] | None = None) -> dict[str, str]:
+        """The client's whole environment."""
+        return self.post.environ({"STANDIN_KEY": "dummy", "TERM": "dumb", **NOBODY_SAID, **(env or {})})
+
+    def start(
+        self, *words: object, env: Mapping[str, str | None] | None = None, **popen: Any
+    ) -> subprocess.Popen[bytes]:
+        """The client as a process."""
+        streams = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+        return subprocess.Popen(
+            [self.binary, *map(str, words)], env=self.environ(env), cwd=self.project, **{**streams, **popen}
+        )
+
+    def trust(self) -> None:
+        """Trust the hooks that are there, as its person would."""
+        places = "".join(f'[hooks.state."{h["key"]}"]\ntrusted_hash = "{h["currentHash"]}"\n' for h in self.hooks())
+        self.config.write_text(self.config.read_text() + places)
+
     def run(
         self, *words: object, stdin: str | None = None, env: Mapping[str, str | None] | None = None
     ) -> list[dict[str, Any]]:
@@ -70,7 +88,7 @@ class Codex:
         done = subprocess.run(
             [self.binary, *map(str, words)],
             input=(stdin or "").encode(),
-            env=self.post.environ({"STANDIN_KEY": "dummy", "TERM": "dumb", **NOBODY_SAID, **(env or {})}),
+            env=self.environ(env),
             cwd=self.project,
             capture_output=True,
             timeout=PATIENCE,
@@ -271,6 +289,47 @@ def test_a_user_s_own_hooks_go_on_around_ours_and_stay(codex: Codex) -> None:
     assert hooks.read_text() == before
 
 
+@shows(CODEX, "guard files")
+def test_a_patch_is_an_edit_of_each_of_its_files(codex: Codex) -> None:
+    """It names them in its text. Another leases one: the session is warned once, and the patch runs. Refused where the
+    person's own configuration enforces leases, where a rule denies one of its files, and where one is the mailbox's."""
+    post, model = codex.post, codex.model
+    config = codex.config.read_text().replace("read-only", "danger-full-access")
+    codex.config.write_text(config.replace('model = "stand-in"', 'model = "gpt-5.5"'))
+    codex.install()
+    post.register("ada", "--name", "Ada")
+    post.ok("lease", "leased", "--session", "ada", cwd=codex.project)
+
+    def adds(*names: object) -> dict[str, Any]:
+        files = "".join(f"*** Add File: {name}\n+x\n" for name in names)
+        return patch(f"*** Begin Patch\n{files}*** End Patch\n")
+
+    def told() -> list[str]:
+        return [str(item["output"]) for item in model.requests[-1]["input"] if "output" in item]
+
+    model.script = by_prompt(PROMPT_ONE=[adds("free", "leased"), adds("other", post.file("config.toml"))])
+    session = codex.ask("PROMPT_ONE")
+    assert [("Success" in said, "the mailbox's own" in said) for said in told()] == [(True, False), (False, True)]
+    assert model.asked("PROMPT_ONE")[-1].count("leased is leased by Ada") == 1
+    assert [m["subject"] for m in post.ok("check", "--session", "ada")["messages"]] == [
+        f"{session[:8]} edits what you lease"
+    ]
+    (post.user_state / "config.toml").write_text("[leases]\nenforce = true\n")
+    post.ok("control", "policy", session, "--deny", "Edit(//**/secret)", "--session", "user")
+    calls = [adds("free-2", "leased-2"), adds("free-3", "secret"), adds("last")]
+    model.script = by_prompt(PROMPT_TWO=[*[said("")] * 2, *calls])  # it counts the first turn's
+    post.ok("lease", "leased-2", "--session", "ada", cwd=codex.project)
+    codex.ask("PROMPT_TWO", "resume", session)
+    outcome = [("Success" in said, "leased by Ada" in said, "denies Edit" in said) for said in told()[-3:]]
+    assert outcome == [(False, True, False), (False, False, True), (True, False, False)]
+    there = [
+        name
+        for name in ("free", "leased", "other", "free-2", "free-3", "secret", "last")
+        if (codex.project / name).exists()
+    ]
+    assert there == ["free", "leased", "last"]
+
+
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_hooks_that_nobody_trusted_are_skipped_and_we_say_so(codex: Codex, scope: str) -> None:
     """By the installation and by the doctor, until they are trusted; and again when they were changed since. A foreign
@@ -298,11 +357,8 @@ def test_hooks_that_nobody_trusted_are_skipped_and_we_say_so(codex: Codex, scope
         return [n["what"] for n in notes if "Codex skips" in n["what"]]
 
     assert len(skipped()) == 1
-    listed = codex.hooks()
-    assert {hook["trustStatus"] for hook in listed} == {"untrusted"}
-    trusted = "".join(f'[hooks.state."{h["key"]}"]\ntrusted_hash = "{h["currentHash"]}"\n' for h in listed)
-    config = codex.config.read_text()
-    codex.config.write_text(config + trusted)
+    assert {hook["trustStatus"] for hook in codex.hooks()} == {"untrusted"}
+    codex.trust()
     assert skipped() == []
     assert {hook["trustStatus"] for hook in codex.hooks()} == {"trusted"}
     codex.ask("PROMPT_TWO", trusting=False)

@@ -6,6 +6,7 @@ from tests.faults.mutant import Mutant
 
 GUARD = "tests/claude/test_codex_guard.py"
 ROLLOUT = "tests/claude/test_rollout.py"
+SERVER = "tests/claude/test_codex_server.py"
 
 MUTANTS = (
     Mutant(
@@ -41,7 +42,7 @@ MUTANTS = (
     Mutant(
         "the script that starts npm's Codex is no client around it",
         "hook_calls.proven",
-        ("        del above[0]", "        pass"),
+        ("        started = above.pop(0)", "        break"),
         tests="tests/e2e/test_codex.py::test_its_lead_and_its_rules_bind_it",
     ),
     Mutant(
@@ -61,5 +62,35 @@ MUTANTS = (
         "codex.is_rollout",
         ('and name.endswith(f"-{session_id}.jsonl")', ""),
         tests=f"{ROLLOUT}::test_a_session_s_own_rollout_alone_is_looked_at",
+    ),
+    Mutant(
+        "nothing is queued to a session of Codex that is not loaded",
+        "ServedSession.lives",
+        (" and is_loaded(self._rollout, self._session, self.pid) is not False", ""),
+        tests=f"{SERVER}::test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it",
+    ),
+    Mutant(
+        "somebody's words do not end a turn of Codex",
+        "codex_server.turn",
+        ('event.get("type") != "event_msg"', "False"),
+        tests=f"{SERVER}::test_the_last_turn_s_end_tells_what_a_session_does",
+    ),
+    Mutant(
+        "after Escape nothing is queued to Codex",
+        "codex_server",
+        ('"turn_aborted": HELD', '"turn_aborted": IDLE[0]'),
+        tests=f"{SERVER}::test_the_last_turn_s_end_tells_what_a_session_does",
+    ),
+    Mutant(
+        "a patch writes no file of a mailbox",
+        "file_guard._refusal",
+        ("        named = written_files.of(tool, given)\n", "        named = []\n"),
+        tests="tests/claude/test_files.py::test_a_patch_names_its_files_in_its_text",
+    ),
+    Mutant(
+        "a patch is as strictly judged as its strictest file",
+        "permit",
+        ("_STRICTEST = (DENY, ASK, None, ALLOW)", "_STRICTEST = (ALLOW, None, ASK, DENY)"),
+        tests=f"{GUARD}::test_a_patch_is_judged_as_an_edit_of_each_of_its_files",
     ),
 )

@@ -10,7 +10,7 @@ NOTIFY, PROXIED = "tests/cli/test_notify.py", "tests/console/test_proxied.py"
 MUTANTS = (
     Mutant(
         "a lease that proves nothing refuses no tool",
-        "LeaseGuard._of_leased",
+        "LeaseGuard.answer",
         ("if lease.proven and self.desk", "if self.desk"),
         tests=f"{GUARD}::test_a_line_that_proves_nothing_stops_nobody",
     ),

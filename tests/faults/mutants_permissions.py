@@ -566,4 +566,13 @@ SEEN = (
     ),
 )
 
-MUTANTS = (*POLICIES, *ASKING, *SESSIONS, *SEEN)
+CALLED = (
+    Mutant(
+        "a script does not change whose command it runs",
+        "callers._given",
+        ("return given if any(", "return environ if any("),
+        tests=f"{CALLERS}::test_the_environment_picks_among_the_sessions_of_one_client",
+    ),
+)
+
+MUTANTS = (*POLICIES, *ASKING, *SESSIONS, *SEEN, *CALLED)

@@ -56,7 +56,7 @@ def _ours(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
             inner = group.get("hooks") if isinstance(group, dict) else None
             for index, hook in enumerate(inner if isinstance(inner, list) else ()):
                 if calls_us(hook):
-                    plain = set(group) == {"hooks"} and set(hook) <= {"type", "command", "timeout"}
+                    plain = set(group) == {"hooks"} and set(hook) <= {"type", "command", "timeout", "async"}
                     yield event, f"{snake}:{number}:{index}", _checksum(snake, hook) if plain else None
 
 
@@ -64,6 +64,6 @@ def _checksum(event: str, hook: Mapping[str, Any]) -> str:
     timeout = hook.get("timeout", _DEFAULT)
     if event == "session_end":
         timeout = min(timeout, _AT_END)
-    handler = {"async": False, "command": hook["command"], "timeout": timeout, "type": "command"}
+    handler = {"async": hook.get("async") is True, "command": hook["command"], "timeout": timeout, "type": "command"}
     text = json.dumps({"event_name": event, "hooks": [handler]}, separators=(",", ":"), ensure_ascii=False)
     return "sha256:" + hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

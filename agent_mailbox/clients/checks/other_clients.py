@@ -14,7 +14,7 @@ from ...known_clients.codex import CODEX
 from ...known_clients.every_client import CLIENTS
 from ...upkeep.doctor.findings import Problem
 from ..install import opencode_plugin
-from ..install.hook_entries import calls_us
+from ..install.hook_entries import calls_us, part
 from ..install.places import user_directory
 from . import codex_trust, hook_sources, runnable
 
@@ -37,7 +37,7 @@ def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
             found = yield from _plugins(client, projects, here, environ)
             anything = anything or found
             continue
-        hooked: dict[str, list[str]] = {}
+        hooked: dict[tuple[str, str], list[str]] = {}
         for source in _sources(client, projects, here, environ):
             yield from _looked_at(client, source, environ, hooked)
         yield from _notes(client, hooked)
@@ -90,16 +90,16 @@ def _sources(
 
 
 def _looked_at(
-    client: KnownClient, source: HookSource, environ: Mapping[str, str], hooked: dict[str, list[str]]
+    client: KnownClient, source: HookSource, environ: Mapping[str, str], hooked: dict[tuple[str, str], list[str]]
 ) -> Iterator[Problem]:
-    """Yield the problems of each hook in one file; fill in which events are hooked where."""
+    """Yield the problems of each hook in one file; fill in which events are hooked where, by event and part."""
     if source.settings is None:
         if not client.has_comments:  # which we cannot parse
             yield Problem(source.path, None, f"not JSON ({source.reason}): the client ignores its hooks", note=True)
         return
     for event, _, hook in source.hooks():
         if calls_us(hook):
-            hooked.setdefault(event, []).append(source.path)
+            hooked.setdefault((event, part(hook)), []).append(source.path)
             wrong = runnable.wrong(hook["command"], source.project, environ)
             if wrong is not None:
                 place = source.text.find(codec.dumps(hook["command"]).encode("utf-8", "surrogatepass"))
@@ -111,13 +111,14 @@ def _looked_at(
         yield Problem(source.path, None, what, note=True)
 
 
-def _notes(client: KnownClient, hooked: Mapping[str, list[str]]) -> Iterator[Problem]:
-    missing = [event for event in client.events if event not in hooked]
+def _notes(client: KnownClient, hooked: Mapping[tuple[str, str], list[str]]) -> Iterator[Problem]:
+    there = dict.fromkeys(event for event, _ in hooked)
+    missing = [event for event in client.events if event not in there]
     if hooked and missing:
         puts = f"`agent-mailbox install {client.name}` adds all of them"
-        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {puts}"
+        what = f"hooks {', '.join(there)}, but not {', '.join(missing)}: {puts}"
         yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
-    for event, where in hooked.items():
+    for (event, _), where in hooked.items():
         if len(where) > 1:
             also = "".join(f", and in {path}" for path in sorted(set(where[:-1]) - {where[-1]}))
             what = f"{event} calls us {len(where)} times, here{also}: once is enough; remove the others"

@@ -21,7 +21,7 @@ from ...upkeep.doctor.findings import Problem
 from ..hooks.hook_events import HOOKS
 from ..install import installation, texts
 from ..install.hook_entries import PROGRAM, SHIM, called, calls_us, covers, part
-from . import hook_sources, other_clients, runnable
+from . import codex_waking, hook_sources, other_clients, runnable
 from .runnable import INSTALL, SHIMS
 
 TYPE_CHECKING = False
@@ -68,6 +68,8 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
         yield from _quiet(found, environ)
     elif not elsewhere:
         yield from _missing(directory, here, environ)
+    if elsewhere:
+        yield from codex_waking.examine(directory, environ)
     if found or elsewhere:
         yield from _stale(environ)
 

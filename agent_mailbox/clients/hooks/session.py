@@ -13,6 +13,7 @@ from ...core.roster_changes import Registration
 from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
 from ...known_clients import claude_code
+from ...known_clients.codex import CODEX
 from ...mailbox import absence
 from ...mailbox.registry import Registry
 from ...store import creation, paths, system, user_state, whereabouts
@@ -29,6 +30,7 @@ CLEARED = "clear"
 SAME_PROCESS = (CLEARED, "compact")
 """Beginnings within a client's process, whose environment was applied as it began."""
 ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
+NAME, TAGS = "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_TAGS"
 
 
 def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str, str], where: Whereabouts) -> list[str]:
@@ -42,6 +44,8 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     desk.logs.trail.disturb([session_id])  # a crash may have restored a stamp (``store.stamps``)
     roster = desk.logs.read_roster()
     told: list[str] = []
+    if where.client == CODEX.word:
+        environ = _own(environ, told)
     client = environ.get("CLAUDE_PID") or None
     known = roster.get(session_id)
     old = _cleared(roster, client) if source == CLEARED and known is None else None
@@ -66,6 +70,21 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     mailbox = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory
     whereabouts.note(session_id, where.replace(mailbox=mailbox), user_state.directory(environ))
     return told
+
+
+def _own(environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:
+    """Return the environment without another's wishes. A hook of Codex's server has the environment of the terminal
+    that started the server, whichever terminal's session this is."""
+    from .. import codex_server  # where Codex calls
+
+    others = [name for name in (ROLE, NAME, TAGS, LEAD) if environ.get(name)]
+    if not others or not codex_server.above():
+        return environ
+    told.append(
+        f"{', '.join(others)} left out: Codex's background server has it from the terminal that started it;"
+        " `codex --no-daemon` takes a terminal's own, and `agent-mailbox roster update` changes an entry"
+    )
+    return {name: value for name, value in environ.items() if name not in others}
 
 
 def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
@@ -105,9 +124,9 @@ def _wishes(
 
 def _variables(desk: OpenMailbox, session_id: str, environ: Mapping[str, str], told: list[str]) -> Registration:
     """Return the well-formed wishes of the environment."""
-    names = [name] if (name := environ.get("AGENT_MAILBOX_NAME", "").strip()) else []
+    names = [name] if (name := environ.get(NAME, "").strip()) else []
     leads = [lead] if (lead := environ.get(LEAD, "").strip()) else []
-    tags = _listed(environ.get("AGENT_MAILBOX_TAGS"))
+    tags = _listed(environ.get(TAGS))
     return Registration(
         session_id=session_id,
         name=next(iter(_good(names, check_name, told)), None),

@@ -83,7 +83,7 @@ def covers(group: Mapping[str, Any], matcher: str | None) -> bool:
 
 def group(wanted: Wanted, command: str) -> dict[str, Any]:
     """Return a group of hooks with only this one."""
-    stays = {"asyncRewake": True} if wanted.is_bell else {}
+    stays = {wanted.stays: True} if wanted.is_bell else {}
     hook = {"type": "command", "command": command, **stays, "timeout": wanted.timeout}
     return {**({"matcher": wanted.matcher} if wanted.matcher else {}), "hooks": [hook]}
 

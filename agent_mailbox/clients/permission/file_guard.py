@@ -11,7 +11,9 @@ import stat
 
 from ...core import codec
 from ...core.records import BadLine
+from ...known_clients.codex import PATCH
 from ...store import paths, user_state
+from . import tool_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +57,8 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
     if tool.startswith(_MCP):
         named = [*_strings(given)]
         bases += [name for name in named if name.startswith("/") and os.path.isdir(name)]
+    elif tool == PATCH:
+        named = tool_files.of(tool, given)
     else:
         named = [value for key in _KEYS if isinstance(value := given.get(key), str)]
     if len(named) > _MOST or len(bases) > _MOST:

@@ -21,16 +21,15 @@ from ...permissions import written_files
 from ...permissions.policy import DENY
 from ...store import project_paths
 from ...store.edits import Edits
-from . import permit
+from . import permit, tool_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from ...core.control.leases import Lease
     from ..hooks.hook_events import Call
 
-_KEYS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+_MOST = 50
+"""Files of one call that are looked up: a patch may name any number, and its person waits."""
 _SHOWN = 200
 """Characters of a path that are shown."""
 _MINUTE = 60_000
@@ -47,37 +46,33 @@ class LeaseGuard(Record):
         """Return the client's answer: a refusal, a warning, or nothing."""
         edits = Edits(self.desk.logs)
         live = self.desk.settle_leases() if edits.is_leased() else []
-        if self.call.command:
-            return self._of_command(edits, live) if live else ""
-        written = (self.call.given or {}).get(_KEYS.get(self.call.tool, ""))
-        if not isinstance(written, str) or not written or "\0" in written:
-            return ""
-        lease = self.desk.lease_on(written, self.call.here, live) if live else None
-        if lease is None:
-            return self._beside(edits, written)
-        return self._of_leased(edits, written, lease)
+        files = tool_files.of(self.call.tool, self.call.given or {})
+        by_command = not files and live and self.call.command
+        if by_command:
+            files = [*written_files.written(self.call.command, self.call.here)]
+        told = []
+        for written in [one for one in files if "\0" not in one][:_MOST]:
+            lease = self.desk.lease_on(written, self.call.here, live) if live else None
+            if lease is None:
+                told.append("" if by_command else self._beside(edits, written))
+            elif not self.desk.holds(self.call.session_id, lease):
+                shown = self._shown(written)
+                self._tell_holder(edits, lease, shown)
+                said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.holder)}"
+                if lease.proven and self.desk.own.lease_enforce:
+                    return permit.said("PreToolUse", DENY, said)
+                told.append(
+                    self._once(edits, f"{lease.id} {codec.dumps(shown)}", f"{said} This call runs all the same.")
+                )
+        told = [said for said in told if said]
+        return _context("\n".join(told)) if told else ""
 
-    def _of_command(self, edits: Edits, live: Sequence[Lease]) -> str:
-        """Return the answer about the first leased file that a command writes."""
-        for path in written_files.written(self.call.command, self.call.here):
-            lease = self.desk.lease_on(path, self.call.here, live)
-            if lease is not None and (told := self._of_leased(edits, path, lease)):
-                return told
-        return ""
-
-    def _of_leased(self, edits: Edits, written: str, lease: Lease) -> str:
-        me = self.call.session_id
-        if self.desk.holds(me, lease):
+    def _once(self, edits: Edits, what: str, said: str) -> str:
+        """Return the words, unless the session was told this before."""
+        if edits.was_told(self.call.session_id, what):
             return ""
-        shown = self._shown(written)
-        self._tell_holder(edits, lease, shown)
-        said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.holder)}"
-        if lease.proven and self.desk.own.lease_enforce:
-            return permit.said("PreToolUse", DENY, said)
-        if edits.was_told(me, what := f"{lease.id} {codec.dumps(shown)}"):
-            return ""
-        edits.tell(me, what)
-        return _context(f"{said} This call runs all the same.")
+        edits.tell(self.call.session_id, what)
+        return said
 
     def _tell_holder(self, edits: Edits, lease: Lease, shown: str) -> None:
         """Tell the holder, once for each session. An unproven lease names anybody: nobody is told of it."""
@@ -90,7 +85,8 @@ class LeaseGuard(Record):
         self._send(lease.holder, f"{name} edits what you lease", text, f"lease {lease.id} {me}")
 
     def _beside(self, edits: Edits, written: str) -> str:
-        """Note the write; if another session wrote the file a moment ago, tell both, once."""
+        """Note the write; if another session wrote the file a moment ago, tell both, once. Returns the words for this
+        one."""
         me, now = self.call.session_id, self.desk.now()
         real = project_paths.of(written, self.call.here).real
         edits.note(real, me, now)
@@ -106,7 +102,7 @@ class LeaseGuard(Record):
         text = f"{self._name(me)} edits {shown} now; you did {ago} min ago, and nobody leases it. Agree who goes on."
         self._send(you, f"{self._name(me)} edits the same file", text, f"beside {real} {me} {you} {other.when}")
         lease = f"`{self.program} lease take PATH` tells others."
-        return _context(f"{self._name(you)} edited {shown} {ago} min ago. {self._write_to(you)} {lease}")
+        return f"{self._name(you)} edited {shown} {ago} min ago. {self._write_to(you)} {lease}"
 
     def _is_other(self, session_id: str) -> bool:
         """Return whether that is a living agent that this session is not."""

@@ -17,16 +17,18 @@ from ...core.control import lasting, messages, transitions
 from ...core.records import Record
 from ...core.text import ascii_json, clipped, is_utf8, neutral
 from ...known_clients import claude_code
+from ...known_clients.codex import PATCH
 from ...known_clients.known_client import PERMISSION
 from ...permissions import policy, rules
 from ...permissions.patterns import Where
 from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
 from ...store import system
 from ..install import texts
+from . import tool_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
     from ...control.standing import Standing
@@ -43,6 +45,7 @@ ASKED, NAMED = "asked", "named"
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead comes between those two."""
 TRUST = "agent-mailbox doctor --trust, in a terminal of their own"
+_STRICTEST = (DENY, ASK, None, ALLOW)
 ANSWERED = "the person at its terminal answered"
 
 
@@ -119,7 +122,7 @@ class Permit(Record):
         where = self._where()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given):
             return Judgement(DENY, "this session agreed to shut down: end your turn; its work will not resume")
-        verdict = policy.judge(policy_of(standing), call.tool, given, where, free)
+        verdict = self._by_policy(standing, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
             return verdict
         if self._take_grant():
@@ -130,6 +133,16 @@ class Permit(Record):
         ):
             return Judgement(ALLOW)  # only our own floor makes the client ask
         return verdict
+
+    def _by_policy(
+        self, standing: Standing, given: Mapping[str, Any], where: Where, free: Sequence[str] = ()
+    ) -> Judgement:
+        """Return the policy's judgement. A patch is an edit of each of its files: the strictest judgement counts."""
+        calls: list[tuple[str, Mapping[str, Any]]] = [(self.call.tool, given)]
+        if self.call.tool == PATCH and (named := tool_files.of(self.call.tool, given)):
+            calls = [("Edit", {"file_path": path}) for path in named]
+        found = [policy.judge(policy_of(standing), tool, one, where, free) for tool, one in calls]
+        return min(found, key=lambda verdict: _STRICTEST.index(verdict.decision))
 
     def _own_answers(self) -> list[str]:
         """Return the rules for the requests that its lead asked it to answer: it decides about its own end."""
@@ -259,9 +272,7 @@ class Permit(Record):
         answer = request.answer
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
-            again = policy.judge(
-                policy_of(self.control.standing(self.call.session_id)), self.call.tool, changed, self._where()
-            )
+            again = self._by_policy(self.control.standing(self.call.session_id), changed, self._where())
             if again.decision == DENY:
                 self._say(DENY, f"{lead} approved another input, which is not allowed either: {again.reason}")
                 return

@@ -1,0 +1,62 @@
+"""The sessions of Codex that mail cannot wake, and why. For the doctor; it writes nothing.
+
+Belongs here: telling apart a session that its own terminal runs, one that the background server unloaded, and one whose
+queue waits since Escape. ``codex_server`` knows how each shows.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...core import frame
+from ...core.roster import ALIVE
+from ...identity.client_processes import is_codex_server
+from ...known_clients.codex import CODEX
+from ...mailbox.opened import OpenMailbox
+from ...store import processes, user_state, whereabouts
+from ...store.hosts import HostRecords
+from ...upkeep.doctor.findings import Problem
+from .. import codex_server
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_ALONE = "its terminal runs it without Codex's background server, whose queue wakes a session"
+_PLAIN = "start codex without --no-daemon and -c"
+_UNLOADED = "Codex's background server does not have it loaded: `codex resume` opens it"
+_HELD = "Codex keeps its queue since its last turn was broken off: its next prompt lets it go on"
+_MOST = 5
+"""Sessions named; the rest are of the same kinds."""
+
+
+def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a note for each kind of session that mail does not wake now."""
+    desk = OpenMailbox(directory)
+    if not desk.config.doorbell:
+        return
+    roster, found = desk.logs.read_roster(), dict[str, list[str]]()
+    for agent in roster.agents.values():
+        if agent.state == ALIVE and (why := _why(agent.session_id, environ)):
+            found.setdefault(why, []).append(frame.name_of(agent.session_id, roster))
+    for why, names in found.items():
+        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        yield Problem(directory, None, f"mail does not wake {', '.join(names[:_MOST])}{more}: {why}", note=True)
+
+
+def _why(session_id: str, environ: Mapping[str, str]) -> str:
+    """Return why mail does not wake the session; empty if it does, or if it is none of Codex at a terminal."""
+    state = user_state.directory(environ)
+    where, hosts = whereabouts.of(session_id, state), HostRecords(state)
+    living = [host for host in hosts.hosting(session_id) if hosts.is_living(host)]
+    if where is None or where.client != CODEX.word or not living:
+        return ""
+    pid, home = living[-1].pid, where.conversation.rpartition("/sessions/")[0]
+    if is_codex_server(pid):
+        if codex_server.is_loaded(where.conversation, session_id, pid) is False:
+            return _UNLOADED
+        return _HELD if codex_server.turn(where.conversation) == codex_server.HELD else ""
+    if not home or {"exec", "e"} & {*processes.words(pid)[1:]}:
+        return ""  # it ends with its turn
+    runs = os.path.exists(os.path.join(home, "app-server-control", "app-server-control.sock"))
+    return f"{_ALONE}; {_PLAIN}" if runs else f"{_ALONE}, and none runs; {_PLAIN}, which starts it"

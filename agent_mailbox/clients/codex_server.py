@@ -1,0 +1,117 @@
+"""Codex's background server, as seen by a doorbell: does it run the session, what is that doing, and what wakes it?
+
+Belongs here: what Codex 0.169.0 was seen to do. A plain ``codex`` starts one server for the user, which runs the
+sessions of all terminals. ``codex queue`` puts a prompt behind a session, on the disk. The server begins a turn with it
+at once if it has the session loaded and that is idle. After Escape it waits for the person's next prompt. It unloads a
+session a minute after the last terminal left it. ``codex exec``, and a terminal with options of its own (``-c``,
+``--no-daemon``), run their sessions themselves, and take nothing from outside.
+
+The session's file says how its last turn ended: ``task_started``, ``task_complete``, ``turn_aborted``. The process that
+has a session loaded holds a lock on a file of its name. The client may change both any time; what is missing there is
+unknown, never guessed.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ..core import codec
+from ..core.records import BadLine
+from ..core.text import clipped, neutral
+from ..identity.client_processes import is_client, is_codex_server
+from ..store import processes
+from .client import BUSY, IDLE, Client
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+HELD = BUSY[1]
+"""The status of a session whose turn was broken off: Codex keeps its queue until the person's next prompt."""
+_STATES = {"task_started": BUSY[0], "task_complete": IDLE[0], "turn_aborted": HELD}
+_TAIL = 1 << 17
+"""Bytes at the end of a session's file in which its last turn's end stands, if that is over."""
+PATIENCE = 60.0
+"""Seconds that ``codex queue`` may take."""
+_SAID = 300
+
+
+def above() -> int:
+    """Return the server that runs this process; 0 if none does."""
+    found = next(filter(is_client, processes.line(os.getpid())), None)
+    return found.pid if found is not None and is_codex_server(found.pid) else 0
+
+
+def turn(rollout: str) -> str | None:
+    """Return the status of the session with that file; None if it cannot be read."""
+    try:
+        with open(rollout, "rb") as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _TAIL, 0))
+            lines = file.read(_TAIL).split(b"\n")
+    except (OSError, ValueError):
+        return None
+    for line in reversed(lines):
+        if b'"event_msg"' not in line:
+            continue
+        event = codec.parse(line, _TAIL, ours=False)
+        told = None if isinstance(event, BadLine) or event.get("type") != "event_msg" else event.get("payload")
+        if isinstance(told, dict) and (state := _STATES.get(str(told.get("type")))):
+            return state
+    return BUSY[0]
+
+
+def is_loaded(rollout: str, session_id: str, server: int) -> bool | None:
+    """Return whether the server has the session loaded; None if that cannot be told."""
+    home = rollout.rpartition("/sessions/")[0]
+    table = processes.slurp("/proc/locks")
+    try:
+        inode = os.stat(os.path.join(home, "thread-writer-locks", f"{session_id}.lock")).st_ino
+    except (OSError, ValueError):
+        return None
+    if not home or table is None:
+        return None
+    rows = (row.split() for row in table.decode("ascii", "replace").splitlines())
+    return any(len(row) > 5 and row[1] == "FLOCK" and row[4:6] == [str(server), _place(row[5], inode)] for row in rows)
+
+
+def _place(place: str, inode: int) -> str:
+    """Return the place of that inode, on the device of this one: a file system may have more than one number."""
+    return f"{place.rpartition(':')[0]}:{inode}"
+
+
+class ServedSession(Client):
+    """A session that the server runs, for a ``with`` block. ``rollout`` is its file."""
+
+    def __init__(self, server: int, environ: Mapping[str, str], session_id: str, rollout: str) -> None:
+        super().__init__(server, environ, session_id)
+        self._session = session_id
+        self._rollout = rollout
+
+    def lives(self) -> bool:
+        """Return whether the server still runs, and has the session loaded as far as that can be told."""
+        return super().lives() and is_loaded(self._rollout, self._session, self.pid) is not False
+
+    def doing(self) -> tuple[str | None, str | None]:
+        """Return (session, status); the status is None if it is unknown."""
+        return self._session, turn(self._rollout)
+
+    def place(self) -> str | None:
+        """Return the session's file."""
+        return self._rollout if os.path.exists(self._rollout) else None
+
+    def wake(self, line: str) -> str:
+        """Queue the line, with which the session begins a turn; return why that failed, or nothing. It is the server's
+        own program that queues it."""
+        import subprocess  # once in many turns
+
+        words = [processes.executable(self.pid), "queue", "--thread", self._session, "--message", line]
+        if not self.lives():
+            return "Codex does not have the session loaded any more"
+        try:
+            done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False)
+        except (OSError, subprocess.SubprocessError) as error:
+            return clipped(neutral(str(error)), _SAID)
+        if done.returncode == 0:
+            return ""
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        return clipped(neutral(said[-1] if said else f"codex queue: exit code {done.returncode}"), _SAID)

@@ -1,0 +1,102 @@
+"""Codex's background server: what its files tell of a session (as they were seen with 0.169.0), and the queue."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.clients import codex_server
+from agent_mailbox.clients.client import BUSY, IDLE
+from agent_mailbox.clients.codex_server import HELD, ServedSession
+from agent_mailbox.store import processes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ME = "01a20cc6-0eb9-7911-b151-af69bc95e55c"
+
+
+def event(kind: str, **more: object) -> str:
+    """A line of a session's file about its turn."""
+    return json.dumps({"type": "event_msg", "payload": {"type": kind, **more}}, separators=(",", ":")) + "\n"
+
+
+def item(text: str) -> str:
+    """A line of a session's file with words in it."""
+    return json.dumps({"type": "response_item", "payload": {"type": "message", "text": text}}) + "\n"
+
+
+@pytest.fixture
+def rollout(tmp_path: Path) -> Path:
+    """A session's file in Codex's own directory, beside the files of its locks."""
+    path = tmp_path / f"codex/sessions/2026/11/24/rollout-2026-11-24T08-59-18-{ME}.jsonl"
+    path.parent.mkdir(parents=True)
+    (tmp_path / "codex/thread-writer-locks").mkdir()
+    return path
+
+
+@pytest.fixture
+def lock(rollout: Path) -> Iterator[int]:
+    """The lock that the process which has the session loaded holds: this one."""
+    with open(rollout.parents[4] / "thread-writer-locks" / f"{ME}.lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield file.fileno()
+
+
+@pytest.mark.parametrize(
+    ("lines", "status"),
+    [
+        ([event("task_started")], BUSY[0]),
+        ([event("task_started"), item("x"), event("task_complete"), event("token_count")], IDLE[0]),
+        ([event("task_complete"), event("task_started"), event("turn_aborted")], HELD),
+        ([event("turn_aborted"), event("task_started"), event("task_complete")], IDLE[0]),
+        ([event("task_started"), item(event("task_complete")), event("agent_message", text="task_complete")], BUSY[0]),
+        ([event("task_complete"), event("task_started"), item("x" * 300_000)], BUSY[0]),
+        ([event("task_complete")[:-3]], BUSY[0]),
+        ([], BUSY[0]),
+    ],
+)
+def test_the_last_turn_s_end_tells_what_a_session_does(rollout: Path, lines: list[str], status: str) -> None:
+    """Not the words that somebody said; and whatever is unclear is no idle session."""
+    rollout.write_text("".join(lines))
+    assert codex_server.turn(str(rollout)) == status
+
+
+def test_without_its_file_nothing_is_known_of_a_session(rollout: Path) -> None:
+    """Neither what it does, nor whether it is loaded."""
+    assert codex_server.turn(str(rollout)) is None
+    assert codex_server.is_loaded(str(rollout), ME, os.getpid()) is None
+
+
+@pytest.mark.usefixtures("lock")
+def test_the_server_that_holds_the_session_s_lock_has_it_loaded(rollout: Path) -> None:
+    """And no other process."""
+    assert codex_server.is_loaded(str(rollout), ME, os.getpid()) is True
+    assert codex_server.is_loaded(str(rollout), ME, os.getppid()) is False
+
+
+def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
+    rollout: Path, lock: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue is on the disk: a line for a session that nobody has loaded would wait there for days."""
+    queued = rollout.parent / "queued"
+    program = rollout.parent / "codex"
+    program.write_text(f'#!/bin/sh\necho "$@" >>\'{queued}\'; echo "Error: no rollout found" >&2; exit $CODE\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(processes, "executable", lambda _: str(program))
+    monkeypatch.setenv("CODE", "0")
+    with ServedSession(os.getpid(), {}, ME, str(rollout)) as session:
+        assert session.lives()
+        assert session.wake("LINE") == ""
+        assert queued.read_text() == f"queue --thread {ME} --message LINE\n"
+        monkeypatch.setenv("CODE", "1")
+        assert session.wake("LINE") == "Error: no rollout found"
+        fcntl.flock(lock, fcntl.LOCK_UN)
+        assert not session.lives()
+        assert "loaded" in session.wake("LINE")
+    assert len(queued.read_text().splitlines()) == 2
