@@ -7,8 +7,8 @@ session a minute after the last terminal left it. ``codex exec``, and a terminal
 ``--no-daemon``), run their sessions themselves, and take nothing from outside.
 
 The session's file says how its last turn ended: ``task_started``, ``task_complete``, ``turn_aborted``. The process that
-has a session loaded holds a lock on a file of its name. The client may change both any time; what is missing there is
-unknown, never guessed.
+has a session loaded keeps a file of its name open, and locked. The client may change both any time; what is missing
+there is unknown, never guessed.
 """
 
 from __future__ import annotations
@@ -61,22 +61,27 @@ def turn(rollout: str) -> str | None:
 
 
 def is_loaded(rollout: str, session_id: str, server: int) -> bool | None:
-    """Return whether the server has the session loaded; None if that cannot be told."""
-    home = rollout.rpartition("/sessions/")[0]
-    table = processes.slurp("/proc/locks")
+    """Return whether the server has the session loaded; None if that cannot be told.
+
+    Its open files tell. The system's table of locks does not: its lines move while it is read, and some get lost.
+    """
+    home, opened = rollout.rpartition("/sessions/")[0], f"/proc/{server}/fd"
+    path = os.path.join(home, "thread-writer-locks", f"{session_id}.lock")
     try:
-        inode = os.stat(os.path.join(home, "thread-writer-locks", f"{session_id}.lock")).st_ino
+        if not home or not os.path.exists(path):
+            return None
+        path = os.path.realpath(path)
+        names = os.listdir(opened)
     except (OSError, ValueError):
         return None
-    if not home or table is None:
-        return None
-    rows = (row.split() for row in table.decode("ascii", "replace").splitlines())
-    return any(len(row) > 5 and row[1] == "FLOCK" and row[4:6] == [str(server), _place(row[5], inode)] for row in rows)
+    return any(_target(f"{opened}/{name}") == path for name in names)
 
 
-def _place(place: str, inode: int) -> str:
-    """Return the place of that inode, on the device of this one: a file system may have more than one number."""
-    return f"{place.rpartition(':')[0]}:{inode}"
+def _target(link: str) -> str:
+    try:
+        return os.readlink(link)
+    except OSError:
+        return ""  # closed meanwhile
 
 
 class ServedSession(Client):

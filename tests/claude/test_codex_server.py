@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
@@ -41,11 +40,10 @@ def rollout(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def lock(rollout: Path) -> Iterator[int]:
-    """The lock that the process which has the session loaded holds: this one."""
+def lock(rollout: Path) -> Iterator[IO[str]]:
+    """The file that the process which has the session loaded keeps open: this one."""
     with open(rollout.parents[4] / "thread-writer-locks" / f"{ME}.lock", "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield file.fileno()
+        yield file
 
 
 @pytest.mark.parametrize(
@@ -74,14 +72,14 @@ def test_without_its_file_nothing_is_known_of_a_session(rollout: Path) -> None:
 
 
 @pytest.mark.usefixtures("lock")
-def test_the_server_that_holds_the_session_s_lock_has_it_loaded(rollout: Path) -> None:
+def test_the_server_that_keeps_the_session_s_file_open_has_it_loaded(rollout: Path) -> None:
     """And no other process."""
     assert codex_server.is_loaded(str(rollout), ME, os.getpid()) is True
     assert codex_server.is_loaded(str(rollout), ME, os.getppid()) is False
 
 
 def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
-    rollout: Path, lock: int, monkeypatch: pytest.MonkeyPatch
+    rollout: Path, lock: IO[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The queue is on the disk: a line for a session that nobody has loaded would wait there for days."""
     queued = rollout.parent / "queued"
@@ -96,7 +94,7 @@ def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
         assert queued.read_text() == f"queue --thread {ME} --message LINE\n"
         monkeypatch.setenv("CODE", "1")
         assert session.wake("LINE") == "Error: no rollout found"
-        fcntl.flock(lock, fcntl.LOCK_UN)
+        lock.close()
         assert not session.lives()
         assert "loaded" in session.wake("LINE")
     assert len(queued.read_text().splitlines()) == 2

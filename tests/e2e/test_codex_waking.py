@@ -132,8 +132,8 @@ def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> N
             me = session(codex)
             terminal.wait(lambda: listens(codex, me) and turn_is_over(codex))
             terminal.ask("PROMPT_TWO")
-            terminal.type("\x1b")
-            (note,) = terminal.wait(lambda: unwoken(codex))
+            terminal.press("\x1b", lambda _: unwoken(codex))
+            (note,) = unwoken(codex)
             assert "its last turn was broken off" in note
             answer.set()
             post.send("bob", me, "MAIL_AFTER_ESCAPE")
