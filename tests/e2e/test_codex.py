@@ -316,12 +316,12 @@ def test_a_patch_is_an_edit_of_each_of_its_files(codex: Codex) -> None:
     ]
     (post.user_state / "config.toml").write_text("[leases]\nenforce = true\n")
     post.ok("control", "policy", session, "--deny", "Edit(//**/secret)", "--session", "user")
-    calls = [adds("free-2", "leased-2"), adds("free-3", "secret"), adds("last")]
+    calls = [adds("free-2", "leased-2"), shell("echo x >leased-2"), adds("free-3", "secret"), adds("last")]
     model.script = by_prompt(PROMPT_TWO=[*[said("")] * 2, *calls])  # it counts the first turn's
     post.ok("lease", "leased-2", "--session", "ada", cwd=codex.project)
     codex.ask("PROMPT_TWO", "resume", session)
-    outcome = [("Success" in said, "leased by Ada" in said, "denies Edit" in said) for said in told()[-3:]]
-    assert outcome == [(False, True, False), (False, False, True), (True, False, False)]
+    outcome = [("Success" in said, "leased by Ada" in said, "denies Edit" in said) for said in told()[-4:]]
+    assert outcome == [(False, True, False), (False, True, False), (False, False, True), (True, False, False)]
     there = [
         name
         for name in ("free", "leased", "other", "free-2", "free-3", "secret", "last")
