@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, cast
 from ..errors import MailboxError
 from ..mailbox import space as spaces
 from ..nats.nats_order import NatsOrder
+from ..store.order import JOINED
 from . import joining_space, server_checks, space_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from typing import Any
 
     from ..mailbox.space import Space
@@ -42,6 +43,7 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         with copy.held():
             copy.catch_up()
             copy.compare()
+        yield from _of_others(copy.strange)
     except MailboxError as error:
         yield error.what
     if found.unsent:
@@ -54,6 +56,14 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
 def notes(logs: Logs) -> Iterator[str]:
     """Yield what is in order, and yet for the person to know: whose lines count for nothing here."""
     yield from space_words.unheard(joining_space.standing(logs))
+
+
+def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
+    """Yield what the copy passed over; nothing of it is lost in the space."""
+    if strange := passed.get("", 0):
+        yield f"messages of other programs are among the space's records, and were passed over: {strange}"
+    if later := sum(many for log, many in passed.items() if log not in ("", JOINED)):
+        yield f"records of a later version were passed over: {later}; bring agent-mailbox up, leave, and join again"
 
 
 def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[str]:

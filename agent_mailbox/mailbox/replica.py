@@ -29,7 +29,20 @@ from ..store.archive import Archive
 from ..store.custody import content
 from ..store.filed import Filed
 from ..store.lock import FileLock
-from ..store.order import ARCHIVE, CLAIMS, MESSAGES, MOST, PASSED, ROSTER, WIDEST, Moved, Ordered, Taken, reads_of
+from ..store.order import (
+    ARCHIVE,
+    CLAIMS,
+    MESSAGES,
+    MOST,
+    PASSED,
+    ROSTER,
+    WIDEST,
+    Moved,
+    Ordered,
+    Taken,
+    is_known,
+    reads_of,
+)
 from ..store.prefilter import may_be_message
 from ..store.stamps import EVERYONE
 from ..store.unordered import Unordered, digest, number, unsealed
@@ -88,6 +101,8 @@ class Replica:
         self._proofs: dict[bytes, str | None] = {}
         self._heard: dict[str, int] | None = None
         self._is_fresh = False
+        self.strange: dict[str, int] = {}
+        """How many records ``compare`` passed over, by their log."""
         self.queue = SendQueue(directory, logs.wait)
         self.archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
         self.filed = Filed(self.archive)
@@ -210,7 +225,7 @@ class Replica:
         """Write what is new in the order; return how many records that were."""
         taken = 0
         while records := self.order.read(self.applied, PAGE):
-            damaged = [record.position for record in records if record.damaged]
+            damaged = [record.position for record in records if record.damaged and is_known(record.log)]
             if damaged:
                 raise BadData(
                     f"record of the engine is damaged: {damaged[0]}", "`agent-mailbox engine doctor` looks closer"
@@ -221,9 +236,13 @@ class Replica:
                 break  # fewer than were asked for: there are no more
         return taken
 
-    def _take(self, records: Sequence[Ordered]) -> None:
+    def _take(self, there: Sequence[Ordered]) -> None:
+        records = [record for record in there if is_known(record.log)]
         for is_decision, group in itertools.groupby(records, lambda record: record.log in DECISIONS):
             (self._follow if is_decision else self._take_lines)([*group])
+        if self.applied != there[-1].position:  # what is none of ours is passed over
+            self.applied = there[-1].position
+            self._save()
 
     def _follow(self, records: Sequence[Ordered]) -> None:
         """Archive what a steward decided, at this place of the order, through a rotation of this machine's own."""
@@ -308,9 +327,12 @@ class Replica:
         for part in parts.values():
             part.look()
         self.filed.look()
+        self.strange = {}
         for record in self.everything():
             key, is_decision = digest(unsealed(record.line)), record.log in DECISIONS
-            if record.damaged or not (is_decision or parts[_kind(record.log)].strike(key) or self.filed.has(key)):
+            if not is_known(record.log):
+                self.strange[record.log] = self.strange.get(record.log, 0) + 1
+            elif record.damaged or not (is_decision or parts[_kind(record.log)].strike(key) or self.filed.has(key)):
                 raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
 
     def everything(self) -> Iterator[Ordered]:

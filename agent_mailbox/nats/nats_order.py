@@ -22,20 +22,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BadData, Malformed, Refused, Unavailable
-from ..store.order import (
-    ARCHIVE,
-    CLAIMS,
-    MESSAGES,
-    PASSED,
-    ROSTER,
-    Moved,
-    Ordered,
-    Taken,
-    check_size,
-    is_machine,
-    is_reads,
-    reads_of,
-)
+from ..store.order import ARCHIVE, MESSAGES, Moved, Ordered, Taken, check_size, is_machine, is_reads, reads_of
 from .connection import NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
 
 if TYPE_CHECKING:
@@ -56,9 +43,10 @@ PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _WHOLE = "Nats-Expected-Last-Sequence"
 _SUM = "Mailbox-Sum"
-_LOGS = (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED, "reads")
 _GONE = (10043, 10057, 10037)
 """The server's answers to a removal of what is not there."""
+_FULL = (10023, 10047, 10077)
+"""The server's codes for a disk, or a limit, that is reached."""
 _WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
 
 
@@ -89,6 +77,7 @@ class NatsOrder:
         except Refused as error:
             if error.code != "no_space":
                 raise
+        self._refuse_old()
         wanted = {
             "name": self.stream,
             "subjects": [f"mbx.{self.space}.>"],
@@ -106,9 +95,12 @@ class NatsOrder:
     def info(self) -> dict[str, Any]:
         """Return the stream's configuration and state; raise ``Refused`` if the space is not there."""
         found = self.api(f"STREAM.INFO.{self.stream}", None)
+        self._refuse_old()
+        return found
+
+    def _refuse_old(self) -> None:
         if is_old(said := str(self.connection.info.get("version", ""))):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
-        return found
 
     def api(self, call: str, body: object) -> dict[str, Any]:
         """Call JetStream; return what it answers."""
@@ -126,6 +118,8 @@ class NatsOrder:
             raise Refused(f"engine has no such space: {self.space}", "`engine join` makes it", code="no_space")
         if code in _WRONG_SEQUENCE:
             raise Moved(f"log has moved: {said}", "look again")
+        if code in _FULL:
+            raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
         raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
 
     def message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
@@ -160,10 +154,11 @@ class NatsOrder:
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order: one question for each."""
         place = 0
-        subjects = f"mbx.{self.space}.*.{log}"
+        subjects = f"mbx.{self.space}.*.{log}{'.*' if log == MESSAGES else ''}"
         while not _is_missing(answer := self._got({"seq": place + 1, "next_by_subj": subjects})):
-            record, place = self._record(answer)
-            if record is not None and not record.damaged:
+            record = self._record(answer)
+            place = record.position
+            if record.log == log and not record.damaged:
                 yield record
 
     # -- the order ----------------------------------------------------------------------------------------------------
@@ -222,12 +217,11 @@ class NatsOrder:
         found: list[Ordered] = []
         answer = self._next(after)
         if not _is_missing(answer):
-            record, place = self._record(answer)
-            found += [] if record is None else [record]
+            found.append(self._record(answer))
             if most > 1:
                 info = self.info()
                 by_batch = info["config"].get("allow_direct") is True
-                self._read_on(found, place + 1, int(info["state"]["last_seq"]), most, by_batch=by_batch)
+                self._read_on(found, found[0].position + 1, int(info["state"]["last_seq"]), most, by_batch=by_batch)
         return found
 
     def _read_on(self, found: list[Ordered], place: int, last: int, most: int, *, by_batch: bool) -> None:
@@ -243,19 +237,19 @@ class NatsOrder:
             while missing:
                 asked = [self._get({"seq": seq}) for seq in missing[:WINDOW]]
                 there = [self._record(answer) for answer in self.connection.ask(asked) if not _is_missing(answer)]
-                records |= {seq: record for record, seq in there}
+                records |= {record.position: record for record in there}
                 after = missing[: WINDOW + 1][-1]
                 if not there:  # where records were removed, many are: where do they go on?
                     answer = self._next(after - 1)
-                    after = last + 1 if _is_missing(answer) else self._record(answer)[1]
+                    after = last + 1 if _is_missing(answer) else self._record(answer).position
                 missing = [seq for seq in missing[WINDOW:] if seq >= after]
-            found += [record for _, record in sorted(records.items()) if record is not None]
+            found += [record for _, record in sorted(records.items())]
             place = end
 
-    def _batch(self, place: int, most: int) -> dict[int, Ordered | None]:
+    def _batch(self, place: int, most: int) -> dict[int, Ordered]:
         """Return records from a place on, as the nearest server has them, by their position."""
         asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
-        found: dict[int, Ordered | None] = {}
+        found: dict[int, Ordered] = {}
         for head, line in self.connection.stream(Publication(f"$JS.API.DIRECT.GET.{self.stream}", asked)):
             seq = header(head, "Nats-Sequence")
             if not seq.isdigit():
@@ -269,8 +263,8 @@ class NatsOrder:
     def _got(self, what: dict[str, object]) -> ServerAnswer:
         return self.connection.ask([self._get(what)])[0]
 
-    def _record(self, answer: ServerAnswer) -> tuple[Ordered | None, int]:
-        """Return the record of an answer, None for what is none of ours, and its position."""
+    def _record(self, answer: ServerAnswer) -> Ordered:
+        """Return the record of an answer."""
         found = self.judged(answer).get("message") or {}
         try:
             line = base64.b64decode(found.get("data", ""))
@@ -278,13 +272,13 @@ class NatsOrder:
             subject, seq = str(found["subject"]), int(found["seq"])
         except (KeyError, ValueError, TypeError, AttributeError):
             raise _of_another_form() from None
-        return self._ordered(seq, subject, head, line), seq
+        return self._ordered(seq, subject, head, line)
 
-    def _ordered(self, seq: int, subject: str, head: bytes, line: bytes) -> Ordered | None:
+    def _ordered(self, seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
         _, _, machine, log, *_ = [*subject.split("."), "", "", "", ""]
         known = header(head, _SUM)
-        if log not in _LOGS or not known or not is_machine(machine):
-            return None  # of a later version, or a stranger's
+        if not known or not is_machine(machine):
+            return Ordered(seq, "", b"", "")  # a stranger's
         return Ordered(seq, reads_of(machine) if log == "reads" else log, line, machine, known != _sum(line))
 
     def wait(self, after: int, seconds: float) -> bool:

@@ -11,19 +11,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from ..errors import Malformed, Refused
-from ..store.order import (
-    ARCHIVE,
-    CLAIMS,
-    MESSAGES,
-    PASSED,
-    ROSTER,
-    Moved,
-    Ordered,
-    Taken,
-    check_size,
-    is_machine,
-    is_reads,
-)
+from ..store.order import Moved, Ordered, Taken, check_size, is_machine
 from . import space_tables
 from .postgres_connection import PostgresConnection
 
@@ -34,7 +22,6 @@ LOOKS = 5.0
 """Seconds after which a waiting machine looks, whatever it heard."""
 _AT_ONCE = 10_000
 """Records that are removed at once."""
-_LOGS = (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED)
 
 
 class PostgresOrder:
@@ -93,7 +80,7 @@ class PostgresOrder:
         place = 0
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE log = %s AND pos > %s ORDER BY pos LIMIT 1000"
         while rows := self.ask(where, log, place):
-            yield from (one for row in rows if (one := _record(*row)) is not None and not one.damaged)
+            yield from (one for row in rows if not (one := _record(*row)).damaged and one.log == log)
             place = rows[-1][0]
 
     # -- the order ----------------------------------------------------------------------------------------------------
@@ -119,14 +106,8 @@ class PostgresOrder:
 
     def read(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order."""
-        found: list[Ordered] = []
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE pos > %s ORDER BY pos LIMIT %s"
-        while rows := self.ask(where, after, most - len(found)):
-            found += [one for row in rows if (one := _record(*row)) is not None]
-            after = rows[-1][0]
-            if len(found) >= most:
-                break
-        return found
+        return [_record(*row) for row in self.ask(where, after, most)]
 
     def remove(self, positions: Sequence[int]) -> None:
         """Remove records for ever; see ``TotalOrder.remove``. The owner of the space alone may."""
@@ -175,10 +156,10 @@ def open_order(
     return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
 
 
-def _record(place: int, log: str, line: bytes, machine: str, known: str) -> Ordered | None:
-    """Return a row as a record; None for what is none of ours: of a later version, or a stranger's."""
-    if not is_machine(machine) or (log not in _LOGS and not is_reads(log)):
-        return None
+def _record(place: int, log: str, line: bytes, machine: str, known: str) -> Ordered:
+    """Return a row as a record."""
+    if not is_machine(machine):
+        return Ordered(place, "", b"", "")  # a stranger's
     return Ordered(place, log, bytes(line), machine, known != _sum(bytes(line)))
 
 

@@ -31,6 +31,8 @@ else:
 
 MESSAGES, ROSTER, CLAIMS = "messages", "roster", "claims"
 ARCHIVE, PASSED = "archive", "passed"
+JOINED = "joined"
+"""The log of a record that tells of a machine which joined; it has no line for the mailbox."""
 _READS = "reads."
 MOST = 500
 """Lines of one append: it is one atomic batch, of which an engine takes only so many."""
@@ -43,7 +45,8 @@ _MACHINE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 class Ordered(Record):
     """One record of the order. ``line`` has no newline. ``machine`` is who published it, as the engine proves it.
 
-    ``damaged``: the line is not what was published, by its checksum.
+    ``damaged``: the line is not what was published, by its checksum. ``log`` is unknown here for a
+    later version's record, and empty for another program's message. See ``is_known``.
     """
 
     position: int
@@ -138,6 +141,11 @@ def reads_of(machine: str) -> str:
 def is_reads(log: str) -> bool:
     """Return whether the log is what some machine's sessions did."""
     return log.startswith(_READS)
+
+
+def is_known(log: str) -> bool:
+    """Return whether the records of a log belong in the mailbox; all others are passed over."""
+    return log in (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED) or is_reads(log)
 
 
 def is_machine(name: str) -> bool:

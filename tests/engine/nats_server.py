@@ -29,7 +29,7 @@ def program() -> str:
 
 
 @contextmanager
-def serving(place: Path, port: int = -1, extra: str = "") -> Iterator[str]:
+def serving(place: Path, port: int = -1, extra: str = "", limit: str = "1GB") -> Iterator[str]:
     """A server on that port (default: any free one); yields its URL."""
     place.mkdir(exist_ok=True)
     ports = place / "ports"
@@ -38,7 +38,7 @@ def serving(place: Path, port: int = -1, extra: str = "") -> Iterator[str]:
     configuration.write_text(
         f'listen: "127.0.0.1:{port}"\nports_file_dir: "{ports}"\nserver_name: "one"\n'
         f'authorization {{ token: "{TOKEN}" }}\n'
-        f'jetstream {{ store_dir: "{place / "store"}", max_file_store: 1GB, sync_interval: always }}\n{extra}'
+        f'jetstream {{ store_dir: "{place / "store"}", max_file_store: {limit}, sync_interval: always }}\n{extra}'
     )
     with started(place) as (_, port):
         yield f"nats://127.0.0.1:{port}"

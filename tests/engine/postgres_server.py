@@ -63,16 +63,17 @@ class PostgresServer:
             until(self._answers)
             yield
         finally:
-            os.killpg(self.child.pid, signal.SIGKILL)  # with all its processes: nothing depends on an orderly end
+            pid = self.child.pid
+            processes = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
+            for one in processes:  # at once, and all: nothing that was acknowledged depends on an orderly end
+                os.kill(one, signal.SIGKILL)
             self.child.wait(PATIENCE)
 
     def _start(self, name: str, *words: object) -> subprocess.Popen[bytes]:
         with (self.home / "log").open("ab") as log:
             call = [programs() / name, *map(str, words)]
             env = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
-            return subprocess.Popen(
-                call, stdout=log, stderr=log, cwd="/", env=env, start_new_session=True, **_as_nobody()
-            )
+            return subprocess.Popen(call, stdout=log, stderr=log, cwd="/", env=env, **_as_nobody())
 
     def _answers(self) -> bool:
         assert self.child is not None

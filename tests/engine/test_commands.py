@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -282,8 +283,16 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
     order.connection.ask([Publication(f"$JS.API.STREAM.UPDATE.{order.stream}", json.dumps(config).encode())])
     subject = f"mbx.{pair.space}.stranger.messages"
     order.connection.ask([Publication(f"{subject}.x", b"of another program, without a checksum")])
+    later = Publication(
+        f"mbx.{pair.space}.stranger.later", b"x", {"Mailbox-Sum": hashlib.sha256(b"x").hexdigest()[:16]}
+    )
+    order.connection.ask([later])
     before = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
     assert "damaged" not in before.stdout
+    assert "messages of other programs are among the space's records, and were passed over: 1" in before.stdout
+    assert "records of a later version were passed over: 1" in before.stdout
+    standing = pair.ok("north", "engine", "status")
+    assert standing["applied"] == standing["records"], "and nobody looks for them again and again"
     order.connection.ask([Publication(f"{subject}.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
     order.close()
     result = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")

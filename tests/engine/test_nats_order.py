@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.nats import nats_order
 from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_order import open_order
-from agent_mailbox.store.order import MESSAGES
+from agent_mailbox.store.order import MESSAGES, reads_of
 
 from .conformance import Conformance, Pair, lines_of
 from .nats_server import serving
@@ -63,10 +64,12 @@ def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: s
     order.connection.ask([Publication("mbx.many.b.messages.x", b"of a stranger")])
     order.connection.ask([Publication("mbx.many.b.messages.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
     wanted = [(n + 1, b"%d" % n, "a", False) for n in range(60) if n != 29]
-    wanted.append((62, b"flipped", "b", True))
+    wanted += [(61, b"", "", False), (62, b"flipped", "b", True)]
     found = [(one.position, one.line, one.machine, one.damaged) for one in order.read(0, 100)]
     assert found == wanted
     assert [one.position for one in order.read(25, 30)] == [*range(26, 30), *range(31, 57)]
+    assert [one.log for one in order.read(59, 100)] == [MESSAGES, "", MESSAGES]
+    assert len(list(order.of_log(MESSAGES))) == 59
     assert list(order.read(62, 100)) == []
     order.close()
 
@@ -99,3 +102,40 @@ def test_a_killed_server_keeps_what_it_acknowledged(place: Path, credential: str
         order.append(MESSAGES, [b"20"], ids=["m20"])
         assert lines_of(order, MESSAGES) == [b"%d" % n for n in range(21)]
     order.close()
+
+
+def test_a_full_disk_is_said_and_loses_nothing(place: Path, credential: str) -> None:
+    """The server's room is taken: an append says so, what was acknowledged is there, and with room again it goes on."""
+    with serving(place / "full", limit="2MB") as url:
+        order = open_order(url, "space", "a", credential)
+        order.make()
+        try:
+            for done in range(40):
+                order.append(reads_of("a"), [b"%d" % done + b"x" * 100_000])
+        except Unavailable:
+            pass
+        assert 0 < done < 39
+        with pytest.raises(Unavailable, match="engine is full"):
+            order.append(MESSAGES, [b"mail"], ids=["m1"])
+        assert len(lines_of(order, reads_of("a"))) == done
+        order.close()
+    with serving(place / "full", int(url.rpartition(":")[2])):
+        order.append(MESSAGES, [b"mail"], ids=["m1"])
+        assert [len(lines_of(order, log)) for log in (reads_of("a"), MESSAGES)] == [done, 1]
+        order.close()
+
+
+def test_an_old_server_is_refused(server: str, credential: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the version that it tells as one connects, before anything is made."""
+    monkeypatch.setattr(nats_order, "LEAST", (99, 0))
+    order = open_order(server, "old", "a", credential)
+    with pytest.raises(Refused, match=r"engine is too old: nats-server \d+\.\d+"):
+        order.make()
+    monkeypatch.undo()
+    with pytest.raises(Refused, match="engine has no such space"):
+        order.end()
+    order.close()
+    assert nats_order.is_old("2.9.10")
+    assert nats_order.is_old("2.11.99-preview.1")
+    assert nats_order.is_old("")
+    assert not nats_order.is_old("2.12.0")
