@@ -102,7 +102,7 @@ class Replica:
         self._heard: dict[str, int] | None = None
         self._is_fresh = False
         self.strange: dict[str, int] = {}
-        """How many records ``compare`` passed over, by their log."""
+        """The records that ``compare`` passed over: their number by log."""
         self.queue = SendQueue(directory, logs.wait)
         self.archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
         self.filed = Filed(self.archive)
