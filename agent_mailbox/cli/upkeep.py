@@ -251,9 +251,9 @@ def restore(app: App, file: str, where: str | None) -> None:
     DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
     brings; `agent-mailbox backup --verify FILE` prints them before.
     """
-    from ..upkeep import backup as backups
+    from ..upkeep import restoring
 
-    made = backups.restore(file, where or _wanted_place(app), app.environ)
+    made = restoring.restore(file, where or _wanted_place(app), app.environ)
     directory = os.path.realpath(where or _wanted_place(app))
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
     text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings(made)}"

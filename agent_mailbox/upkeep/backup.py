@@ -1,11 +1,11 @@
-"""Back up a mailbox to one file, and restore it from one.
+"""Back up a mailbox to one file, and verify such a file; ``restoring`` makes a mailbox from one.
 
 Belongs here: the file's format, its checks, and the order of steps. A backup is a tar file. It
 begins with ``backup.json`` (the time and the heartbeats), then has a snapshot of the logs, the archive and the
 configuration. ``SHA256SUMS`` over all of these ends it, for ``sha256sum -c``. It holds no derived file.
 
-Either way the result is written under another name, synced, verified and then renamed. So a kill at any step leaves a
-whole backup or mailbox or none; a retry takes over the remains.
+It is written under another name, synced, verified and then renamed. So a kill at any step leaves a whole backup or
+none; a retry takes over the remains.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..core.address import check_id
 from ..core.attachments import DIRECTORY, is_stored
 from ..core.records import BadLine, Record
 from ..errors import BadData, MailboxError, NotFound, Refused
-from ..store import attachment_files, creation, custody, custody_setup, paths, system
+from ..store import attachment_files, paths, system
 from ..store.lines import CHUNK
 from ..store.lock import FileLock
 from ..store.snapshot import Snapshot
@@ -152,14 +152,9 @@ class _Unbuffered(io.BytesIO):
         return self._at
 
     def write(self, data: Any) -> int:
-        _write(self._fd, bytes(data))
+        system.write_whole(self._fd, bytes(data))
         self._at += len(data)
         return len(data)
-
-
-def _write(fd: int, data: bytes) -> None:
-    while data:
-        data = data[system.write(fd, data) :]
 
 
 class _Chunks(io.RawIOBase):
@@ -310,108 +305,3 @@ def _about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
 
 def _damaged(file: str, what: str) -> BadData:
     return BadData(f"the backup {file} is damaged: {what}", "use another backup; nothing was restored", code="damaged")
-
-
-# -- going back to one ------------------------------------------------------------------------------------------------
-
-
-def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
-    """Make ``directory`` a mailbox from a backup, and record it as the user's own like ``init``.
-
-    Raises as ``verify`` does, and ``Refused`` if the directory exists and is not empty.
-    """
-    directory = system.real_path(directory)
-    _refuse_used(directory)
-    parent, name = system.dirname(directory), system.basename(directory)
-    aside = system.join(parent, f".{name}.restoring")
-    missing = _missing(parent)
-    try:
-        system.make_directory(parent, parents=0o755)
-        if not system.exists(aside):
-            system.mkdir(aside, 0o700)
-        _refuse_strange(aside)
-        with FileLock(aside, 0):
-            try:
-                backup = _unpack(file, aside)
-                _refuse_used(directory)
-                system.rename(aside, directory)
-            except BaseException:
-                _remove(aside, missing)
-                raise
-            system.sync_directory(parent)
-    except OSError as error:
-        raise paths.storage_failed("restore", directory, error) from None
-    known = custody.find(directory, environ)
-    if known is not None:  # the record of an earlier mailbox here; only ``init --adopt`` confirms a restored one
-        custody_setup.remove(known.directory)
-    creation.create(directory, environ)
-    return backup
-
-
-def _missing(directory: str) -> list[str]:
-    """Return the directories on a path that are not there, the innermost first."""
-    found = []
-    while not system.exists(directory):
-        found.append(directory)
-        directory = system.dirname(directory)
-    return found
-
-
-def _remove(aside: str, made: Iterable[str]) -> None:
-    """Leave nothing of a refused restore: neither what it unpacked, nor the directories made for that."""
-    try:
-        system.empty(aside)
-        for directory in (aside, *made):
-            system.rmdir(directory)
-    except OSError:
-        pass  # another process uses a directory, or took the rest away
-
-
-def _refuse_used(directory: str) -> None:
-    if paths.is_mailbox(directory):
-        hint = f"name another directory; if you just restored this one, run `agent-mailbox init {directory}`"
-        raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
-    if system.exists(directory) and not (system.is_directory(directory) and not system.listdir(directory)):
-        raise Refused(f"the directory is not empty: {directory}", "name an empty or new directory", code="exists")
-
-
-def _refuse_strange(aside: str) -> None:
-    """Raise ``Refused`` unless the path, about to be emptied, is the user's own directory and no link."""
-    there = system.lstat(aside)
-    if there.st_mode & system.S_IFMT != system.S_IFDIR or there.st_uid != system.geteuid():
-        raise Refused(
-            f"the path for unpacking is taken: {aside}",
-            "move it away, then repeat `agent-mailbox restore`",
-            code="exists",
-        )
-
-
-def _unpack(file: str, aside: str) -> Backup:
-    """Empty the directory of a killed restore's remains, unpack the backup into it, and sync it."""
-    system.empty(aside)
-    for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY):
-        system.mkdir(system.join(aside, name), 0o700)
-
-    def take(name: str, chunks: Iterator[bytes]) -> None:
-        fd = _made(system.join(aside, name))
-        try:
-            for chunk in chunks:
-                _write(fd, chunk)
-            system.fsync(fd)
-        finally:
-            system.close(fd)
-
-    backup = verify(file, take)
-    for session_id, at in backup.heartbeats.items():
-        path = system.join(aside, paths.HEARTBEATS, session_id)
-        system.close(_made(path))
-        system.utime(path, ns=(at, at))
-    for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY, ""):
-        system.sync_directory(system.join(aside, name))
-    return backup
-
-
-def _made(path: str) -> int:
-    return system.open(
-        path, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600
-    )

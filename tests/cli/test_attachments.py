@@ -20,7 +20,7 @@ from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox import leaving
 from agent_mailbox.permissions import own_commands
 from agent_mailbox.store import attachment_files
-from agent_mailbox.upkeep import backup
+from agent_mailbox.upkeep import backup, restoring
 from agent_mailbox.upkeep import steward as stewards
 from tests.cli.test_file_arguments import AGENT, project, send  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, record, refused
@@ -246,7 +246,7 @@ def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:
         (problem,) = pair.doctor()
         assert (problem["file"], f"{said}: an attachment of {message_id[:8]}" in problem["what"]) == (str(path), True)
     again = pair.scratch / "again"
-    backup.restore(str(file), str(again), pair.environ())
+    restoring.restore(str(file), str(again), pair.environ())
     assert (again / DIRECTORY / path.name).read_bytes() == PICTURE
     assert [is_stored(name) for name in (path.name, "x", f"{DIGEST}.PNG", f"{DIGEST}.", f"../{DIGEST}")] == [
         True,

@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "a refused restore leaves nothing",
-        "backup.restore",
+        "restoring.restore",
         ("                _remove(aside, missing)\n", ""),
         tests=f"{BACKUP}::test_a_refused_restore_leaves_nothing_of_itself",
     ),

@@ -21,7 +21,7 @@ from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.store import attachment_files, creation, system
-from agent_mailbox.upkeep import backup, doctor, steward
+from agent_mailbox.upkeep import backup, doctor, restoring, steward
 from tests.simulation import guard
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import BOX, FREE, LIVE, OFFERED, READ, Judge, Letter, Session
@@ -373,7 +373,7 @@ def back_up(stage: Stage, process: Process, me: Session) -> None:
     facts = set(stage.judge.facts)
     file, place = f"/backup-{stage.count}.tar", f"/restored-{stage.count}"
     backup.write(stage.desk(me.id), file)
-    backup.restore(file, place, {})
+    restoring.restore(file, place, {})
     lost = facts - stage.judge.found(place)
     if lost:
         stage.judge.breach(f"a backup lacks {min(lost)}")

@@ -67,7 +67,7 @@ def loaded() -> Callable[[Sequence[str]], int]:
 def run(box: str, out: str, within: bool, words: list[str]) -> None:
     """All the runs, from a first step not taken to an end that was reached."""
     from agent_mailbox.store import creation, rotation
-    from agent_mailbox.upkeep import backup, doctor, steward  # noqa: F401 - loaded once, before the forks
+    from agent_mailbox.upkeep import backup, doctor, restoring, steward  # noqa: F401 - loaded once, before the forks
 
     main = loaded()
     rotation.COMPACT_ABOVE = COMPACT_ABOVE

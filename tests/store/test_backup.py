@@ -21,7 +21,7 @@ from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import rotation
 from agent_mailbox.store.snapshot import Snapshot, SnapshotFile
-from agent_mailbox.upkeep import backup, doctor
+from agent_mailbox.upkeep import backup, doctor, restoring
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import ARCHIVE, MESSAGES, READS, Post, Program, Result, refused, refused_both
 from tests.store.test_crash import crashed
@@ -335,7 +335,7 @@ def test_a_backup_killed_at_any_step_leaves_a_whole_one_or_none(full: Post, forc
             assert not force
         backup.write(Mailbox(str(place / "box")), str(file), force=True)
         assert [p.name for p in place.iterdir() if "unfinished" in p.name] == []
-        backup.restore(str(file), str(place / "again"), full.env)
+        restoring.restore(str(file), str(place / "again"), full.env)
         assert views(place / "again") == wanted
         assert views(place / "box") == wanted
 
@@ -387,7 +387,7 @@ def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Po
     shown = {"r1": first, "r2": second}
     for number, file in enumerate(files):
         place = post.scratch / f"restored-{number}"
-        backup.restore(str(file), str(place), post.env)
+        restoring.restore(str(file), str(place), post.env)
         assert doctor.problems(doctor.examine(Mailbox(str(place)))) == []
         there = Mailbox(str(place))
         everything = Library(there).everything()
@@ -433,7 +433,7 @@ def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, mo
     backup.write(box, str(file))
     assert len(refusals) > 10
     assert len(sent) > 5
-    backup.restore(str(file), str(place), full.env)
+    restoring.restore(str(file), str(place), full.env)
     there = views(place)
     assert {key: there[key] for key in there if key != "seen"} == {key: wanted[key] for key in wanted if key != "seen"}
     assert doctor.problems(doctor.examine(Mailbox(str(place)))) != []  # the foreign lines came along

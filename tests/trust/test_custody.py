@@ -19,7 +19,7 @@ from agent_mailbox.store.custody import Kept
 from agent_mailbox.store.log import HeldLog
 from agent_mailbox.store.log_ends import LogEnd
 from agent_mailbox.store.proof_view import ProofView
-from agent_mailbox.upkeep import adoption, backup
+from agent_mailbox.upkeep import adoption, backup, restoring
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
@@ -463,7 +463,7 @@ def test_a_restored_mailbox_frees_nobody(scene: Scene, tmp_path: Path) -> None:
     scene.policy(allow=("Bash(ls:*)",), deny=(RULE,))
     backup.write(scene.mailbox, str(tmp_path / "b.tar"), force=False)
     place = tmp_path / "restored"
-    backup.restore(str(tmp_path / "b.tar"), str(place), scene.post.env)
+    restoring.restore(str(tmp_path / "b.tar"), str(place), scene.post.env)
     restored = type(scene.control)(str(place))
     found = restored.standing(WORKER).policy
     assert (found.allow, found.deny) == ((), (RULE,))
