@@ -151,22 +151,22 @@ MUTANTS = (
     Mutant(
         "what moves is in the archive before the live log is replaced",
         "rotation.rotate",
-        ("        for month, lines in moved.items():\n            _add(archive.log(month), lines)\n", ""),
+        ("        for month, lines in moved.items():\n            _add(archive.log(month), lines, filed)\n", ""),
         (
-            "            _replace(messages, kept, messages_size)\n",
-            "            _replace(messages, kept, messages_size)\n"
-            "        for month, lines in moved.items():\n            _add(archive.log(month), lines)\n",
+            "        replaced += ",
+            "        for month, lines in moved.items():\n            _add(archive.log(month), lines, filed)\n"
+            "        replaced += ",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
     ),
     Mutant(
         "the messages are replaced before the reads",
         "rotation.rotate",
-        ("        if moved:\n            _replace(messages, kept, messages_size)\n", ""),
+        ("        replaced = [put_back(messages, kept, messages_size)] if moved else []\n", ""),
         (
-            "            _replace(reads, kept_reads, reads_size)\n",
-            "            _replace(reads, kept_reads, reads_size)\n"
-            "        if moved:\n            _replace(messages, kept, messages_size)\n",
+            "        replaced += [put_back(reads, kept_reads, reads_size)] if moved_reads else []\n",
+            "        replaced = [put_back(reads, kept_reads, reads_size)] if moved_reads else []\n"
+            "        replaced += [put_back(messages, kept, messages_size)] if moved else []\n",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
     ),
@@ -318,7 +318,7 @@ MUTANTS = (
     Mutant(
         "what moves is sealed in the manifest before the live log is replaced",
         "rotation.rotate",
-        ("        manifest.seal()\n        if moved:\n", "        if moved:\n"),
+        ("        manifest.seal()\n        replaced = [", "        replaced = ["),
         tests="tests/store/test_manifest.py::test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all",
     ),
     Mutant(

@@ -84,7 +84,7 @@ MUTANTS = (
     Mutant(
         "a patch writes no file of a mailbox",
         "file_guard._refusal",
-        ("        named = written_files.of(tool, given)\n", "        named = []\n"),
+        ("        named = tool_files.of(tool, given)\n", "        named = []\n"),
         tests="tests/claude/test_files.py::test_a_patch_names_its_files_in_its_text",
     ),
     Mutant(

@@ -92,7 +92,7 @@ MUTANTS = (
     ),
     Mutant(
         "a request goes to the archive with its answer",
-        "retention._without_standing",
+        "retention.without_standing",
         ("        if not move.issuperset(group):\n", "        if False:\n"),
         tests=f"{STATE}::test_a_request_goes_to_the_archive_with_its_answer_or_not_at_all",
     ),

@@ -124,7 +124,7 @@ MUTANTS = (
     Mutant(
         "a notice counts by its seal",
         "notices._told_live",
-        (" and (view is None or view.proof(line, position) is not None)", ""),
+        (" and (by_anyone or view is None or view.proof(line, position) is not None)", ""),
         tests=f"{DEAD}::test_no_other_program_s_line_keeps_a_sender_from_being_told",
     ),
     Mutant(

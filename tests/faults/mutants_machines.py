@@ -15,7 +15,7 @@ MUTANTS = (
     ),
     Mutant(
         "a machine's other key proves nothing",
-        "SpaceJudge._is_key_of",
+        "SpaceJudge.is_key_of",
         ("and machine_keys.fingerprint(seal.key) == rights.fingerprint", ""),
         tests=f"{JUDGE}::test_a_machine_whose_key_changed",
     ),
@@ -69,7 +69,7 @@ MUTANTS = (
     ),
     Mutant(
         "a line counts as it was signed",
-        "SpaceJudge._is_true",
+        "SpaceJudge.is_true",
         ("return machine_keys.is_signed", "return True or machine_keys.is_signed"),
         tests=f"{JUDGE}::test_a_line_that_was_changed_after_signing",
     ),
