@@ -140,7 +140,7 @@ def history(
 def search(app: App, /, query: Sequence[str], limit: int) -> None:
     """Find messages that contain every word of QUERY, archived ones included, newest last.
 
-    Matches whole words of the subject, body and sender, regardless of case and accents.
+    Matches whole words of the subject, body and sender, regardless of case and accents. 'terra*' also finds terraform.
     """
     verbs.search(app, app.mailbox, " ".join(query), limit)
 

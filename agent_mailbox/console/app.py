@@ -101,7 +101,7 @@ class Console:
         loader = jinja2.FileSystemLoader(HERE / "templates")
         env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
         env.trim_blocks = env.lstrip_blocks = True
-        env.globals.update(link=presenters.link, static=_static())
+        env.globals.update(link=presenters.link, static=_static(), offset=presenters.offset)
         env.filters["visible"] = visible
         return env
 

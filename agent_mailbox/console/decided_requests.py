@@ -10,19 +10,22 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.control import lasting, summary, transitions
 from ..core.records import USER, Record
+from ..core.roster import DEAD
 from ..errors import MailboxError, Malformed
 from . import cards, presenters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from ..control.requests import ControlRequest
+    from ..core.control.standing_orders import StandingOrders
     from ..core.roster import Roster
     from .desk import Looking
 
 PAGE = 50
 MOST = 50
 """Requests that one form decides."""
+MOST_REASONS = 8
 CHOSEN = "chosen:"
 """The beginning of the field names that choose a request; its id follows."""
 _SIGNS = {transitions.APPROVED: "✔", transitions.DENIED: "✕", transitions.TIMED_OUT: "◷"}
@@ -56,6 +59,24 @@ def past(requests: list[ControlRequest], roster: Roster, now: int, before: int |
     return shown, shown[-1].at if len(done) > PAGE else 0
 
 
+def reasons(requests: Iterable[ControlRequest]) -> list[str]:
+    """Return the reasons that the person gave last, for the next one."""
+    mine = sorted((r for r in requests if r.by == USER and not r.is_open), key=_when, reverse=True)
+    return [text for text in dict.fromkeys(map(_notes, mine)) if text][:MOST_REASONS]
+
+
+def _notes(request: ControlRequest) -> str:
+    answer: Any = request.answer
+    return presenters.line(getattr(answer, "notes", "") or "")
+
+
+def rules_in_force(now: Looking) -> list[tuple[str, str, StandingOrders]]:
+    """Return each agent's rules, if it has any: its name, its id, the rules."""
+    living = [agent.session_id for agent in now.roster.agents.values() if agent.state != DEAD]
+    policies = [(presenters.name(one, now.roster), one, now.control.standing(one).policy) for one in living]
+    return sorted(found for found in policies if found[2].allow or found[2].deny or found[2].hosts)
+
+
 def _when(request: ControlRequest) -> int:
     return request.asked if request.decided is None else request.decided
 
@@ -72,7 +93,7 @@ def _told(request: ControlRequest, roster: Roster, now: int) -> Decided:
         title=cards.asks(request, roster),
         what=summary.line(request.payload).partition(": ")[2],
         by=presenters.name(request.by, roster, person="you") if request.by else "",
-        reason=presenters.line(getattr(answer, "notes", "") or ""),
+        reason=_notes(request),
         rules=tuple(map(presenters.line, lasting.added(getattr(answer, "updates", ())))),
         at=at,
         iso=presenters.iso(at),

@@ -14,7 +14,7 @@ from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, shown_state
 from ..errors import Refused
 from . import forwarding, presenters
-from .views import SIGNS
+from .agent_rows import SIGNS
 
 if TYPE_CHECKING:
     from ..core.records import Message

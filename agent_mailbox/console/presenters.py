@@ -131,6 +131,11 @@ def iso(millis: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(millis / 1000))
 
 
+def offset() -> int:
+    """Return the minutes by which this machine's clock on the wall is ahead of UTC."""
+    return round((time.localtime().tm_gmtoff or 0) / 60)
+
+
 def ago(millis: int, now: int) -> str:
     """Return the elapsed time in one unit: ``3 min``."""
     seconds = max(now - millis, 0) // 1000

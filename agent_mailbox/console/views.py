@@ -11,11 +11,22 @@ from typing import TYPE_CHECKING, Any
 from ..core import claims, instant
 from ..core.control.messages import MODES
 from ..core.records import PRIORITIES, USER
-from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
+from ..core.roster import DEAD, shown_state
 from ..errors import MailboxError, Malformed
 from ..mailbox.paging import Page, Position
 from ..mailbox.selection import Selection, chooses
-from . import activity, cards, charts, decided_requests, presenters, task_board, topics, unread_mail
+from . import (
+    activity,
+    agent_rows,
+    cards,
+    charts,
+    decided_requests,
+    presenters,
+    search_query,
+    task_board,
+    topics,
+    unread_mail,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -34,7 +45,6 @@ MOST = 200
 HOURS = (6, 24, 72, 168)
 MOST_TIMED = 500
 """The newest messages whose delivery times and costs a timeline shows: a tenth of a second of work."""
-SIGNS = {ALIVE: "●", FROZEN: "◐", DEAD: "○", GONE: "◌"}
 
 
 def selection(path: str, params: Params) -> Selection | None:
@@ -46,12 +56,11 @@ def selection(path: str, params: Params) -> Selection | None:
     if path == "/agent":
         return Selection(reader=params.get("id", ""))
     if path == "/archive":
-        return Selection()
+        return Selection(kind="mail" if params.get("control") == "off" else "")
     if path == "/search":
         since, until = (_instant(params.get(name, "")) for name in ("since", "until"))
-        return Selection(
-            address=params.get("with", "").strip(), query=params.get("q", "").strip(), since=since, until=until
-        )
+        asked = search_query.selection(params.get("q", ""))
+        return asked.replace(address=params.get("with", "").strip(), since=since, until=until)
     return None
 
 
@@ -131,6 +140,7 @@ def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     return {
         "title": "Waiting on you",
         "cards": mine,
+        "reasons": decided_requests.reasons(now.control.plane().requests.values()),
         "asked": asked,
         "letters": [presenters.row(item.message, none, roster, now=clock) for item in letters[:MOST]],
         "more_letters": max(len(letters) - MOST, 0),
@@ -145,56 +155,8 @@ def decided(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     requests = list(now.control.plane().requests.values())
     shown, older = decided_requests.past(requests, now.roster, now.mailbox.now(), before)
     older_link = presenters.link("/decided", before=older) if older else None
-    return {"title": "Past decisions", "decided": shown, "older_decisions": older_link}
-
-
-def agents(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
-    """Return all agents, living ones first, dead ones on request."""
-    roster, gone = now.roster, now.gone()
-    order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
-    called = {session_id: presenters.name(session_id, roster).casefold() for session_id in roster.agents}
-    everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
-    dead = [agent for agent in everyone if agent.state == DEAD]
-    listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
-    open_of: dict[str, int] = {}
-    for request in now.requests():
-        for who in (request.asker, *now.control.deciders(request)):
-            open_of[who] = open_of.get(who, 0) + 1
-    return {
-        "title": "Agents",
-        "agents": [_agent(survey, a.session_id, now, gone, open_of) for a in listed[: 2 * MOST]],
-        "more": max(len(listed) - 2 * MOST, 0),
-        "dead": len(dead),
-        "shows_dead": bool(params.get("dead")),
-    }
-
-
-def _agent(
-    survey: Survey, session_id: str, now: Looking, gone: Collection[str], open_of: Mapping[str, int]
-) -> dict[str, Any]:
-    roster, clock = now.roster, now.mailbox.now()
-    agent = roster.find(session_id)
-    state = shown_state(agent, gone)
-    line = survey.lines.get(agent.session_id)
-    seen = line.seen if line is not None else agent.registered
-    return {
-        "id": agent.session_id,
-        "name": presenters.name(agent.session_id, roster),
-        "state": state,
-        "sign": SIGNS[state],
-        "roles": [(presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.roles],
-        "tags": [
-            (presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.tags if tag not in agent.roles
-        ],
-        "seen": presenters.ago(seen, clock),
-        "seen_iso": presenters.iso(seen),
-        "unread": line.unread if line is not None else 0,
-        "owes": len(line.owed) if line is not None else 0,
-        "open": open_of.get(agent.session_id, 0),
-        "lead": presenters.name(agent.lead, roster) if agent.lead else "",
-        "client": agent.client or "",
-        "reason": presenters.line(shown_reason(agent, gone)),
-    }
+    rules = decided_requests.rules_in_force(now)
+    return {"title": "Past decisions", "decided": shown, "older_decisions": older_link, "rules": rules}
 
 
 def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
@@ -203,7 +165,7 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     session_id = roster.find(params.get("id", "")).session_id
     if session_id == USER:
         return {"title": "You", "who": None, "standing": None, "owed": [], **listing(now, "/agent", {"id": USER})}
-    one = _agent(survey, session_id, now, now.gone(), {})
+    one = agent_rows.agent_row(survey, session_id, now, now.gone(), {})
     line = survey.lines.get(session_id)
     standing = now.control.standing(session_id)
     requests = [r for r in now.requests() if session_id in (r.asker, *now.control.deciders(r))]
@@ -221,8 +183,20 @@ def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
 
 
 def channel_list(now: Looking, *_: object) -> dict[str, Any]:
-    """Return all channels."""
-    return {"title": "Channels", "channels": presenters.channels(now.roster)}
+    """Return all channels: the new mail in each, and its last message."""
+    channels, clock = presenters.channels(now.roster), now.mailbox.now()
+    addresses = [channel.address for channel in channels[:MOST]]
+    new, last = now.unread.counts(addresses), now.library.newer(dict.fromkeys(addresses, -1), clock, 1)
+    listed = []
+    for channel in channels[:MOST]:
+        newest = next(iter(last.get(channel.address, ())), None)
+        said = None
+        if newest is not None:
+            at, iso = presenters.moment(newest.timestamp, clock), presenters.iso(newest.timestamp)
+            who = presenters.name(newest.sender, now.roster)
+            said = {"at": at, "iso": iso, "who": who, "topic": presenters.line(newest.topic)}
+        listed.append((channel, new.get(channel.address, 0), said))
+    return {"title": "Channels", "channels": listed}
 
 
 def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
@@ -231,7 +205,7 @@ def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     gone = now.gone()
     holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
     states = {a.session_id: shown_state(a, gone) for a in holders}
-    members = [(presenters.name(i, roster), state, SIGNS[state], i) for i, state in states.items()]
+    members = [(presenters.name(i, roster), state, agent_rows.SIGNS[state], i) for i, state in states.items()]
     rows = listing(now, "/channel", params)
     topic = topics.named(params.get("topic"))
     newest = now.library.newest(address)
@@ -265,7 +239,7 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
         "title": presenters.name(who.session_id, roster),
         "who": who,
         "state": state,
-        "sign": SIGNS[state],
+        "sign": agent_rows.SIGNS[state],
         "question": asked,
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,
         "priorities": PRIORITIES,
@@ -294,7 +268,9 @@ def _word(agent: Agent) -> str:
 
 def archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return all mail, archived mail included."""
-    return {"title": "All mail", **listing(now, "/archive", params)}
+    hides = params.get("control") == "off"
+    other = presenters.link("/archive", control="" if hides else "off")
+    return {"title": "All mail", "hides_control": hides, "other": other, **listing(now, "/archive", params)}
 
 
 def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
@@ -306,7 +282,8 @@ def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
         found = listing(now, "/search", params) if asked else found
     except MailboxError as error:
         problem = error
-    return {"title": "Search", "asked": asked, "problem": problem, **found}
+    sought = " ".join(search_query.selection(params.get("q", "")).query.split()) if not problem else ""
+    return {"title": "Search", "asked": asked, "problem": problem, "sought": sought, **found}
 
 
 def timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
@@ -325,7 +302,7 @@ def timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
 
 PAGES: dict[str, tuple[str, View]] = {
     "/": ("waiting.html", waiting),
-    "/agents": ("agents.html", agents),
+    "/agents": ("agents.html", agent_rows.agents),
     "/agent": ("agent.html", agent),
     "/transcript": ("transcript.html", activity.view),
     "/channels": ("channels.html", channel_list),

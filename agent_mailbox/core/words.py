@@ -82,11 +82,14 @@ def _words(text: str) -> str:
 
 
 def phrases(query: str) -> tuple[str, ...]:
-    """Return the phrases of a query: for each of its words (separated by spaces) the letters and digits, in a row."""
-    return tuple(dict.fromkeys(phrase for phrase in map(_words, query.split()) if phrase))
+    """Return the phrases of a query: for each of its words (separated by spaces) the letters and digits, in a row. A
+    word that ends with ``*`` is a beginning, and its phrase ends so, too."""
+    found = ((_words(word), "*" if word.endswith("*") else "") for word in query.split())
+    return tuple(dict.fromkeys(phrase + more for phrase, more in found if phrase))
 
 
 def matches(message: Message, wanted: Iterable[str]) -> bool:
-    """Return whether each phrase occurs in the subject, the content or the sender, as whole words."""
+    """Return whether each phrase occurs in the subject, the content or the sender, as whole words or beginnings."""
     fields = [f" {_words(field)} " for field in (message.subject or "", message.content, message.sender)]
-    return all(any(f" {phrase} " in field for field in fields) for phrase in wanted)
+    sought = [f" {phrase[:-1]}" if phrase.endswith("*") else f" {phrase} " for phrase in wanted]
+    return all(any(one in field for field in fields) for one in sought)

@@ -185,8 +185,8 @@ class Library:
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.
 
-        A word matches a whole word of the subject, the content or the sender. Only letters and digits count, without
-        case and accents; a query that has none finds nothing.
+        A word matches a whole word of the subject, the content or the sender, or its beginning if it ends with ``*``.
+        Only letters and digits count, without case and accents; a query that has none finds nothing.
         """
         return self._select(Selection(query=query), limit) if words.phrases(query) else ([], claims.Reads())
 

@@ -26,7 +26,8 @@ class Selection(Record):
 
     ``address``: from or to an agent, a role, a tag or ``all``. ``person``: from or to the person. ``reader``: sent by
     the agent of this id, or visible to it. ``query``: contains each of these words. ``since`` and ``until``: in ms,
-    both inclusive.
+    both inclusive. ``sender`` and ``recipient``: who wrote it, and to which address. ``asks``: it asks for an ack.
+    ``kind``: ``control`` for control messages alone, ``mail`` for all others.
     """
 
     address: str = ""
@@ -35,6 +36,10 @@ class Selection(Record):
     query: str = ""
     since: int | None = None
     until: int | None = None
+    sender: str = ""
+    recipient: str = ""
+    asks: bool = False
+    kind: str = ""
 
 
 def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
@@ -43,6 +48,8 @@ def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
     reader = roster.reader(selection.reader) if selection.reader else None
     if selection.address:
         threads.exchanged((), selection.address, roster)
+    sender = {*roster.lineage(roster.find(selection.sender).session_id)} if selection.sender else None
+    to = parties(selection.recipient, roster) if selection.recipient else None
 
     def chosen(m: Message) -> bool:
         return (
@@ -51,6 +58,10 @@ def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
             and (not selection.person or m.sender == USER or USER in m.recipients)
             and (reader is None or threads.visible(m, reader))
             and (not selection.address or bool(threads.exchanged((m,), selection.address, roster)))
+            and (sender is None or m.sender in sender)
+            and (to is None or not to.isdisjoint(m.recipients))
+            and (m.ack or not selection.asks)
+            and (not selection.kind or (m.type == "control") == (selection.kind == "control"))
             and (not phrases or words.matches(m, phrases))
         )
 
@@ -66,8 +77,8 @@ def candidates(view: IndexView, selection: Selection, roster: Roster, until: int
     groups = []
     if selection.person:
         groups.append({USER})
-    if selection.address:
-        groups.append(parties(selection.address, roster))
+    named = filter(None, (selection.address, selection.sender, selection.recipient))
+    groups += [parties(address, roster) for address in named]
     if selection.reader:
         reader = roster.reader(selection.reader)
         groups.append({*reader.lineage, reader.name or ALL, ALL, *_either_way(*reader.tags)})

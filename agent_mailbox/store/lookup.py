@@ -61,12 +61,13 @@ class IndexView:
     # -- candidates, newest first -------------------------------------------------------------------------------------
 
     def with_words(self, wanted: Sequence[str], until: int | None = None) -> Iterator[Row]:
-        """Return the rows that may match all phrases. These are words and spaces alone: they hold no quote and no
-        operator."""
+        """Return the rows that may match all phrases. These are words and spaces alone, and a last ``*`` for a
+        beginning: they hold no quote and no operator."""
+        terms = [f'"{phrase[:-1]}" *' if phrase.endswith("*") else f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]]
         return self._db.execute(
             "SELECT m.timestamp, m.place, m.line FROM words CROSS JOIN messages m ON m.n = words.rowid"
             " WHERE words MATCH ? AND m.timestamp <= ? ORDER BY m.timestamp DESC, m.place DESC",
-            (" AND ".join(f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]), EVER if until is None else until),
+            (" AND ".join(terms), EVER if until is None else until),
         )
 
     def between(self, groups: Iterable[Iterable[str]], since: int | None, until: int | None = None) -> Iterator[Row]:

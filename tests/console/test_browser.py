@@ -159,7 +159,7 @@ def test_search_finds_by_words_address_and_time(day: Day, browser: Browser) -> N
     page.keyboard.type("plate")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile("/search"))
-    assert page.locator(".message").count() == 2
+    assert page.locator(".message").count() == 3  # "plates", too
     page.get_by_label("From or to").fill("Goro")
     page.get_by_role("button", name="Search", exact=True).click()
     page.wait_for_url(re.compile("with=Goro"))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import TYPE_CHECKING
 
 from tests.console.conftest import Running, Window
+from tests.helpers import MESSAGES, Post
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -40,3 +42,35 @@ def test_on_a_phone_the_mail_has_the_screen(shared: Running, browser: Browser) -
     assert page.locator("#rail").get_by_role("link", name="Agents").is_visible()
     page.get_by_role("link", name="Close").click()
     assert not page.locator("#rail").is_visible()
+
+
+def test_times_are_those_of_the_browser_s_zone(post: Post, browser: Browser) -> None:
+    """Also of rows that come in and of pages that are renewed; the day above them is that zone's."""
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    line = {"sender": "ada", "recipient": "project:x", "content": "EARLY"}
+    post.append(MESSAGES, {**line, "id": str(uuid.uuid4()), "timestamp": "2026-03-16T22:30:00Z"})
+    with Running(post, env={"TZ": "UTC"}) as console:
+        window = Window(browser, console.enter(), timezone_id="Asia/Tokyo")
+        page = window.go("/channel?to=project:x")
+        assert page.locator(".message .open time").inner_text() == "07:30"
+        assert page.locator(".day").inner_text() == "Tuesday, 17 March 2026"
+        post.append(MESSAGES, {**line, "id": str(uuid.uuid4()), "timestamp": "2026-03-16T23:45:00Z", "content": "LATE"})
+        page.locator(".message", has_text="LATE").wait_for()
+        assert page.locator(".message .open time").all_inner_texts() == ["07:30", "08:45"]
+        assert page.locator(".day").count() == 1
+        assert "GMT+9" in str(page.locator(".message .open time").first.get_attribute("title"))
+        page.locator(".message .open").first.click()
+        page.locator("#details .head time").get_by_text("Tuesday, 17 March 2026, 07:30").wait_for()
+        assert page.locator(".message.opened").count() == 1
+        same = Window(browser, console, timezone_id="UTC").go("/channel?to=project:x")
+        assert same.locator(".day").inner_text() == "Monday, 16 March 2026"
+
+
+def test_a_link_to_a_message_is_copied(shared: Running, browser: Browser) -> None:
+    """It opens that message, wherever it is by then."""
+    sent = shared.post.send("ada", "project:inscription", "LINKED")
+    window = Window(browser, shared, permissions=["clipboard-read", "clipboard-write"])
+    page = window.go(f"/channel?to=project:inscription&open={sent}")
+    page.get_by_role("button", name="Copy a link").click()
+    page.get_by_text("The link is copied").wait_for()
+    assert shared.ask(f"/archive?open={sent}").text.count("LINKED") >= 1

@@ -42,7 +42,22 @@ NOON = instant.parse("2026-03-16T12:00:00Z")
 AGENTS = ("amy", "bob", "cat")
 ADDRESSES = (*AGENTS, "role:dev", "project:x", "all")
 BODIES = ("alpha beta", "Beta-gamma", "gamma ÁLPHA straße", "日本語のメール", "...", 'say "beta" NOT alpha')
-QUERIES = ("alpha", "BETA gamma", "beta-gamma", "strasse", "日本", "NOT", "amy", "...", "alph", "beta alpha")
+QUERIES = (
+    "alpha",
+    "BETA gamma",
+    "beta-gamma",
+    "strasse",
+    "日本",
+    "NOT",
+    "amy",
+    "...",
+    "alph",
+    "alph*",
+    "beta-ga*",
+    "日*",
+    "*",
+    "beta alpha",
+)
 WITHS = (*AGENTS, "dev", "role:dev", "project:x", "all", "nan", "nobody")
 
 # -- the plain way ----------------------------------------------------------------------------------------------------
@@ -363,7 +378,10 @@ def message(content: str, subject: str | None = None, n: int = 0) -> Message:
     [
         ("The ledger", "LEDGER the", True),
         ("The ledgers", "ledger", False),
-        ("The ledgers", "ledger*", False),
+        ("The ledgers", "ledger*", True),
+        ("A ledger", "edger*", False),
+        ("store/index.python", "index.py*", True),
+        ("store/index.python", "inde.py*", False),
         ("see store/index.py", "index.py", True),
         ("index in py", "index.py", False),
         ("snake_case", "case", True),

@@ -1,17 +1,20 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
-// The modules, each of which imports only those above it: dom, notices, sound, undo, requests, drafts, refresh, list, seen,
-// stream, panel, forms, keys, completion.
+// The modules, each of which imports only those above it: zone, dom, notices, sound, undo, requests, drafts, refresh, list,
+// seen, stream, copy, panel, forms, keys, completion, switcher, found.
 import "./completion.js";
-import { $ } from "./dom.js";
+import { $, $$ } from "./dom.js";
 import { restore } from "./drafts.js";
 import "./forms.js";
+import { markFound } from "./found.js";
 import "./keys.js";
-import { older, toEnd, watch } from "./list.js";
-import { open, shut } from "./panel.js";
+import { days, older, toEnd, watch } from "./list.js";
+import { marked, open, shut } from "./panel.js";
 import { tick } from "./requests.js";
 import { look } from "./seen.js";
 import { listen } from "./stream.js";
+import "./switcher.js";
+import { localised } from "./zone.js";
 
 document.addEventListener("click", (event) => {
   if (event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey) return;
@@ -29,6 +32,8 @@ document.addEventListener("click", (event) => {
   }
 });
 
+localised(document);
+$$(".list").forEach(days);
 restore(document);
 tick();
 setInterval(tick, 1000);
@@ -38,4 +43,6 @@ const opened = new URLSearchParams(location.search).get("open");
 if (opened) document.getElementById(`m-${opened}`)?.scrollIntoView({ block: "center" });
 else if ($("#news")) $("#news").scrollIntoView({ block: "center" });
 else if ($("[data-live]") && !location.hash && !$("#main.agent")) toEnd();
+marked();
+markFound();
 look();

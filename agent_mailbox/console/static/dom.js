@@ -1,4 +1,6 @@
 // Finding elements, and turning the server's HTML into them. Nothing here changes the page.
+import { localised } from "./zone.js";
+
 export const $ = (selector, from = document) => from.querySelector(selector);
 export const $$ = (selector, from = document) => [...from.querySelectorAll(selector)];
 export const here = () => location.pathname + location.search;
@@ -6,7 +8,7 @@ export const here = () => location.pathname + location.search;
 const policy = window.trustedTypes
   ? trustedTypes.createPolicy("console", { createHTML: (text) => text }) // only HTML from our own server comes here
   : { createHTML: (text) => text };
-export const parsed = (text) => new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+export const parsed = (text) => localised(new DOMParser().parseFromString(policy.createHTML(text), "text/html"));
 
 export const SIGNED_OUT = "signed-out"; // the event on the document that a refused request causes
 

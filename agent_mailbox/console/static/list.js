@@ -47,7 +47,7 @@ const noteBelow = (count = below + 1) => {
 window.addEventListener("scroll", () => { if (below && atEnd()) noteBelow(0); });
 $("#below")?.addEventListener("click", toEnd);
 // Puts each day above its first message.
-const days = (list) => {
+export const days = (list) => {
   let last = "";
   const lines = new Map($$(".day", list).map((line) => [line.dataset.day, line]));
   const used = new Set();
@@ -64,7 +64,8 @@ const days = (list) => {
       line.append(word);
     }
     used.add(line);
-    if (row.previousElementSibling !== line) row.before(line);
+    const first = row.previousElementSibling?.matches(".news-begin") ? row.previousElementSibling : row;
+    if (first.previousElementSibling !== line) first.before(line);
   }
   lines.forEach((line) => used.has(line) || line.remove());
 };
@@ -107,12 +108,10 @@ export const older = async (a) => {
   const more = $(".list", page);
   const first = $(".message", list);
   const top = first.getBoundingClientRect().top;
-  const days = $$(".day", more).map((day) => day.dataset.day);
   a.closest(".older").remove();
   $$("[data-newest]", more).forEach((link) => link.closest(".older").remove());
-  const repeated = $(".day", list);
-  if (repeated && days.includes(repeated.dataset.day)) repeated.remove();
   list.prepend(...more.children);
+  days(list);
   trim(list, false);
   window.scrollBy(0, first.getBoundingClientRect().top - top);
   delete list.dataset.loading;

@@ -1,6 +1,15 @@
 // The opened message beside the list: Back and Escape close it.
-import { $, load } from "./dom.js";
+import { offerCopies } from "./copy.js";
+import { $, $$, load } from "./dom.js";
 import { restore } from "./drafts.js";
+
+// The opened message is marked in the list, too.
+export const marked = () => {
+  const id = $("#details .whole")?.dataset.message;
+  $$(".message.opened").forEach((row) => row.classList.remove("opened"));
+  if (id) document.getElementById(`m-${id}`)?.classList.add("opened");
+  offerCopies($("#details"));
+};
 
 let came = null;
 let opening = 0;
@@ -19,6 +28,7 @@ export const open = async (href, keep = true) => {
   aside.scrollTop = 0;
   $(".whole[aria-current]", aside)?.scrollIntoView({ block: "nearest" }); // below what came earlier in its thread
   restore(aside);
+  marked();
   const head = $("h2", aside);
   if (head && keep) {
     head.tabIndex = -1;
@@ -41,6 +51,7 @@ const hide = () => {
   opening += 1;
   aside.hidden = true;
   aside.replaceChildren();
+  marked();
   document.body.classList.remove("detailed");
   came?.isConnected && came.focus({ preventScroll: true });
   return true;

@@ -1,0 +1,85 @@
+"""All agents as rows of a table, in an order of choice.
+
+Belongs here: the content of a row, and the orders.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
+from . import presenters
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
+    from .desk import Looking
+    from .survey import Survey
+
+MOST = 400
+"""Rows of the table; the rest is only counted."""
+SIGNS = {ALIVE: "●", FROZEN: "◐", DEAD: "○", GONE: "◌"}
+SORTED: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "name": lambda one: one["name"].casefold(),
+    "seen": lambda one: -one["seen_at"],
+    "unread": lambda one: -one["unread"],
+    "owes": lambda one: -one["owes"],
+    "requests": lambda one: -one["open"],
+}
+"""The orders of the agents, by their parameter; without one, the living first, by name."""
+
+
+def agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return all agents, living ones first, dead ones on request."""
+    roster, gone = now.roster, now.gone()
+    order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
+    called = {session_id: presenters.name(session_id, roster).casefold() for session_id in roster.agents}
+    everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
+    dead = [agent for agent in everyone if agent.state == DEAD]
+    listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
+    by = params.get("by", "")
+    open_of: dict[str, int] = {}
+    for request in now.requests():
+        for who in (request.asker, *now.control.deciders(request)):
+            open_of[who] = open_of.get(who, 0) + 1
+    return {
+        "title": "Agents",
+        "agents": sorted(
+            [agent_row(survey, a.session_id, now, gone, open_of) for a in listed[:MOST]],
+            key=SORTED.get(by, lambda _: 0),
+        ),
+        "by": by if by in SORTED else "",
+        "more": max(len(listed) - MOST, 0),
+        "dead": len(dead),
+        "shows_dead": bool(params.get("dead")),
+    }
+
+
+def agent_row(
+    survey: Survey, session_id: str, now: Looking, gone: Collection[str], open_of: Mapping[str, int]
+) -> dict[str, Any]:
+    """Return an agent as a row: its state, its addresses, its figures."""
+    roster, clock = now.roster, now.mailbox.now()
+    agent = roster.find(session_id)
+    state = shown_state(agent, gone)
+    line = survey.lines.get(agent.session_id)
+    seen = line.seen if line is not None else agent.registered
+    return {
+        "id": agent.session_id,
+        "name": presenters.name(agent.session_id, roster),
+        "state": state,
+        "sign": SIGNS[state],
+        "roles": [(presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.roles],
+        "tags": [
+            (presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.tags if tag not in agent.roles
+        ],
+        "seen": presenters.ago(seen, clock),
+        "seen_at": seen,
+        "seen_iso": presenters.iso(seen),
+        "unread": line.unread if line is not None else 0,
+        "owes": len(line.owed) if line is not None else 0,
+        "open": open_of.get(agent.session_id, 0),
+        "lead": presenters.name(agent.lead, roster) if agent.lead else "",
+        "client": agent.client or "",
+        "reason": presenters.line(shown_reason(agent, gone)),
+    }

@@ -1,0 +1,120 @@
+"""Finding: what is typed into the search field, agents and channels in an order, control messages left out."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.console.search_query import selection
+from agent_mailbox.errors import Malformed
+from tests.console.conftest import Running, Window
+from tests.helpers import until
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+
+@pytest.fixture
+def mail(running: Running) -> Running:
+    """Some mail between two agents and the person."""
+    post = running.post
+    post.register("ada", "--name", "Ada", "--tags", "project:x")
+    post.register("bo", "--name", "Bo", "--tags", "project:x")
+    post.send("ada", "project:x", "the terraform plan", "--subject", "Index")
+    post.send("bo", "ada", "terraform again, and a question", "--ack")
+    post.send("bo", "all", "nothing of that")
+    asked = (
+        "control",
+        "request",
+        "permission",
+        "--tool",
+        "Bash",
+        "--session",
+        "ada",
+        "--input",
+        '{"command": "terraform"}',
+    )
+    post.ok(*asked, "--request-id", "perm-1")
+    return running
+
+
+def found(console: Running, query: str, path: str = "/search?q=") -> list[str]:
+    """The texts that a page lists."""
+    text = console.ask(path + query.replace(" ", "%20").replace('"', "%22").replace(":", "%3A")).text
+    return re.findall(r'<div class="body"><p>(.*?)</p>|<p class="control">(\w+)', text)  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(
+    ("query", "texts"),
+    [
+        ("terra", ["the terraform plan", "terraform again, and a question", "permission_request"]),
+        ('terra"', []),
+        ("terra is:mail from:Ada", ["the terraform plan"]),
+        ("to:project:x", ["the terraform plan"]),
+        ("is:ack", ["terraform again, and a question"]),
+        ("is:control", ["permission_request"]),
+        ("from:Bo to:all", ["nothing of that"]),
+        ("from:user", []),
+    ],
+)
+def test_each_filter_narrows(mail: Running, query: str, texts: list[str]) -> None:
+    """A word finds longer ones; in quotes, itself alone."""
+    assert [one or other for one, other in found(mail, query)] == texts
+
+
+def test_a_filter_that_is_none_is_said() -> None:
+    """It would narrow to nothing, or to everything. An address without a name is a word."""
+    with pytest.raises(Malformed):
+        selection("is:red")
+    assert selection("from: ab abc").query == "from:* ab abc*"
+
+
+def test_all_mail_leaves_control_messages_out_if_told(mail: Running) -> None:
+    """On the page, and live."""
+    assert ("", "permission_request") in found(mail, "", "/archive")
+    assert ("", "permission_request") not in found(mail, "", "/archive?control=off")
+
+
+def test_agents_have_an_order_and_channels_their_last_word(mail: Running) -> None:
+    """By each figure; of a channel who wrote last, about what."""
+    for by, names in (
+        ("name", ["Ada", "Bo"]),
+        ("unread", ["Ada", "Bo"]),
+        ("requests", ["Ada", "Bo"]),
+        ("x", ["Ada", "Bo"]),
+    ):
+        page = mail.ask(f"/agents?by={by}").text
+        assert re.findall(r"data-go>(\w+)<", page) == names, by
+        assert ("aria-sort" in page) == (by != "x")
+    assert re.search(r"#x</a>.*?Ada: Index, <time", mail.ask("/channels").text, re.DOTALL)
+
+
+def test_by_ctrl_k_one_goes_anywhere_and_finds_marked_words(mail: Running, browser: Browser) -> None:
+    """By a part of its name; what was sought is marked, and no text is changed."""
+    window = Window(browser, mail)
+    page = window.go("/")
+    for typed, url in (("x", "/channel.*project"), ("bo", "/direct.*bo"), ("time", "/timeline")):
+        page.keyboard.press("Control+k")
+        page.locator("#go").fill(typed)
+        page.keyboard.press("Enter")
+        page.wait_for_url(re.compile(url))
+    page = window.go("/search?q=terraf")
+    marks = "[...CSS.highlights.get('found')].map(String)"
+    until(lambda: len(page.evaluate(marks)) == 2)
+    assert page.evaluate(marks) == ["terraf", "terraf"]
+    assert page.locator("#main mark").count() == 0
+    assert window.problems == []
+
+
+def test_rules_are_listed_and_revoked_and_reasons_offered(mail: Running) -> None:
+    """Each agent's beside the past decisions; the person's last reasons are there for the next denial."""
+    post = mail.post
+    post.ok("control", "policy", "ada", "--deny", "Bash(rm:*)", "--allow", "Read", "--session", "user")
+    page = mail.ask("/decided").text
+    assert re.search(r"Rules in force.*Ada.*deny\s+Bash\(rm:\*\).*allow\s+Read", page, re.DOTALL)
+    assert mail.does("/revoke", agent="ada", kind="allow", rule="Read")["kind"] == "done"
+    assert "allow\n  Read" not in mail.ask("/decided").text
+    assert mail.does("/decide", request="perm-1", decision="deny", reason="ask me <first>")["kind"] == "done"
+    assert '<option value="ask me &lt;first&gt;">' in mail.ask("/").text
