@@ -30,13 +30,12 @@ def is_client(process: Process) -> bool:
     """Return whether the process runs a client we know, by its name, its program, or the script it runs."""
     if process.name in NAMES:
         return True
-    path = processes.executable(process.pid)
-    base = system.basename(path).removesuffix(".exe")
+    path, base = processes.executable(process.pid), _base(process)
     if base in NAMES or any(part in path for part in _VERSIONS):
         return True
     if base not in _RUNTIMES:
         return False
-    script = _script(process)
+    script = next(iter(_ran(process)), "")
     return system.basename(script) in NAMES or any(part in script for part in _SCRIPTS)
 
 
@@ -51,21 +50,32 @@ def _is_codex(pid: int) -> bool:
 
 
 def is_launcher(process: Process, client: Process) -> bool:
-    """Return whether the process only starts a client's program: npm's Codex is a script, which runs no tools. A
-    terminal of Codex starts its background server, if none runs."""
-    base = system.basename(processes.executable(client.pid))
-    kind = next((one for one in CLIENTS if one.has_launcher and base in one.processes), None)
-    if kind is None:
-        return False
+    """Return whether the process only starts a client's program, and runs no tools: npm's Codex is a script. Gemini CLI
+    starts itself again with more memory, by the same words. A terminal of Codex starts its background server, if none
+    runs."""
     if is_codex_server(client.pid) and _is_codex(process.pid):
         return not {"exec", "app-server"} & {*processes.words(process.pid)}
-    script = _script(process)
-    is_its = system.basename(script) == base or any(part in script for part in kind.scripts)
-    return is_its and system.basename(processes.executable(process.pid)).removesuffix(".exe") in _RUNTIMES
+    base = _base(client)
+    ran = _ran(process)
+    if _base(process) not in _RUNTIMES or not ran:
+        return False
+    if base in _RUNTIMES:
+        base = system.basename(ran[0])
+        if ran != _ran(client):
+            return False
+    kind = next((one for one in CLIENTS if one.has_launcher and base in one.processes), None)
+    return kind is not None and (system.basename(ran[0]) == base or any(part in ran[0] for part in kind.scripts))
 
 
-def _script(process: Process) -> str:
-    return next((word for word in processes.words(process.pid)[1:] if not word.startswith("-")), "")
+def _base(process: Process) -> str:
+    return system.basename(processes.executable(process.pid)).removesuffix(".exe")
+
+
+def _ran(process: Process) -> list[str]:
+    """Return the script that an interpreter runs, and its words; without the interpreter's own options."""
+    words = processes.words(process.pid)
+    start = next((place for place, word in enumerate(words) if place and not word.startswith("-")), len(words))
+    return words[start:]
 
 
 def marks(environ: Mapping[str, str]) -> str:

@@ -55,6 +55,7 @@ GEMINI_CLI = KnownClient(
     marks=("GEMINI_CLI",),
     processes=("gemini",),
     scripts=("/@google/gemini-cli/",),
+    has_launcher=True,
     calls=_calls,
     hooks=_hooks,
     directory=".gemini",

@@ -102,7 +102,7 @@ class KnownClient(Record):
     ``process_variable`` its process. ``marks``: others that it sets for all it starts.
 
     *Its processes*: their ``processes`` names, parts of the paths of its ``scripts`` and of its ``directories`` of
-    versions. ``has_launcher``: npm's script only starts the program.
+    versions. ``has_launcher``: a script, or the client itself, only starts the program.
 
     *Its hooks*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``hooks`` were seen
     to work. ``only_denies``: it takes a refusal before a tool, and goes on at any other answer. ``stop``: mail at a

@@ -40,6 +40,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         (sys.executable, "-m", "tests.engine.endurance", "--seconds", "1200"),
         {},
     ),
+    "team": (
+        "Claude Code, Codex, Gemini CLI and OpenCode as one team",
+        (*PYTEST, "tests/e2e/test_mixed_team.py"),
+        {"AGENT_MAILBOX_NIGHT": "1"},
+    ),
     "mcp": (
         "the MCP server by the protocol's own inspector",
         (*PYTEST, "tests/mcp", "tests/e2e/test_mcp.py"),

@@ -119,7 +119,7 @@ class Client:
         self.binary = binary
         self.model = model
         self.project = post.scratch / "inscription"
-        self.project.mkdir()
+        self.project.mkdir(exist_ok=True)
         trust = {
             "hasCompletedOnboarding": True,
             "customApiKeyResponses": {"approved": [KEY], "rejected": []},

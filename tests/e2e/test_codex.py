@@ -53,7 +53,7 @@ class Codex:
         self.binary = binary
         self.model = model
         self.project = post.scratch / "inscription"
-        self.project.mkdir()
+        self.project.mkdir(exist_ok=True)
         self.home = post.home / ".codex"
         self.home.mkdir()
         self.config = self.home / "config.toml"

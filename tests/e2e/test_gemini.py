@@ -43,7 +43,7 @@ class Client:
         self.binary = binary
         self.model = model
         self.project = post.scratch / "inscription"
-        self.project.mkdir()
+        self.project.mkdir(exist_ok=True)
         self.settings = post.home / ".gemini/settings.json"
         self.settings.parent.mkdir()
         self.settings.write_text(json.dumps(SETTINGS, indent=2))
@@ -116,7 +116,7 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
 def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_its_name(client: Client) -> None:
     """For all sessions: the client tells commands nothing, so the session is told its id; by policy they need no
     asking. Without mail that line is all that is shown. Mail comes behind a tool's result, and as the turn would end. A
-    command in another's name is refused."""
+    command in another's name is refused; one in its own is not, in a resumed session either."""
     post, model = client.post, client.model
     tools = os.path.dirname(sys.executable)
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"
@@ -144,6 +144,11 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
     sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
     assert sent["FROM_THE_AGENT"] == session
     assert "FORGED" not in sent
+    left = [shell(f"agent-mailbox send --from {session} --to user --body RESUMED")]
+    model.script = lambda body: [left.pop() if left and body.get("tools") else said(ANSWER)]
+    client.ask("PROMPT_TWO", "--resume", session)
+    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
+    assert sent["RESUMED"] == session
     assert [(a["session_id"], a["state"]) for a in post.ok("roster", "list")["agents"]] == [(session, "frozen")]
     post.ok("uninstall", "gemini", "--user")
     assert json.loads(client.settings.read_text()) == SETTINGS

@@ -53,7 +53,7 @@ class OpenCode:
         self.binary = binary
         self.model = model
         self.project = post.scratch / "inscription"
-        self.project.mkdir()
+        self.project.mkdir(exist_ok=True)
         self.config = post.home / ".config/opencode/opencode.json"
         self.config.parent.mkdir(parents=True)
         options = {"baseURL": f"{model.url}/v1", "apiKey": "dummy"}

@@ -46,6 +46,12 @@ MUTANTS = (
         tests="tests/e2e/test_codex.py::test_its_lead_and_its_rules_bind_it",
     ),
     Mutant(
+        "a Gemini CLI that starts itself again is one client",
+        "client_processes.is_launcher",
+        ("if ran != _ran(client):", "if True:"),
+        tests="tests/e2e/test_gemini.py::test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_its_name",
+    ),
+    Mutant(
         "Codex has seen what its model was given before it spoke",
         "rollout._states",
         ("state == SHOWN and given >= places[offer.nonce]", "state == SHOWN"),
