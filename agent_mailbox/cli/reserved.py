@@ -69,12 +69,13 @@ RESERVED: dict[tuple[str, ...], Condition] = {
 }
 """A command's first words, and the condition under which it is the person's."""
 THEIR_WORD: dict[tuple[str, ...], Condition] = {
+    ("engine", "join"): _given("keys", "speaks"),
     ("console",): _always,
     ("init",): _given("adopt"),
     ("doctor",): _given("trust"),
     ("steward", "run"): _given("trust_clock"),
 }
-"""The person's even if no session is bound: these act as ``user``, or confirm logs."""
+"""The person's even if no session is bound: these act as ``user``, or confirm logs or keys."""
 
 
 def check(app: Context, words: Sequence[str], params: Params) -> None:

@@ -22,7 +22,9 @@ from __future__ import annotations
 import itertools
 
 from ..core import codec, recipients
+from ..core.address import ALL
 from ..core.records import BadLine, Message, Read, Record
+from ..core.roster import DEAD
 from ..errors import BadData, Busy
 from ..store import paths, system
 from ..store.archive import Archive
@@ -301,9 +303,12 @@ class Replica:
         """Return the sessions whose quiet stamps the records end; None: everyone's."""
         if kind == MESSAGES:
             roster, found = self.logs.read_roster(), set[str]()
-            for record in records:
-                message = codec.message(record.line)
-                concerned = recipients.concerned(message, roster) if isinstance(message, Message) else set[str]()
+            messages = [one for one in (codec.message(record.line) for record in records) if isinstance(one, Message)]
+            for message in messages:
+                if message.type == "control":
+                    self._bind_by(message)
+            for message in messages:
+                concerned = recipients.concerned(message, roster)
                 if concerned is None:
                     return EVERYONE
                 found |= concerned
@@ -312,9 +317,23 @@ class Replica:
             for record in records:
                 event = codec.roster_event(record.line)
                 if not isinstance(event, BadLine) and event.lead is not None:
-                    self.logs.trail.bind(event.session_id)
+                    self._bind([event.session_id])
             return EVERYONE
         return EVERYONE if any(b"release" in record.line for record in records) else set()
+
+    def _bind_by(self, message: Message) -> None:
+        """Note whom an order may bind: it holds even if the log is cut before they look."""
+        from ..control import effects  # what most mail is spared
+
+        if effects.is_order(message):
+            self._bind(None if ALL in message.recipients else message.recipients)
+
+    def _bind(self, sessions: Sequence[str] | None) -> None:
+        """Note that these sessions (None: all) may be bound, if they ever lived on this machine and are not dead."""
+        roster = self.logs.read_roster()
+        for session_id in self.logs.last_seen() if sessions is None else sessions:
+            if roster.state(session_id) != DEAD and self.logs.last_seen([session_id]):
+                self.logs.trail.bind(session_id)
 
     def compare(self) -> None:
         """Compare all of the order with all of the local logs, under the lock; raise ``BadData`` if they differ.

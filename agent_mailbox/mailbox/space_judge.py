@@ -144,6 +144,8 @@ class SpaceJudge:
         is_known = self.is_key_of(machine, seal)
         if not is_known and machine in self.rights:
             self.strange.add(machine)
+        if is_known and not machine_keys.is_available() and machine_trust.is_applied(self.directory):
+            machine_trust.save(self.directory, self.rights, applied=False)  # a process that can verify goes over it
         if not is_known or not machine_keys.is_available():
             return Judged(record.line, proofs.WAITS)
         if not self.is_true(seal, record.log):

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from agent_mailbox import Draft, Mailbox, Registration
+from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec, proofs, space_seals
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER, Read, RosterEvent
 from agent_mailbox.core.space_seals import unsealed
 from agent_mailbox.core.speaking import Rights
+from agent_mailbox.engine import space_trust
 from agent_mailbox.errors import BadData
 from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.mailbox.space_judge import SpaceJudge
-from agent_mailbox.store import creation, system, user_state
+from agent_mailbox.store import creation, resealing, system, user_state
 from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered
 
 from .memory_order import MemoryOrder, MemorySpace
@@ -79,6 +81,13 @@ class Machine:
         space = at or self.space
         space.records.append(Ordered(space.end() + 1, log, line, machine or self.name))
 
+    def again(self) -> int:
+        """Judge again what waits, as `engine join` and `engine serve` do."""
+        copy = self.box.replica
+        assert copy is not None
+        with copy.held():
+            return space_trust.apply(copy)
+
     def proof(self, message_id: str) -> str | None:
         """What is proven here of a message's writer."""
         return self.box.state().messages[message_id].proof
@@ -136,11 +145,13 @@ def test_a_lead_decides_on_another_machine(pair: Three) -> None:
         assert (machine.control.find(request.id).state, machine.control.find(request.id).by) == ("approved", LEAD)
 
 
+@pytest.mark.parametrize("door", [proofs.TERMINAL, proofs.CONSOLE])
 @pytest.mark.parametrize("user", [True, False])
-def test_the_person_speaks_on_another_machine_if_its_person_says_so(pair: Three, user: bool) -> None:
-    """Rules that the person allows in the north count in the south, if the south's person lets it speak as the person;
-    else they are only mail. Denials hold either way."""
+def test_the_person_speaks_on_another_machine_if_its_person_says_so(pair: Three, user: bool, door: str) -> None:
+    """Rules that the person allows in the north, at a terminal or on the console, count in the south, if the south's
+    person lets it speak as the person; else they are only mail. Denials hold either way."""
     pair.south.trust(pair.north, "all", user=user)
+    pair.north.box.prove = lambda _: door
     pair.north.control.set_policy(USER, [WORKER], allow=("Bash(ls:*)",), deny=("WebFetch",))
     assert allowed(pair.south) == (("Bash(ls:*)",) if user else ())
     assert pair.south.control.standing(WORKER).policy.deny == ("WebFetch",)
@@ -222,6 +233,155 @@ def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
     agent = pair.south.catch_up().box.logs.read_roster().get("mia")
     assert agent is not None
     assert agent.name == "em"
+
+
+def test_an_order_from_elsewhere_binds_at_once(pair: Three) -> None:
+    """The worker is noted as bound as the line is written: a log that is cut before it looks frees it no more. Sessions
+    that never lived here are not noted."""
+    trail = pair.south.box.logs.trail
+    Path(trail.kept("bound", WORKER)).unlink()
+    pair.north.publish(MESSAGES, policy(USER), None)
+    pair.south.catch_up()
+    assert trail.is_bound(WORKER)
+    assert not trail.is_bound(LEAD)
+
+
+def test_a_machine_that_cannot_verify(pair: Three, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the library the lines wait, and prove nothing; a process that has it goes over them."""
+    pair.south.trust(pair.north, "all", user=True)
+    pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
+    monkeypatch.setattr(machine_keys, "is_available", lambda: False)
+    assert allowed(pair.south) == ()
+    assert pair.south.again() == 0
+    monkeypatch.undo()
+    assert pair.south.again() == 1
+    assert allowed(pair.south) == ("Bash",)
+
+
+# -- what came before the person's word -------------------------------------------------------------------------------
+
+
+def said(pair: Three, *sessions: str, user: bool = False) -> int:
+    """The south's person says whom the north may speak for; how many lines count by it that did not before."""
+    changes = [space_trust.RightsChange("north", pair.north.fingerprint, user, sessions)]
+    space_trust.change(pair.south.directory, "south", changes)
+    return pair.south.again()
+
+
+def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None:
+    """In its order: who registered first, what was ordered later; each line once, at its place, and as it is."""
+    pair.south.trust(pair.north, fingerprint="0" * 32)
+    pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
+    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("update", "mia", 5, name="em")), "session:mia")
+    pair.north.publish(MESSAGES, policy(LEAD, "Read"), proofs.of_session(LEAD))
+    pair.north.publish(MESSAGES, policy(USER, "Write"), proofs.TERMINAL)
+    assert allowed(pair.south) == ()
+    lines = [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())]
+    assert [one.lines for one in space_trust.unheard(pair.south.box.logs)] == [4]
+    assert said(pair, "all") == 3
+    agent = pair.south.box.logs.read_roster().get("mia")
+    assert agent is not None
+    assert (agent.home, agent.name, agent.client) == ("north", "em", "3")
+    assert allowed(pair.south) == ("Read",)
+    assert said(pair, "all", user=True) == 1
+    assert allowed(pair.south) == ("Write",)
+    assert [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())] == lines
+    assert space_trust.unheard(pair.south.box.logs) == []
+    assert pair.south.box.broken() is None
+
+
+def test_copies_of_what_waits_count_once(pair: Three) -> None:
+    """A line that waits, published again before the person's word and after it, appended here by a program, or taken
+    from elsewhere, is no second order."""
+    pair.south.trust(pair.north, fingerprint="0" * 32)
+    old = pair.north.publish(MESSAGES, policy(USER, "Read"), proofs.TERMINAL)
+    pair.north.publish(MESSAGES, policy(USER, "Write"), proofs.TERMINAL)
+    pair.north.put(MESSAGES, old)
+    pair.south.catch_up()
+    path = Path(pair.south.box.logs.messages.path)
+    waiting = path.read_bytes().splitlines()
+    with path.open("ab") as file:
+        file.write(waiting[0] + b"\n" + old + b"\n")
+    assert said(pair, "all", user=True) == 2
+    pair.north.put(MESSAGES, old)
+    pair.south.catch_up()
+    view = pair.south.box.logs.messages.view()
+    assert view is not None
+    found = [view.proof(line, at) for at, line in pair.south.box.logs.messages.lines()]
+    assert found[:2] == [f"north/{proofs.TERMINAL}"] * 2
+    assert set(found[2:]) == {None}
+    assert allowed(pair.south) == ("Write",)
+
+
+def test_lines_that_wait_out_of_order_count_for_nothing(pair: Three) -> None:
+    """Somebody with the machine's credential held an order back, and publishes it behind the one that revoked it."""
+    pair.south.trust(pair.north, fingerprint="0" * 32)
+    orders = [policy(USER, rule).rstrip() for rule in ("Bash", "Read")]
+    signed = [pair.north.judge.signed(MESSAGES, line, proofs.TERMINAL) for line in orders]
+    for line in reversed(signed):
+        pair.north.put(MESSAGES, line)
+    pair.south.catch_up()
+    assert said(pair, user=True) == 1
+    assert allowed(pair.south) == ("Read",)
+
+
+def test_a_foreign_line_stays_one_as_others_are_judged_again(pair: Three) -> None:
+    """A roster line of another program, which proves nothing, is not taken for one from before seals."""
+    pair.south.trust(pair.north, fingerprint="0" * 32)
+    event = codec.roster_line(RosterEvent("update", WORKER, 5, lead="kim"))
+    with open(pair.south.box.logs.roster.path, "ab") as file:
+        file.write(event)
+    pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
+    pair.south.catch_up()
+    assert said(pair, "all") == 1
+    agent = pair.south.box.logs.read_roster().get(WORKER)
+    assert agent is not None
+    assert agent.lead == LEAD
+
+
+@pytest.mark.parametrize("moment", range(3))
+def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before any of the three logs is replaced: the next process does the rest, and a line that was published again
+    meanwhile counts for nothing."""
+    pair.south.trust(pair.north, fingerprint="0" * 32)
+    pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
+    old = pair.north.publish(MESSAGES, policy("mia", "Read"), "session:mia")
+    pair.north.publish(CLAIMS, codec.read_line(Read("x", "mia", 5, "claim")), "session:mia")
+    pair.south.catch_up()
+    left = iter(range(moment))
+
+    def dying(*given: Any) -> int:
+        if next(left, None) is None:
+            raise KeyboardInterrupt
+        return resealing.reseal(*given)
+
+    monkeypatch.setattr(space_trust, "reseal", dying)
+    with pytest.raises(KeyboardInterrupt):
+        said(pair, "all")
+    monkeypatch.undo()
+    pair.north.put(MESSAGES, old)
+    pair.south.catch_up()
+    assert pair.south.again() == 3 - moment
+    messages, reads = pair.south.box.state().messages.values(), pair.south.box.logs.read_records()
+    assert [one.proof for one in (*messages, *reads)] == ["north/session:mia"] * 2
+    assert pair.south.judge.refused == {"north": 1}
+
+
+def test_logs_that_are_not_as_they_were_left_are_not_judged_again(pair: Three) -> None:
+    """Else the fresh log would hide what is missing."""
+    pair.south.trust(pair.north, "all", user=True)
+    pair.north.control.set_policy(USER, [WORKER], deny=("Write",))
+    pair.south.catch_up()
+    pair.south.trust(pair.north, fingerprint="0" * 32)
+    pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
+    pair.south.catch_up()
+    path = Path(pair.south.box.logs.messages.path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    with path.open("r+b") as file:
+        file.write(b" " * (len(lines[0]) - 1))
+    with pytest.raises(Refused, match="is not as it was left"):
+        said(pair, "all", user=True)
+    assert allowed(pair.south) == ()
 
 
 # -- attacks ----------------------------------------------------------------------------------------------------------

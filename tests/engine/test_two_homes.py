@@ -178,6 +178,26 @@ def test_the_person_decides_from_another_machine(team: Team) -> None:
     assert team.south.told(team.south.permission())["decision"]["behavior"] == "allow"
     team.south.ok("engine", "join", "--speaks", "north=nobody")
     assert team.south.run("engine", "doctor").rc == 0
+    team.south.ok("engine", "forget", "north")
+    assert team.south.ok("engine", "status")["trusted"] == []
+
+
+def test_modes_tasks_and_a_shutdown_cross_machines(team: Team) -> None:
+    """The lead in the north sets the worker's mode, gives it a task that it does, and asks it to end, which it does."""
+    team.north.trust(team.south, "all")
+    team.south.trust(team.north, "all")
+    team.north.ok("control", "mode", WORKER, "safe", "--session", LEAD)
+    task = team.north.ok("control", "request", "task", WORKER, "--title", "build", "--session", LEAD)["request"]["id"]
+    team.equal()
+    assert team.south.ok("control", "policy", "--session", WORKER)["agents"][0]["mode"] == "safe"
+    team.south.ok("control", "report", task, "--phase", "done", "--body", "built", "--session", WORKER)
+    assert team.states(task) == [("done", WORKER)] * 2
+    ending = team.north.ok("control", "request", "shutdown", WORKER, "--session", LEAD)["request"]["id"]
+    team.equal()
+    team.south.ok("control", "answer", ending, "approve", "--session", WORKER)
+    assert team.states(ending) == [("approved", WORKER)] * 2
+    for home in team.homes:
+        assert home.ok("roster", "show", WORKER)["agent"]["state"] == "dead"
 
 
 def test_a_replayed_approval_approves_nothing_else(team: Team) -> None:

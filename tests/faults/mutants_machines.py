@@ -97,4 +97,53 @@ MUTANTS = (
         ("if user_state.is_switched(environ):", "if False:"),
         tests=f"{JUDGE}::test_a_test_s_key_is_no_machine_s",
     ),
+    Mutant(
+        "lines are judged again only after their numbers are used",
+        "space_trust.apply",
+        ("    copy.note_numbers(true.numbers)", "    pass"),
+        tests=f"{JUDGE}::test_a_kill_while_lines_are_judged_again",
+    ),
+    Mutant(
+        "a copy of a line that waits is no second one",
+        "_TrueSeals.take",
+        ("        self.signatures.remove(seal.signature)\n", ""),
+        tests=f"{JUDGE}::test_copies_of_what_waits_count_once",
+    ),
+    Mutant(
+        "lines are judged again in the order in which they were signed",
+        "_TrueSeals.look",
+        ("is_next and ", ""),
+        ("last[seal.machine] = seal.number", "last[seal.machine] = max(seal.number, last.get(seal.machine, 0))"),
+        tests=f"{JUDGE}::test_lines_that_wait_out_of_order_count_for_nothing",
+    ),
+    Mutant(
+        "a log that is not as it was left is not judged again",
+        "resealing.reseal",
+        ("        rotation.refuse_broken(logs)\n", ""),
+        tests=f"{JUDGE}::test_logs_that_are_not_as_they_were_left_are_not_judged_again",
+    ),
+    Mutant(
+        "lines that are judged again make no foreign line an old one",
+        "resealing.reseal",
+        (", before=view.entry.before", ""),
+        tests=f"{JUDGE}::test_a_foreign_line_stays_one_as_others_are_judged_again",
+    ),
+    Mutant(
+        "an order from another machine binds as it is written",
+        "Replica._disturbed",
+        ("                    self._bind_by(message)\n", "                    pass\n"),
+        tests=f"{JUDGE}::test_an_order_from_elsewhere_binds_at_once",
+    ),
+    Mutant(
+        "who cannot verify lets lines wait",
+        "SpaceJudge._judged",
+        ("if not is_known or not machine_keys.is_available():\n", "if not is_known:\n"),
+        tests=f"{JUDGE}::test_a_machine_that_cannot_verify",
+    ),
+    Mutant(
+        "a lost machine's key counts for nothing",
+        "joining_space.forget",
+        ("    space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)\n", ""),
+        tests="tests/engine/test_two_homes.py::test_the_person_decides_from_another_machine",
+    ),
 )

@@ -96,11 +96,13 @@ def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[
             proof = view.proof(line, position)
             if not proves(proof) and matters(line):
                 kind = "moved" if view.is_misplaced(line, position) else "before" if proof == BEFORE else "foreign"
+                kind = "waits" if view.waits(line, position) else kind
                 found.setdefault(kind, []).append(number)
     finally:
         system.close(fd)
     told = {
         "foreign": f"unproven {{}} {what}, of another program: {WEAK}; look who wrote it",
+        "waits": f"unproven {{}} {what}, of another machine of the space: {WEAK}; see `agent-mailbox engine status`",
         "moved": "sealed {} copied to another place, which do not count there; look who copied it",
         "before": f"unsealed {{}} {what}, from before seals: {WEAK}; if you trust all of them, run {ADOPT}",
     }
