@@ -570,7 +570,8 @@ def test_a_bound_worker_does_not_uninstall_what_binds_it(post: Post, worker: Cli
 
 def test_only_the_person_says_that_they_looked(post: Post) -> None:
     """A program does not, though nobody is bound; at a terminal of one's own it is done."""
-    for said in (("doctor", "--trust"), ("init", "--adopt"), ("console", "--port", "0")):
+    speaks = ("engine", "join", "--speaks", "north=user")
+    for said in (("doctor", "--trust"), ("init", "--adopt"), ("console", "--port", "0"), speaks):
         refused(post.run(*said, env=NOBODY_SAID), 1, "only the person may run")
     assert at_terminal(post, line("doctor", "--trust")).rc == 0
     assert at_terminal(post, line("init", "--adopt")).rc == 0
