@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core import frame
 from ..core.address import ALL
 from ..core.compose import Draft
-from ..core.control import authority, message_fields, message_text, messages, verdicts
+from ..core.control import authority, message_fields, messages, verdicts
 from ..core.ids import uuid_of
 from ..core.records import USER
 from ..errors import MailboxError
@@ -56,12 +56,6 @@ def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
     for session_id in fold.roster.agents if to_all else message.recipients:
         if standing.binds(standing.of(bound, session_id), bound.roster.get(session_id)):
             desk.logs.trail.bind(session_id)
-
-
-def is_order(message: Message) -> bool:
-    """Return whether the control message binds those to whom it goes, if its sender may."""
-    payload = message_text.parse(message.content)
-    return isinstance(payload, messages.Payload) and message_fields.name(payload) in ORDERS
 
 
 def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None) -> list[Item]:

@@ -121,12 +121,16 @@ def apply(copy: Replica) -> int:
     true = _TrueSeals(judge)
     for log in logs:
         true.look(log)
-    copy.note_numbers(true.numbers)  # before a line counts: so no copy of it ever does
+    copy.keep(true.numbers)  # before a line counts: so no copy of it ever does
     done = 0
     for log in logs:
         if true.signatures:
             roster = Roster() if log is copy.logs.roster else copy.logs.read_roster()
-            done += reseal(copy.logs, log, _Again(judge, true, log, roster))
+            count, fresh = reseal(copy.logs, log, _Again(judge, true, log, roster))
+            done += count
+            if fresh is not None:
+                copy.replaced(fresh)
+                copy.keep({})
     machine_trust.save(copy.directory, judge.rights, applied=True)
     copy.catch_up()
     return done

@@ -323,9 +323,10 @@ class Replica:
 
     def _bind_by(self, message: Message) -> None:
         """Note whom an order may bind: it holds even if the log is cut before they look."""
-        from ..control import effects  # what most mail is spared
+        from ..core.control import message_text, messages  # what most mail is spared
 
-        if effects.is_order(message):
+        orders = messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment
+        if isinstance(message_text.parse(message.content), orders):
             self._bind(None if ALL in message.recipients else message.recipients)
 
     def _bind(self, sessions: Sequence[str] | None) -> None:
@@ -361,12 +362,12 @@ class Replica:
             yield from records
             after = records[-1].position
 
-    def note_numbers(self, numbers: Mapping[str, int]) -> None:
-        """Note, after ``catch_up``, that these numbers of machines are used."""
+    def keep(self, numbers: Mapping[str, int]) -> None:
+        """Keep what is known after ``catch_up``, and that these numbers of machines are used."""
         if self.judge is not None:
             for machine, number in numbers.items():
                 self.judge.numbers[machine] = max(number, self.judge.numbers.get(machine, 0))
-            self._save()
+        self._save()
 
     def look(self) -> None:
         """Look at what is here, without the engine: ``applied`` and ``waiting`` tell it."""

@@ -15,13 +15,14 @@ if TYPE_CHECKING:
     from .log import Log
     from .logs import Logs
     from .proof_view import ProofView
+    from .rotation import Replaced
 
     Judge = Callable[[int, bytes, ProofView], tuple[bytes, str] | None]
     """Is asked about each line in turn, with its position; returns its content and the proof that it gets, or None."""
 
 
-def reseal(logs: Logs, log: Log, judge: Judge) -> int:
-    """Seal the lines of a log for which ``judge`` returns a proof; return how many those are.
+def reseal(logs: Logs, log: Log, judge: Judge) -> tuple[int, Replaced | None]:
+    """Seal the lines of a log for which ``judge`` returns a proof; return how many those are, and the fresh log.
 
     Raises ``Refused`` for a mailbox that is not as it was left: the person must see it unchanged."""
     with log.held() as held:
@@ -29,7 +30,7 @@ def reseal(logs: Logs, log: Log, judge: Judge) -> int:
         rotation.clear_leftover(held)
         view = held.view()
         if view is None:
-            return 0
+            return 0, None
         lines, size = rotation.raw_lines(held)
         fresh, done = [], 0
         for position, line in lines:
@@ -39,6 +40,4 @@ def reseal(logs: Logs, log: Log, judge: Judge) -> int:
                 line = view.kept.seal(content, position, view.entry.generation, proof)
                 done += 1
             fresh.append((position, line))
-        if done:
-            rotation.put_back(held, fresh, size, before=view.entry.before)
-    return done
+        return done, rotation.put_back(held, fresh, size, before=view.entry.before) if done else None

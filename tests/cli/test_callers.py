@@ -522,6 +522,7 @@ THEIRS = [
     ("engine", "forget", "north"),
     ("engine", "config", "--machine", "m"),
     ("engine", "serve"),
+    ("engine", "purge"),
     ("notify", "--test"),
     ("swarm", "init", "--agent", "a", "--endpoint", "https://x/swarm"),
     ("swarm", "serve"),

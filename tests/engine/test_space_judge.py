@@ -278,7 +278,12 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     assert allowed(pair.south) == ()
     lines = [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())]
     assert [one.lines for one in space_trust.unheard(pair.south.box.logs)] == [4]
+    end, asked = pair.space.end(), list[int]()
+    order = pair.south.box.replica.order  # type: ignore[union-attr]
+    read = order.read
+    order.read = lambda after, most: (asked.append(after), read(after, most))[1]  # type: ignore[method-assign]
     assert said(pair, "all") == 3
+    assert {*asked} == {end}  # the fresh logs are known: nothing is compared with all of the order
     agent = pair.south.box.logs.read_roster().get("mia")
     assert agent is not None
     assert (agent.home, agent.name, agent.client) == ("north", "em", "3")
@@ -350,7 +355,7 @@ def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypat
     pair.south.catch_up()
     left = iter(range(moment))
 
-    def dying(*given: Any) -> int:
+    def dying(*given: Any) -> object:
         if next(left, None) is None:
             raise KeyboardInterrupt
         return resealing.reseal(*given)

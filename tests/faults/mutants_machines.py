@@ -100,7 +100,7 @@ MUTANTS = (
     Mutant(
         "lines are judged again only after their numbers are used",
         "space_trust.apply",
-        ("    copy.note_numbers(true.numbers)", "    pass"),
+        ("    copy.keep(true.numbers)", "    pass"),
         tests=f"{JUDGE}::test_a_kill_while_lines_are_judged_again",
     ),
     Mutant(
