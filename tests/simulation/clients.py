@@ -11,8 +11,11 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import instant
+from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
 from agent_mailbox.store import system
+from tests.simulation import hosts
+from tests.simulation.judge import OFFERED, TAKEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
 TRANSCRIPTS = "/transcripts"
 SURROUNDINGS = {"CLAUDECODE": "1"}
 COMMANDS = ("turn", "resume")
+LASTING = 40_000
+"""Hours, as in ``commands``."""
 
 
 class Client:
@@ -35,6 +40,10 @@ class Client:
         self.given: dict[str, str] = {}
         """Message ids with the event that brought each; ids alone, for the judge knows the rest."""
         self.answers = 0
+        self.hosts: list[int] = []
+        """The numbers of its processes, where these count (``hosts``)."""
+        self.is_recorded = self.has_ended = False
+        """Could its process be recorded? Did its session end by itself?"""
 
     def is_busy(self) -> bool:
         """Does a turn go on?"""
@@ -59,16 +68,21 @@ class Turn:
 
         if event in ("SessionStart", "SessionEnd"):  # what the model did not answer by then is told again
             self._lose_sight()
-        ids, answers = commands.hooked(self.stage, self.process, self.me, event, self.path, SURROUNDINGS)
+        hosts.note(self.stage, self.me, first=event == "SessionStart")
+        self.client.has_ended = event == "SessionEnd" or (self.client.has_ended and event != "SessionStart")
+        around = SURROUNDINGS | hosts.surroundings(self.stage, self.me)
+        ids, answers = commands.hooked(self.stage, self.process, self.me, event, self.path, around)
         told = [text for answer in answers if (text := _context(answer))]
-        # The list of offers is derived: a failed write may lose it until the session starts again. A client without a
-        # transcript keeps none, as far as a hook can tell.
-        if self.process.hurt or not system.exists(self.path):
+        # The list of offers is derived: a failed write may lose it until the session starts again.
+        self.me.lost_list = self.process.hurt or (self.me.lost_list and event != "SessionStart")
+        if not system.exists(self.path):  # a client without a transcript keeps none, as far as a hook can tell
             self.stage.judge.unclear(self.me.id, self.stage.judge.letters)
+        # What was shown and not recorded, for want of a lock, may come again whatever becomes of it here.
+        ids = [i for i in ids if self.stage.judge.given[self.me.id, i][0] == OFFERED]
         if not ids or not told:
             return
-        if self.drawn(0.15):  # the client drops it
-            if self.drawn(0.3):
+        if self.drawn(0.2):  # the client drops it
+            if self.drawn(0.4):
                 self._ack(ids)
             return
         line = {"type": "hook_additional_context", "hookEvent": event, "content": told}
@@ -108,6 +122,21 @@ class Turn:
         self.stage.judge.took(self.me.id, ids[:1])
         self.stage.judge.acknowledge(("record", ids[0], self.me.id, "ack"))
 
+    def answer(self, given: Sequence[str]) -> None:
+        """The model answers something that a role brought it, before any hook tells that it saw that."""
+        letters = self.stage.judge.letters
+        role = [i for i in given if letters[i].is_role and not letters[i].foreign]
+        if not role or self.stage.judge.given[self.me.id, role[0]][0] != TAKEN:
+            return
+        letter = self.stage.letter(self.me.id, letters[role[0]].sender, self.process)
+        draft = Draft(sender=self.me.id, to=(), content=letter.content, id=letter.id, ttl_hours=LASTING)
+        try:
+            self.stage.desk(self.me.id).reply(role[0], draft)
+        except Refused:
+            return  # its sender is gone
+        self.stage.judge.sent(letter)
+        self.stage.judge.replied.add((self.me.id, role[0]))
+
     def _write(self, said: dict[str, Any]) -> bool:
         """Write a line down; return whether it is there as a whole."""
         now = instant.text(self.stage.world.wall() // 1_000_000)
@@ -129,15 +158,18 @@ def _context(answer: str) -> str:
 def turn(stage: Stage, process: Process, me: Session) -> None:
     """A turn of a client: a prompt, the model's words, a tool, the end; each of these may be left out."""
     it = Turn(stage, process, me)
-    if me.may_be_dead or it.client.is_busy():
+    if me.may_be_dead or me.is_gone or it.client.is_busy():
         return
     it.client.process = process
     if it.drawn(0.3):
         it.hook("SessionStart")
     it.prompt()
     it.hook("UserPromptSubmit")
+    given = list(it.client.given)
     if not it.drawn(0.2):
         it.speak()
+        if it.drawn(0.2):
+            it.answer(given)
         if it.drawn(0.4):
             it.hook("PostToolUse")
             if not it.drawn(0.1):
@@ -152,6 +184,7 @@ def resume(stage: Stage, process: Process, me: Session) -> None:
     """In the end, when nothing goes wrong: the client comes back, and the model takes in everything that it missed."""
     it = Turn(stage, process, me, careful=True)
     it.client.process = process
+    hosts.renew(stage, me)
     for _ in range(3):
         it.hook("SessionStart")
         it.prompt()

@@ -17,6 +17,7 @@ from agent_mailbox.core.control import messages
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Busy, MailboxError, NotFound, Refused, StorageFailed
+from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
@@ -56,6 +57,8 @@ class Stage:
         """Ids of messages to come, each with a session of which a record says already that it read that."""
         self.early: set[str] = set()
         """Such messages that came: a cursor, which begins behind that record, counts them as unread."""
+        self.drafts: dict[str, Draft] = {}
+        """What was sent, by id, to be sent again."""
         self.clients: dict[str, Client] = {}
         for number in range(agents):
             name = f"agent-{number}"
@@ -154,8 +157,17 @@ def _address(stage: Stage, process: Process, me: Session) -> str:
 
 def send(stage: Stage, process: Process, me: Session) -> None:
     """Send a message; after a failure try again under the same id, as the hint says."""
-    letter = stage.letter(me.id, _address(stage, process, me), process)
-    draft = _draft(letter, process)
+    _send(stage, process, me, _address(stage, process, me))
+
+
+def call(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message to one of those who hold a role, which others hold rather than oneself."""
+    _send(stage, process, me, ROLES[(ROLES.index(me.role) + (process.chance.random() < 0.7)) % len(ROLES)])
+
+
+def _send(stage: Stage, process: Process, me: Session, to: str) -> None:
+    letter = stage.letter(me.id, to, process)
+    draft = stage.drafts[letter.id] = _draft(letter, process)
     for attempt in range(3):
         try:
             stage.desk(me.id).send(draft)
@@ -166,6 +178,15 @@ def send(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.sent(letter)
         if process.chance.random() < 0.9:
             return
+
+
+def resend(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message once more under its id, as whoever was not told repeats it, and however late."""
+    mine = [i for i in stage.drafts if stage.judge.letters[i].sender == me.id]
+    if mine:
+        message_id = str(pick(process, mine[-int(pick(process, (1, 2, 8))) :]))
+        stage.desk(me.id).send(stage.drafts[message_id])
+        stage.judge.sent(stage.judge.letters[message_id])
 
 
 def attach(stage: Stage, process: Process, me: Session) -> None:
@@ -307,8 +328,9 @@ def hooked(
     desk = Watched(BOX, wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen = lambda items: shown.extend(_seen(stage, process, me, items))
     desk.recorded = lambda: stage.judge.recorded(me.id, shown, OFFERED if transcript else READ)
+    client = CLAUDE_CODE if transcript else None
     call = hook_events.Call(
-        event=event, session_id=me.id, cwd="/work", source="startup", told=True, conversation=transcript
+        event=event, session_id=me.id, cwd="/work", source="startup", told=True, conversation=transcript, client=client
     )
     written: list[str] = []
     hook_events.answer(
@@ -596,7 +618,8 @@ def wait(stage: Stage, process: Process, me: Session) -> None:
 
 
 WEIGHTS: tuple[tuple[Any, float], ...] = (
-    (send, 10), (send_many, 2), (check, 9), (peek, 1), (ack, 3), (release, 2), (reply, 2), (freeze, 0.7), (retire, 0.3),
+    (send, 10), (send_many, 2), (resend, 1), (check, 9), (peek, 1), (ack, 3), (release, 2), (reply, 2), (freeze, 0.7),
+    (retire, 0.3),
     (register, 1.5), (run_steward, 4.0), (foreign, 1), (damage, 1), (wait, 0.5), (hook, 5),
     (lead, 1), (ask, 1), (decide, 1), (back_up, 0.3), (repair, 0.3), (shim, 5), (permit, 3),
 )  # fmt: skip
@@ -614,6 +637,10 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
         return command in (
             "send",
             "send_many",
+            "resend",
+            "call",
+            "attach",
+            "launch",
             "reply",
             "register",
             "hook",

@@ -17,6 +17,8 @@ import json
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from agent_mailbox.core import instant
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Any
@@ -31,13 +33,15 @@ QUIET = f"{BOX}/.cache/quiet/"
 HOUR = 3600 * 1_000_000_000
 REPLACING = ("run_steward", "repair")
 """Commands that replace a log, and then fetch what foreign programs wrote to the old one meanwhile."""
+CLIENT_ENDED = b'"reason":"its client\'s process ended"'
 LAPSES = HOUR // 6
 """A claim goes back after so long."""
 Fact = tuple[str, ...]
 SHOWN, READ, FREE, MAYBE, RELEASING = "shown", "read", "free", "maybe", "releasing"
-OFFERED, TAKING, TAKEN = "offered", "taking", "taken"
+OFFERED, TAKING, TAKEN, LEFT = "offered", "taking", "taken", "left"
 """``OFFERED``: a hook gave it to the client, and nobody knows whether the model took it in. ``TAKING``: the model
-speaks after it, which may not be written down. ``TAKEN``: it did, and need not be told again. ``RELEASING``: it is
+speaks after it, which may not be written down. ``LEFT``: its client was killed first, and a role brought it: so another
+holder gets it, once somebody looks. ``TAKEN``: it did, and need not be told again. ``RELEASING``: it is
 being given back, and nobody was shown it since. ``MAYBE``: its showing was interrupted, before or after it was
 recorded; it may come again, and need not."""
 
@@ -86,6 +90,10 @@ class Session:
         """The last call at which a process began or ended to retire it."""
         self.retirer: Process | None = None
         self.may_be_dead = False
+        self.lost_list = False
+        """May the list of its open offers be lost, until it starts again?"""
+        self.is_gone = False
+        """Was its client's process killed?"""
         self.trusts_stamps = True
         """After a power failure a stamp may be back until the session starts."""
         self.led = False
@@ -142,6 +150,9 @@ class Judge:
         self.watches: dict[int, set[str]] = {}
         """For each guard that looks at this moment: the messages that its session waits for."""
         self.decisions: dict[str, tuple[str, str]] = {}
+        self.spans: dict[str, list[tuple[int, int]]] = {}
+        """When each session had a client's process, in ms; the last one goes on."""
+        self.replied: set[tuple[str, str]] = set()
         self._settling: list[tuple[str, str]] = []
         self._kept: dict[int, tuple[int, Inode, set[Fact]]] = {}
         self._lines: dict[bytes, Fact | None] = {}
@@ -185,6 +196,8 @@ class Judge:
         lost = [fact for fact in self.facts if fact not in found]
         if lost:
             self.breach(f"{_told(lost[0])} was acknowledged and is lost after a power failure")
+        for session_id in self.spans:
+            self._ends(session_id)
         self.appended.clear()
         self.torn = True  # a torn end may be left, which a foreign program does not isolate
         for session in self.sessions.values():
@@ -192,7 +205,7 @@ class Judge:
             if ("agent", session.id) not in self.facts:
                 session.registered = None  # nobody was told that it is registered
         for key, (state, _) in self.given.items():
-            if state in (SHOWN, MAYBE, OFFERED, TAKING, TAKEN):
+            if state in (SHOWN, MAYBE, OFFERED, TAKING, TAKEN, LEFT):
                 self.given[key] = MAYBE, None  # a claim is not synced before showing, a transcript never
 
     def _found(self, *, solid_names: bool) -> set[Fact]:
@@ -299,7 +312,7 @@ class Judge:
                 state, by = self.given.get((other.id, letter.id), (FREE, None))
                 busy = state == SHOWN and by is not None and not by.dead and not by.ended
                 busy = busy or (state == MAYBE and by is not None and self._claims(other, session, by))
-                if other is not session and (state == READ or busy) and not other.may_be_dead:
+                if other is not session and (state in (READ, TAKEN) or busy) and not other.may_be_dead:
                     self.breach(f"{session.id} and {other.id} are shown {letter.id}, which is for one of {letter.to}")
         self.given[session.id, letter.id] = SHOWN, process
 
@@ -329,6 +342,8 @@ class Judge:
                 facts.append(("record", message_id, session_id, "read"))
         if facts:
             self.acknowledge(*facts)
+        if read == OFFERED:  # no stamp may spare the hook that will settle it
+            self._stamp(self.sessions[session_id], [self.letters[message_id] for _, message_id, *_ in facts])
 
     def noted(self, session: Session, message_id: str) -> None:
         """A foreign program writes that a session read a message, gave it back, or claimed it: it may count."""
@@ -337,6 +352,51 @@ class Judge:
             for member in session.line:
                 self.given[member, message_id] = MAYBE, None
             self.letters[message_id].was_released = True
+
+    # -- clients' processes -------------------------------------------------------------------------------------------
+
+    def lives(self, session: Session) -> None:
+        """A session has a client's process, from now on for sure."""
+        spans = self.spans.setdefault(session.id, [])
+        if not spans or spans[-1][1]:
+            spans.append((self._ms(), 0))
+
+    def _ms(self) -> int:
+        return self.world.wall() // 1_000_000
+
+    def _ends(self, session_id: str) -> None:
+        spans = self.spans.get(session_id, [])
+        if spans and not spans[-1][1]:
+            spans[-1] = spans[-1][0], self._ms()
+
+    def has_unseen(self, session_id: str) -> bool:
+        """Was it offered role mail, after which the model did not speak yet?"""
+        key_of = ((who, i) for (who, i), (state, _) in self.given.items() if state == OFFERED)
+        return any(who == session_id and self.letters[i].is_role for who, i in key_of)
+
+    def gone(self, session: Session, *, certainly: bool) -> None:
+        """Its client's process is killed: role mail that it did not see goes back, if it is certain that it is gone."""
+        self._ends(session.id)
+        session.is_gone = True
+        for key, (state, _) in self.given.items():
+            if key[0] != session.id or not self.letters[key[1]].is_role or key in self.replied:
+                continue
+            if state == OFFERED and certainly:
+                self.given[key] = LEFT, None
+            elif state in (OFFERED, TAKING, TAKEN):
+                self.given[key] = MAYBE, None
+
+    def _frozen_alive(self) -> None:
+        """Was a session frozen because of its client's process, which ran?"""
+        if self.world.befell("jump"):
+            return
+        for _, inode in self._logs(solid_names=False):
+            for line in bytes(inode.data).split(b"\n"):
+                said = json.loads(line) if CLIENT_ENDED in line else {}
+                at = instant.parse(said["timestamp"]) if said.get("event") == "freeze" else 0
+                for begin, end in self.spans.get(said.get("session_id", ""), ()):
+                    if begin < at and (not end or at < end):
+                        self.breach(f"{said['session_id']} is frozen as gone, and its client's process runs")
 
     def unclear(self, session_id: str, ids: Iterable[str]) -> None:
         """Nobody can tell whether the model took offered mail in."""
@@ -391,7 +451,7 @@ class Judge:
         for (who, message_id), (state, _) in self.given.items():
             letter = self.letters[message_id]
             gives_back = state == READ and letter.ack and letter.is_role
-            if who == session.id and (gives_back or state in (OFFERED, TAKING, TAKEN)):
+            if who == session.id and (gives_back or state in (OFFERED, TAKING, TAKEN, LEFT)):
                 self.given[who, message_id] = MAYBE, None
         for letter in self.letters.values():  # dead letters, which the steward may archive
             if letter.to in session.line and self.given.get((session.id, letter.id), (FREE, None))[0] == FREE:
@@ -424,7 +484,7 @@ class Judge:
             self.world.running is not None and self.world.running.hurt
         )  # a failed call may hide the list of offers
         for letter in letters:
-            if is_hurt and self.given.get((session.id, letter.id), (FREE, None))[0] == OFFERED:
+            if (is_hurt or session.lost_list) and self.given.get((session.id, letter.id), (FREE, None))[0] == OFFERED:
                 continue
             if letter.acked is not None and not letter.foreign and self.is_unread(session, letter):
                 self.breach(f"{session.id} has a quiet stamp over {letter.id}, which it was not shown")
@@ -450,6 +510,10 @@ class Judge:
     def finish(self) -> None:
         """Everyone alive was shown everything, nothing was lost, and nothing is in the archive twice."""
         self.durable()
+        self._frozen_alive()
+        for key, (state, _) in self.given.items():
+            if state == LEFT:
+                self.given[key] = FREE, None
         there = self.found(BOX)
         appended = self.appended if not self.world.befell("short", "full") else frozenset()
         for message_id in appended:
@@ -463,7 +527,7 @@ class Judge:
             if path.startswith(ARCHIVE) and len(lines) != len({*lines}) and not path.endswith("roster.jsonl"):
                 self.breach(f"{path} holds a line twice")
         for session in self.sessions.values():
-            if session.registered is None or session.may_be_dead or session.retired:
+            if session.registered is None or session.may_be_dead or session.retired or session.is_gone:
                 continue
             for letter in self.letters.values():
                 if (letter.acked is not None or letter.id in appended) and self.is_unread(session, letter):

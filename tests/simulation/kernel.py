@@ -144,6 +144,8 @@ class Kernel:
     # -- opening and closing ------------------------------------------------------------------------------------------
 
     def open(self, process: Process, path: str, flags: int, mode: int = 0o777) -> int:
+        if path.startswith("/proc/"):
+            return process.install(self._told(path, flags))
         where, name = self._parent(path)
         inode = where if name == "." else where.entries.get(name)
         if inode is None:
@@ -165,6 +167,15 @@ class Kernel:
             self.disk.cut(inode, 0, self.world.wall())
         inode.opened += 1
         return process.install(OpenFile(inode, path, flags))
+
+    def _told(self, path: str, flags: int) -> OpenFile:
+        """A file of ``/proc``, as it is at this moment."""
+        content = self.world.hosts.file(path)
+        if content is None:
+            raise failed(errno.ENOENT, path)
+        inode = Inode(1, 0o444, self.world.wall(), is_directory=False)
+        inode.data, inode.opened = bytearray(content), 2  # which nobody frees
+        return OpenFile(inode, path, flags)
 
     def close(self, process: Process, fd: int) -> None:
         self._file(process, fd)
@@ -361,6 +372,8 @@ class Kernel:
     def readlink(self, process: Process, path: str) -> str:
         if path.startswith("/proc/self/fd/"):
             return self._file(process, int(path.rpartition("/")[2])).path
+        if path in ("/proc/self", "/proc/self/ns/pid"):
+            return str(process.pid) if path == "/proc/self" else "pid:[1]"
         raise failed(errno.ENOENT, path)
 
     # -- locks --------------------------------------------------------------------------------------------------------
@@ -466,7 +479,8 @@ class Kernel:
         return "/"
 
     def kill(self, process: Process, pid: int, number: int) -> None:
-        raise failed(errno.ESRCH)
+        if pid not in self.world.hosts.there and all(other.pid != pid for other in self.world.processes):
+            raise failed(errno.ESRCH)
 
     def sysconf(self, process: Process, name: str) -> int:
         return 100

@@ -26,44 +26,94 @@ SEEDS = (69_372_887, 96_653_092, 389_004_551, 579_473_022, 850_880_342)
 SECONDS = 60
 FOUND = ROOT / "docs/internals/simulation-mutants.json"
 PLACES = ("agent_mailbox/store/", "agent_mailbox/mailbox/", "agent_mailbox/core/retention.py")
-CLIENTS = "needs a client's process"
-ATTACHED = "no workload attaches files"
+FORGER = "trust: needs a forger; tests/trust"
+FILES = (
+    "limits and names of files, which no world comes to; tests/console/test_beside.py, tests/swarm/test_peer_files.py"
+)
+LEAVING = "mail to another machine; tests/swarm"
+MACHINES = "several machines: the engine's own tests, tests/engine"
+COST = "costs time alone: no answer changes"
+LINKS = "the world has no symbolic links; tests/store, tests/console"
 OUTSIDE = {
+    "a process elsewhere is not judged": "the world is one namespace of processes; tests/cli/test_gone.py",
+    "their own mail stays with the gone": "the session is shown that mail again either way; tests/cli/test_gone.py",
+    "a decision answers one question of the client that follows it": "a client's dialog; tests/claude",
+    "a quiet stamp has the time at which it was judged": (
+        "needs a process whose clock differs from the kernel's; tests/claude/test_guard.py"
+    ),
+    "a log that was changed in its place has a new epoch": (
+        "needs a program that edits a line in its place; tests/claude/test_guard.py"
+    ),
+    "a log that changed lately tells a standing process nothing": (
+        "needs a program that edits a line in its place; tests/store/test_quiet_polls.py"
+    ),
+    "a seal that an interrupted run left is synced, too": (
+        "the next steward seals again what a power failure takes; tests/faults/test_errors.py"
+    ),
+    "a writer gives the note of its log the log's time": COST,
+    "no more lines of one hash are decoded than chance brings": COST,
+    "what another program appended stays foreign until a poll looks": COST,
+    "a look without news leaves the session quiet": COST,
+    "a long rollbook is written again when the changes are many": COST,
+    "nobody can give many ids one number in the index": "SQLite is outside; tests/store/test_bounds.py",
+    "a look-up waits for another's question to the index": "SQLite is outside; tests/store",
+    "the places of records count for the log they were found in": (
+        "SQLite is outside, which alone knows such places; tests/store/test_acts_at_scale.py"
+    ),
+    "a senseless figure in the telemetry is no cost": "telemetry is no state; tests/claude/test_doorbell.py",
+    "a backup of a read-only mailbox takes its locks": "there is one user, who may write; tests/store/test_backup.py",
+    "the name of a new file is synced": "the log is made and synced by init; tests/faults/test_errors.py",
+    "a failed send names the id to repeat it with": "a text; tests/faults/test_errors.py",
+    "the hook at a watched agent's turn end is let through": "no workload watches agents; tests/claude/test_watches.py",
+    "a lease is noted for the shim after it is in the log": "no workload leases files; tests/claude/test_leases.py",
+    "a lock that comes too late is given back": "the thread that waits is behind the door; tests/store/test_lock.py",
+    "a forked process keeps no descriptor of a waiting thread": "there are no forks; tests/store/test_lock.py",
+    "the sweep of stamps follows no link": LINKS,
+    "a conversation is no link to another file": LINKS,
+    "a conversation is read under its session's own name alone": "the console's view of a transcript; tests/console",
     **dict.fromkeys(
         (
-            "a process is told from a later one with its number",
-            "a zombie has ended",
-            "an invisible process has not ended",
-            "a process elsewhere is not judged",
-            "a session with a process that may live is not gone",
-            "who came back meanwhile is not frozen",
-            "the gone give back role mail that they did not see",
-            "their own mail stays with the gone",
-            "a decision answers one question of the client that follows it",
+            "the test switch bears another key",
+            "a seal counts in its mailbox alone",
+            "a MAC is compared",
+            "a seal counts at its place alone",
+            "a sealed line that was copied does not come below the base",
+            "a log must continue what was left",
+            "every line that decided must be there",
+            "in a broken mailbox nothing is proven",
+            "a batch proves nothing",
         ),
-        CLIENTS,
+        FORGER,
     ),
-    "a quiet stamp has the time at which it was judged": "needs a process whose clock differs from the kernel's",
-    "a log that was changed in its place has a new epoch": "needs a program that edits a line in its place",
-    "a writer gives the note of its log the log's time": "costs time alone: the next Python dates it",
-    "nobody can give many ids one number in the index": "SQLite is outside",
-    "a senseless figure in the telemetry is no cost": "telemetry is no state",
-    "a backup of a read-only mailbox takes its locks": "there is one user, who may write",
-    "the name of a new file is synced": "the log is made and synced by init",
-    "a failed send names the id to repeat it with": "a text",
-    "the test switch bears another key": "trust: needs a forger",
-    "a seal counts in its mailbox alone": "trust: needs a forger",
-    "a MAC is compared": "trust: needs a forger",
-    "a seal counts at its place alone": "trust: needs a forger",
-    "a sealed line that was copied does not come below the base": "trust: needs a forger",
-    "a log must continue what was left": "trust: needs a forger",
-    "every line that decided must be there": "trust: needs a forger",
-    "in a broken mailbox nothing is proven": "trust: needs a forger",
-    "a batch proves nothing": "trust: needs a forger",
-    "the hook at a watched agent's turn end is let through": "no workload watches agents",
-    "a message names files that the mailbox has": ATTACHED,
-    "a file that archived mail names stays": ATTACHED,
-    "a file whose message is on its way stays": ATTACHED,
+    **dict.fromkeys(
+        (
+            "small files do not become too many",
+            "a name of a file is the last part of a path",
+            "a file is served with its digest alone",
+        ),
+        FILES,
+    ),
+    **dict.fromkeys(
+        ("no secret leaves in a file", "a secret does not leave by a command", "only the person lets a secret leave"),
+        LEAVING,
+    ),
+    **dict.fromkeys(
+        (
+            "a decision counts only if no other machine was first",
+            "a killed process's lines are found again",
+            "a seal of one machine proves nothing on another",
+            "a copy is compared before joining is done",
+            "a machine whose clock is ahead makes nobody seen tomorrow",
+            "what another machine seals counts as far as the person says",
+            "a machine's other key proves nothing",
+            "a machine seals in its own name alone",
+            "a line that is published again counts once",
+            "a lost state forgets no number",
+            "a line counts as it was signed",
+            "a machine vouches for what it saw itself",
+        ),
+        MACHINES,
+    ),
 }
 """Mutants in these places that no world of ours can notice, each with the reason."""
 HISTORIC = (
@@ -203,6 +253,12 @@ HISTORIC = (
         "a torn record is none, also for the table of asks",
         "asking._words",
         (" and len(ours) == 9", ""),
+        tests="",
+    ),
+    Mutant(
+        "a session's start leaves no quiet stamp over an open offer",
+        "hook_events._session_start",
+        (", quiet=not left", ""),
         tests="",
     ),
     Mutant(

@@ -39,6 +39,8 @@ class Scene(NamedTuple):
     """Done behind them, one after the other, and aimed at, too."""
     aims: tuple[str, ...] = ()
     """Things that befall these commands, one of which is drawn for a round; see ``_directed``."""
+    least: int = 2
+    """Agents that it needs: four share each role."""
 
 
 SCENES = {
@@ -53,7 +55,9 @@ SCENES = {
     "writers without locks": Scene(4, "send", "send! foreign! foreign send register check run_steward", "run_steward"),
     "a steward beside writers without locks": Scene(2, "send everyone check", "run_steward! foreign! foreign send"),
     "the roster": Scene(3, "", "register! lead register freeze ask decide", "register lead register"),
-    "holders of a role": Scene(2, "send send send", "check! check! check hook retire freeze register", "check check"),
+    "holders of a role": Scene(
+        2, "call call send", "check! check! check hook call retire freeze register", "check check", least=3
+    ),
     "guards": Scene(1.5, "everyone check", "shim! send! shim send check hook register lead", "shim"),
     "bound": Scene(1, "", "lead! permit! permit permit hook", "permit permit"),
     "requests": Scene(1, "lead ask ask", "decide! decide! ask run_steward check", "run_steward check"),
@@ -109,13 +113,34 @@ SCENES = {
     "questions beside foreign writers": Scene(
         2, "send foreign_note question", "foreign_note! foreign_again! foreign send check question", "everyone question"
     ),
-    "processes that stay": Scene(2, "send everyone check", "stand! send! configure check foreign run_steward", "stand"),
+    "processes that stay": Scene(
+        2, "send everyone check", "stand! send! configure check foreign run_steward", "configure stand"
+    ),
+    "what failed is repeated": Scene(
+        2,
+        "send send everyone check",
+        "ack! ack resend send check",
+        "ack resend ack",
+        ("0 fault fdatasync*3", "0 faint fdatasync*2", "0 kill fdatasync*2"),
+    ),
+    "sent again behind the steward": Scene(
+        1.5, "send everyone check", "resend! run_steward! release ack send check", "resend everyone check"
+    ),
     "files": Scene(1.5, "send everyone check", "attach! run_steward! send check ack", "check run_steward"),
 }
 BEGINNINGS = "beginnings"
 CLIENTS = {
     "turns": Scene(3, "send send", "turn! send! turn check ack send run_steward register", "turn"),
-    "turns of holders": Scene(2, "send send send", "turn! turn! check run_steward retire register", "turn turn"),
+    "turns of holders": Scene(
+        2, "call call send", "turn! turn! check run_steward retire register", "turn turn", least=3
+    ),
+    "clients that are killed": Scene(
+        4,
+        "everyone launch call call send",
+        "turn! die! turn launch check run_steward send call",
+        "check turn run_steward",
+        least=4,
+    ),
 }
 """Drills of clients with transcripts, which other commands do not know how to go on with."""
 
@@ -145,7 +170,7 @@ def plan_of(seed: int, count: int = 60) -> Plan:
     """What the seed means."""
     chance = Random(f"plan {seed}")
     max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
-    if Random(f"client {seed}").random() < 0.1:
+    if Random(f"client {seed}").random() < 0.2:
         # A client starts long after its machine: no coarse time and no clock calls its offers older than the start.
         return drill(chance, profile_of(seed)._replace(grain=1, jump=0.0), CLIENTS)
     if chance.random() < 0.3:
@@ -165,7 +190,7 @@ def drill(chance: Random, long: Profile, scenes: dict[str, Scene] = SCENES) -> P
     )
     if chance.random() < 0.7:
         profile = profile._replace(kill=0.0, stop=0.0, fault=0.0, short=0.0, full=0.0, power=0.0, slow=0.0)
-    agents = 2 + int(chance.random() * 2.5)
+    agents = max(2 + int(chance.random() * 2.5), scenes[name].least)
     begins = name == BEGINNINGS
     jobs: list[tuple[str, int]] = [] if begins else [(CALM, 0), *(("register", who) for who in range(agents))]
     victims: list[int] = []

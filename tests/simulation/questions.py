@@ -109,6 +109,8 @@ def stand(stage: Stage, process: Process, me: Session) -> None:
     for _ in range(3 + int(process.chance.random() * 6)):
         if process.chance.random() < 0.3:
             ahead = 3 * HOUR - ahead
+        if process.chance.random() < 0.2:
+            configure(stage, process, me)
         now = stage.world.wall() // 1_000_000 + ahead
         before, settings = Moment(stage.world, process), config.load(BOX)
         unread = Poll(desk.logs, me.id, settings.ttls, settings.stamp).unread(now)

@@ -24,7 +24,7 @@ from agent_mailbox.store import (
     system,
     untaken,
 )
-from tests.simulation import clients, commands, questions
+from tests.simulation import clients, commands, hosts, questions
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -34,8 +34,11 @@ from tests.simulation.world import Killed, Met, Process, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from tests.simulation.judge import Session
+
 
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
+ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts)
 """The modules of commands that are not in ``commands``."""
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
@@ -138,7 +141,7 @@ def _drive(it: Driver) -> None:
     world, judge = it.world, it.judge
     if it.plan.found:
         _found(it)
-    if any(name == "turn" for _, name, _ in it.jobs):
+    if any(name in ("turn", "launch") for _, name, _ in it.jobs):
         world.quiet = True
         _start(it, "0", "home", lambda _: system.mkdir(clients.TRANSCRIPTS))
         _until_idle(it)
@@ -197,13 +200,13 @@ def _settle(it: Driver) -> None:
         _start(it, 999, "found", lambda process: commands.found(it.stage, process))
         _until_idle(it)
     for session_id in list(it.stage.clients):
-        if not it.judge.sessions[session_id].may_be_dead and not it.judge.sessions[session_id].retired:
+        if _is_there(it.judge.sessions[session_id]):
             _command(it, 998, "resume", session_id)
             _until_idle(it)
     world.now += 2 * LAPSES  # what the killed had claimed goes back
     for round_ in range(2):
         for session in list(it.judge.sessions.values()):
-            if session.registered is not None and not session.may_be_dead and not session.retired:
+            if session.registered is not None and _is_there(session):
                 _command(it, 1000 + round_, "_last", session.id)
                 _until_idle(it)
         if it.judge.breaches:
@@ -211,10 +214,14 @@ def _settle(it: Driver) -> None:
     _command(it, 1002, "run_steward", "agent-0")
     _until_idle(it)
     for session in list(it.judge.sessions.values()):
-        if session.registered is not None and not session.may_be_dead and not session.retired:
+        if session.registered is not None and _is_there(session):
             _command(it, 1003, "settle", session.id)
             _until_idle(it)
     it.judge.finish()
+
+
+def _is_there(session: Session) -> bool:
+    return not session.may_be_dead and not session.retired and not session.is_gone
 
 
 def _until_idle(it: Driver) -> None:

@@ -21,6 +21,7 @@ from greenlet import getcurrent, greenlet
 
 from agent_mailbox.store import lock, system
 from tests.simulation.disk import SECOND, Disk
+from tests.simulation.hosts import Processes
 from tests.simulation.kernel import Kernel, OpenFile, failed
 
 if TYPE_CHECKING:
@@ -358,6 +359,9 @@ class World:
         self.choices = Choices(seed, profile, only)
         self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
         self.kernel = Kernel(self, self.disk)
+        self.hosts = Processes()
+        self.doomed: list[Process] = []
+        """Processes that somebody kills."""
         self.now = 1000 * SECOND
         self.offset = START
         self.started = 0
@@ -610,6 +614,8 @@ class World:
         process.thread.switch()
         process.turns += 1
         self.running = None
+        while self.doomed:
+            self.kill(self.doomed.pop())
         if process.ended:
             if not process.dead:
                 self.lengths[process.command] = process.calls
@@ -666,6 +672,7 @@ class World:
         self.disk.crash(Random(f"power {self.seed} {self._failures_of_power}"))
         self.now += 60 * SECOND
         self.started = self.now
+        self.hosts.boot()
         if self.story is not None:
             self.story.append("  the power fails; the machine starts again")
         self.on_power()

@@ -293,13 +293,12 @@ def _session_start(hook: Hook) -> None:
         return  # it left; the client's own compacting does not bring it back
     known = hook.state() is not None
     told = hook.enter(hook.call.source)
-    if known:
-        hook.settle()
+    left = known and hook.settle()
     if known or hook.call.source == "clear":
         from . import reminder  # at most a few times in a session's life
 
         told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
-    hook.deliver(_context(hook.call.event), told)
+    hook.deliver(_context(hook.call.event), told, quiet=not left)
 
 
 def _prompt(hook: Hook) -> None:
