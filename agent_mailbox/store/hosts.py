@@ -153,7 +153,7 @@ class HostRecords:
         flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW
         fd = system.open(aside, flags, 0o600)
         try:
-            system.write(fd, "".join(f"{line}\n" for line in lines).encode())
+            system.write_whole(fd, "".join(f"{line}\n" for line in lines).encode())
         finally:
             system.close(fd)
         system.rename(aside, path)

@@ -40,6 +40,8 @@ class Client:
         self.given: dict[str, str] = {}
         """Message ids with the event that brought each; ids alone, for the judge knows the rest."""
         self.answers = 0
+        self.writing: list[str] = []
+        """Ids of mail that is being written down: if its process is killed meanwhile, nobody knows of them."""
         self.hosts: list[int] = []
         """The numbers of its processes, where these count (``hosts``)."""
         self.is_recorded = self.has_ended = False
@@ -66,6 +68,8 @@ class Turn:
         """Run an event's hook; the model is given its text, unless that is lost."""
         from tests.simulation import commands  # which has sessions without a client
 
+        self.stage.judge.unclear(self.me.id, self.client.writing)
+        self.client.writing = []
         if event in ("SessionStart", "SessionEnd"):  # what the model did not answer by then is told again
             self._lose_sight()
         hosts.note(self.stage, self.me, first=event == "SessionStart")
@@ -86,10 +90,12 @@ class Turn:
                 self._ack(ids)
             return
         line = {"type": "hook_additional_context", "hookEvent": event, "content": told}
+        self.client.writing = ids
         if self._write({"type": "attachment", "attachment": line}):
             self.client.given.update(dict.fromkeys(ids, event))
         else:
             self.stage.judge.unclear(self.me.id, ids)
+        self.client.writing = []
 
     def prompt(self) -> None:
         """The person says something. An earlier prompt without an answer was taken back, and what came with it."""

@@ -572,10 +572,13 @@ def foreign_again(stage: Stage, process: Process, me: Session) -> None:
 
 def forget(stage: Stage, process: Process, me: Session) -> None:
     """All that is derived for readers goes: they look at everything anew."""
-    for name in ("cursors", "ids", "ids-news", "untaken", "asking"):
+    for session in stage.judge.sessions.values():
+        session.lost_list = True
+    for name in ("cursors", "offers", "ids", "ids-news", "untaken", "asking"):
         where = f"{BOX}/.cache/{name}"
         try:
-            for path in [f"{where}/{one}" for one in sorted(system.listdir(where))] if name == "cursors" else [where]:
+            each = name in ("cursors", "offers")
+            for path in [f"{where}/{one}" for one in sorted(system.listdir(where))] if each else [where]:
                 system.unlink(path)
         except OSError:
             continue
@@ -652,5 +655,13 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "lead",
         )
     if isinstance(error, OSError):
-        return process.hurt or command in ("foreign", "foreign_again", "damage", "forget")
+        return process.hurt or command in (
+            "foreign",
+            "foreign_again",
+            "foreign_note",
+            "damage",
+            "forget",
+            "configure",
+            "stand",
+        )
     return isinstance(error, MailboxError) and process.hurt

@@ -105,6 +105,9 @@ def launch(stage: Stage, process: Process, me: Session) -> None:
     """A client's process begins, or a second one with the same session."""
     from tests.simulation.clients import Turn
 
+    away = [session for session in stage.judge.sessions.values() if session.is_gone]
+    if away and process.chance.random() < 0.7:
+        me = away[int(process.chance.random() * len(away))]
     it = Turn(stage, process, me)
     if me.may_be_dead or it.client.is_busy() or (living(stage, me) and process.chance.random() < 0.8):
         return
@@ -112,7 +115,8 @@ def launch(stage: Stage, process: Process, me: Session) -> None:
     it.client.hosts.append(_begun(stage.world, process))
     it.client.is_recorded, me.is_gone = True, False
     it.hook("SessionStart")
-    stage.judge.lives(me)
+    if it.client.is_recorded:
+        stage.judge.lives(me)
 
 
 def _begun(world: World, process: Process) -> int:

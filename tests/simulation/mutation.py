@@ -54,6 +54,11 @@ OUTSIDE = {
     "no more lines of one hash are decoded than chance brings": COST,
     "what another program appended stays foreign until a poll looks": COST,
     "a look without news leaves the session quiet": COST,
+    "what nobody can tell is asked about no more": COST,
+    "a title is no text": "the judge takes a title for the text; tests/claude/test_receipts.py",
+    "what is given back is nothing quiet": (
+        "the judge does not know when a hook gives mail back; tests/claude/test_receipts.py"
+    ),
     "a long rollbook is written again when the changes are many": COST,
     "nobody can give many ids one number in the index": "SQLite is outside; tests/store/test_bounds.py",
     "a look-up waits for another's question to the index": "SQLite is outside; tests/store",

@@ -130,7 +130,13 @@ SCENES = {
 }
 BEGINNINGS = "beginnings"
 CLIENTS = {
-    "turns": Scene(3, "send send", "turn! send! turn check ack send run_steward register", "turn"),
+    "turns": Scene(3, "send send", "turn! send! turn check ack send run_steward register forget", "turn"),
+    "turns that are killed": Scene(
+        1.5, "send send", "turn!", "turn turn", ("0 kill write*12>utime*2", "0 kill utime*8", "0 kill write*16")
+    ),
+    "a client that comes back": Scene(
+        2, "everyone launch call call everyone turn die", "check! launch! check run_steward", "turn", least=4
+    ),
     "turns of holders": Scene(
         2, "call call send", "turn! turn! check run_steward retire register", "turn turn", least=3
     ),
