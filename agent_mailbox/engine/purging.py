@@ -2,7 +2,7 @@
 
 Belongs here: which records may go. A record may go if a bundle in the order has its line, and every machine has
 followed that bundle. One that the person gave up does not count. The last record of each log stays: the next decision
-expects it.
+expects it. A damaged record may go once all machines have passed it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.records import Record
 from ..mailbox import passed
 from ..store.bundles import unpacked
-from ..store.order import ARCHIVE, PASSED
+from ..store.order import ARCHIVE, PASSED, is_known
 from ..store.unordered import digest, unsealed
 
 if TYPE_CHECKING:
@@ -51,6 +51,10 @@ def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
     def may_go(record: Ordered) -> bool:
         if record.log == PASSED:
             return record.position not in told
+        if not is_known(record.log):
+            return False
+        if record.damaged:
+            return record.position <= floor
         kept = record.log == ARCHIVE or record.position == last[record.log]
         return not kept and record.position < bundled.get(digest(unsealed(record.line)), 0) <= floor
 

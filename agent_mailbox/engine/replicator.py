@@ -36,6 +36,7 @@ def run(
     order: SpaceOrder = copy.order  # type: ignore[assignment]
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
+    is_sure, restored = False, 0
     while not ended():
         try:
             if monotonic() - spoke >= elsewhere.EVERY:
@@ -43,6 +44,16 @@ def run(
                 spoke = monotonic()
             if words := order.told():
                 elsewhere.keep(copy.directory, words, time_ns() // 1_000_000)
+            if not is_sure:  # a server that was away may have lost what it had
+                copy.doubt()
+                with copy.held():
+                    copy.catch_up()
+                    if copy.look_closer():
+                        copy.catch_up()
+                is_sure = True
+            if copy.restored > restored:
+                restored = copy.restored
+                told(lost(restored))
             before = copy.logs.ends()
             if ends != before or is_new:
                 copy.look()  # a command of this machine has done it, most often: its lock is left to the next one
@@ -59,9 +70,14 @@ def run(
         except (Unavailable, Busy, StorageFailed) as error:
             if error.what != away:
                 told(error.what)
-            away = error.what
+            away, is_sure = error.what, False
             pause(delay)
             delay = min(delay * 2, LONGEST)
+
+
+def lost(count: int) -> str:
+    """Return what the person is told of an engine from whose order something was missing."""
+    return f"engine had lost records: {count} bundles bring them back"
 
 
 def _tell_strange(copy: Replica, known: frozenset[str], told: Callable[[str], None]) -> frozenset[str]:

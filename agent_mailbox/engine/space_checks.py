@@ -1,7 +1,7 @@
 """The troubles of a space: its server, its stream, its records, and this machine's copy.
 
-Belongs here: the checks of ``engine doctor``. Nothing is repaired: the files and the order are copies of each
-other.
+Belongs here: the checks of ``engine doctor``. Records that the engine lost come back from this machine's files. Nothing
+else is repaired: the files and the order are copies of each other.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..errors import MailboxError
 from ..mailbox import space as spaces
 from ..nats.nats_order import NatsOrder
 from ..store.order import JOINED
-from . import joining_space, server_checks, space_words
+from . import joining_space, replicator, server_checks, space_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,10 +42,14 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         yield from _of_engine(copy.order, space, system)
         with copy.held():
             copy.catch_up()
+            if copy.look_closer(at_all=True):
+                copy.catch_up()
             copy.compare()
         yield from _of_others(copy.strange)
     except MailboxError as error:
         yield error.what
+    if copy.restored:
+        yield replicator.lost(copy.restored)
     if found.unsent:
         yield f"messages were never sent, since their ids are other messages': {found.unsent}"
     yield from space_words.wrong(joining_space.standing(logs))

@@ -56,13 +56,10 @@ class LocalCopy(Protocol):
         """Return all records of the order."""
 
 
-def follow(copy: LocalCopy, record: bytes) -> None:
-    """Archive what a bundle has; idempotent. One of another form counts for nothing.
+def follow(copy: LocalCopy, bundle: Bundle) -> None:
+    """Archive what a bundle has; idempotent.
 
     The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
-    bundle = unpacked(record)
-    if bundle is None:
-        return
     with rotation.alone(copy.archive, copy.logs.wait):
         if bundle.file == ROSTER:
             _follow_events(copy, bundle)
@@ -73,15 +70,16 @@ def follow(copy: LocalCopy, record: bytes) -> None:
         Manifest(copy.archive).seal()
 
 
-def hand_over(copy: LocalCopy) -> int:
+def hand_over(copy: LocalCopy, present: set[bytes] | None = None) -> int:
     """Publish what this machine archived before it joined, under its lock, after ``catch_up``; return how many records.
 
-    The order's own lines, in records or in bundles, are left out. So the next process goes on where one was killed."""
+    The order's own lines, in records or in bundles, are left out. So the next process goes on where one was killed.
+    ``present``: the digests of its lines, if they are known."""
     names = copy.archive.files()
     if not names:
         return 0
-    known, count = set[bytes](), 0
-    for record in copy.everything():
+    known, count = set[bytes]() if present is None else present, 0
+    for record in copy.everything() if present is None else ():
         bundle = unpacked(record.line) if record.log == ARCHIVE else None
         known.update(map(digest, (unsealed(record.line),) if bundle is None else bundle.lines))
     for name in names:

@@ -5,6 +5,7 @@ Belongs here: the lines of that log, and the machine that is furthest behind. Ea
     {"applied":812}    this machine has archived what was decided up to there
     {"gave_up":"M"}    the person gave up machine M: nobody waits for it until it says more
     {"purged":700}     records up to there may be removed from now on
+    {"damaged":13}     a record is not what was published: who has it brings it back
 """
 
 from __future__ import annotations
@@ -31,6 +32,18 @@ def gave_up(machine: str) -> bytes:
 def purged(floor: int) -> bytes:
     """Return the line that comes ahead of removing records."""
     return codec.dumps({"purged": floor}).encode()
+
+
+def damaged(position: int) -> bytes:
+    """Return the line that tells of a damaged record."""
+    return codec.dumps({"damaged": position}).encode()
+
+
+def damage(line: bytes) -> int | None:
+    """Return the position of the damaged record that the line tells of, if it does."""
+    said = codec.parse(line) if line.startswith(b'{"damaged":') else None
+    found = said.get("damaged") if isinstance(said, dict) else None
+    return found if type(found) is int else None
 
 
 def is_purge(line: bytes) -> bool:

@@ -28,6 +28,7 @@ from ..core.roster import DEAD
 from ..errors import BadData, Busy
 from ..store import paths, system
 from ..store.archive import Archive
+from ..store.bundles import unpacked
 from ..store.custody import content
 from ..store.filed import Filed
 from ..store.lock import FileLock
@@ -111,6 +112,14 @@ class Replica:
         self.compares = False
         self.owes = False
         self.purged = False
+        self.doubts = False
+        self.damaged: set[int] = set()
+        self.tip = ""
+        self._told = set[int]()
+        self._is_sure = False
+        self._was_moved = False
+        self.restored = 0
+        self.holes: int | None = None
 
     def held(self) -> FileLock:
         """Return the machine's lock for a ``with`` block."""
@@ -128,14 +137,25 @@ class Replica:
         """Write what is new in the order, publish what is new here, until neither has anything; under the lock.
 
         Raises ``Unavailable`` with everything as a kill would leave it."""
+        is_sure, self._is_sure = self._is_sure, False
         self._load()
+        self._look()
+        if not is_sure and self.applied and self.tip and self._is_rewound():
+            self.restore()
+            self._begin_again()
         for _ in range(ROUNDS):
             self._look()
-            self._take_in()
+            if not self._take_in() and self._was_moved:  # by nobody: what was expected is lost
+                self.restore()
+                self._begin_again()
+                self._take_in()
+            self._was_moved = False
             if not self._publish_waiting():
                 self._is_fresh = True
                 self._send_queued()
-                return self._settled()
+                self._settled()
+                self._is_sure = True
+                return
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
     def begin(self) -> None:
@@ -160,6 +180,9 @@ class Replica:
             last = self.order.append(kind, signed, ids=ids, expect=None if ids else self.last.get(kind, 0))
         except Taken as taken:
             raise Moved(taken.what, "look again") from None  # it is here by the next look
+        except Moved:
+            self._was_moved = True
+            raise
         self._proofs = dict(proofs)
         try:
             if last != self.applied + len(lines):
@@ -176,8 +199,13 @@ class Replica:
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
         if self.owes:
             self.order.append(PASSED, [passed.followed(self.applied)])
-        if self.owes or self.compares:
-            self.owes = self.compares = False
+        if new := self.damaged - self._told:
+            self.order.append(PASSED, [passed.damaged(position) for position in sorted(new)[:MOST]])
+            self._told |= new
+        if self.doubts:
+            self.restore()
+        if self.owes or self.compares or self.doubts:
+            self.owes = self.compares = self.doubts = False
             self._save()
         self.filed = Filed(self.archive)
 
@@ -216,6 +244,45 @@ class Replica:
                 self._proofs = {}
             self.queue.drop(entry)
 
+    def _pass(self, damaged: Sequence[Ordered], last: Ordered) -> None:
+        """Go on behind damaged records: whoever has what they were brings it back when it hears of them."""
+        for record in damaged:
+            self.damaged.add(record.position)
+            self.last[record.log] = max(record.position, self.last.get(record.log, 0))
+        self.applied, self.tip = last.position, digest(unsealed(last.line)).hex()
+        self._save()
+
+    def _is_rewound(self) -> bool:
+        """Return whether the engine lost the end of the order since, and perhaps gave the positions to others."""
+        found = self.order.read(self.applied - 1, 1)
+        if found and found[0].position == self.applied:
+            return digest(unsealed(found[0].line)).hex() != self.tip
+        return self.order.end() < self.applied
+
+    def restore(self) -> int:
+        """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
+        from . import lost_records
+
+        count = lost_records.restore(self)
+        self.restored += count
+        return count
+
+    def look_closer(self, *, at_all: bool = False) -> int:
+        """Bring back what the order lost in its middle, under the lock, after ``catch_up``; return how many bundles.
+
+        All of it is read if its number of positions without a record has changed, or ``at_all``."""
+        holes, known = self.order.holes(), self.holes
+        if holes == known and not at_all:
+            return 0
+        count = 0 if known is None and not at_all else self.restore()
+        self.holes = holes
+        self._save()
+        return count
+
+    def doubt(self) -> None:
+        """Look again, with the next ``catch_up``, whether the order is still the one that was taken in."""
+        self._is_sure = False
+
     def _known(self, ids: Iterable[str]) -> list[bytes]:
         """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
         wanted = {message_id.encode() for message_id in ids}
@@ -227,12 +294,11 @@ class Replica:
         """Write what is new in the order; return how many records that were."""
         taken = 0
         while records := self.order.read(self.applied, PAGE):
-            damaged = [record.position for record in records if record.damaged and is_known(record.log)]
+            damaged = [record for record in records if record.damaged and is_known(record.log)]
+            if len(damaged) < len(records):
+                self._take([record for record in records if record not in damaged])
             if damaged:
-                raise BadData(
-                    f"record of the engine is damaged: {damaged[0]}", "`agent-mailbox engine doctor` looks closer"
-                )
-            self._take(records)
+                self._pass(damaged, records[-1])
             taken += sum(record.log not in DECISIONS for record in records)
             if len(records) < PAGE:
                 break  # fewer than were asked for: there are no more
@@ -243,21 +309,32 @@ class Replica:
         for is_decision, group in itertools.groupby(records, lambda record: record.log in DECISIONS):
             (self._follow if is_decision else self._take_lines)([*group])
         if self.applied != there[-1].position:  # what is none of ours is passed over
-            self.applied = there[-1].position
+            self.applied, self.tip = there[-1].position, digest(unsealed(there[-1].line)).hex()
             self._save()
 
     def _follow(self, records: Sequence[Ordered]) -> None:
         """Archive what a steward decided, at this place of the order, through a rotation of this machine's own."""
-        from . import following  # only where something is archived
+        from . import following, lost_records  # only where something is archived
 
         for record in records:
-            if record.log == ARCHIVE:
+            if record.log == PASSED:
+                self._hear(record)
+            elif (bundle := unpacked(record.line)) is not None and bundle.file in self.parts:
+                self._heard = None
+                lost_records.take_back(self, bundle)
+            elif bundle is not None:
                 self.owes, self._heard = True, None
-                following.follow(self, record.line)
-            elif passed.is_purge(record.line):
-                self.purged = True
+                following.follow(self, bundle)
             self.last[record.log] = self.applied = record.position
+            self.tip = digest(unsealed(record.line)).hex()
             self._save()
+
+    def _hear(self, record: Ordered) -> None:
+        """Take in what a machine tells of the order."""
+        self.purged = self.purged or passed.is_purge(record.line)
+        if (damaged := passed.damage(record.line)) is not None:
+            self.doubts = True
+            self.damaged.discard(damaged)
 
     def _take_lines(self, records: Sequence[Ordered]) -> None:
         keys = [digest(unsealed(record.line)) for record in records]
@@ -266,7 +343,7 @@ class Replica:
             self.last[record.log] = record.position
             if self._heard is not None:
                 self._heard[_kind(record.log)] += number(key)
-        self.applied = records[-1].position
+        self.applied, self.tip = records[-1].position, keys[-1].hex()
         self._save()
 
     def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
@@ -352,7 +429,9 @@ class Replica:
             key, is_decision = digest(unsealed(record.line)), record.log in DECISIONS
             if not is_known(record.log):
                 self.strange[record.log] = self.strange.get(record.log, 0) + 1
-            elif record.damaged or not (is_decision or parts[_kind(record.log)].strike(key) or self.filed.has(key)):
+            elif record.damaged:
+                raise BadData(f"record of the engine is damaged: {record.position}", "`engine purge` removes it")
+            elif not (is_decision or parts[_kind(record.log)].strike(key) or self.filed.has(key)):
                 raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
 
     def everything(self) -> Iterator[Ordered]:
@@ -415,6 +494,7 @@ class Replica:
                 try:
                     last[log] = self._publish_lines(log, batch, last.get(log, 0))
                 except Moved:
+                    self._was_moved = True
                     return True  # by another machine, or by a process of this one that was killed
                 done = True
         return done
@@ -453,12 +533,16 @@ class Replica:
 
     def _look(self) -> None:
         if not all(part.look() for part in self.parts.values()):
-            # A log was replaced, or cut: all of it is compared with all of the order.
-            self.applied, self.last, self._heard = 0, {}, dict.fromkeys(KINDS, 0)
-            self.parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
-            for part in self.parts.values():
-                part.look()
-            self._compare_all()
+            self._begin_again()  # a log was replaced, or cut
+
+    def _begin_again(self) -> None:
+        """Compare all of the local logs with all of the order."""
+        self.applied, self.last, self._heard = 0, {}, dict.fromkeys(KINDS, 0)
+        self.tip, self.damaged = "", set()
+        self.parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
+        for part in self.parts.values():
+            part.look()
+        self._compare_all()
 
     def _compare_all(self) -> None:
         """From the order's beginning on, take what is archived here for taken in."""
@@ -490,6 +574,8 @@ class Replica:
         marks = known.get("marks", {})
         self.parts = {kind: Unordered(self._log(kind), *marks.get(kind, (0, 0, []))) for kind in KINDS}
         self.owes, self.purged = known.get("owes") is True, known.get("purged") is True
+        self.doubts, self.damaged = known.get("doubts") is True, {*known.get("damaged", ())}
+        self.tip, self.holes = known.get("tip", ""), known.get("holes")
         self.compares = False
         if known.get("compares") is not False:
             self._compare_all()
@@ -498,7 +584,8 @@ class Replica:
         """Save the state. It is not synced: an older one, or none, costs a comparison and no answer."""
         marks = {kind: part.saved() for kind, part in self.parts.items()}
         told = {"applied": self.applied, "last": self.last, "marks": marks, "owes": self.owes, "purged": self.purged}
-        told["compares"] = self.compares
+        told |= {"compares": self.compares, "doubts": self.doubts, "damaged": sorted(self.damaged), "tip": self.tip}
+        told["holes"] = self.holes
         if self.judge is not None:
             told |= {"numbers": self.judge.numbers, "refused": self.judge.refused}
         body = codec.dumps(told).encode()

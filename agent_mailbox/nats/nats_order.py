@@ -306,6 +306,11 @@ class NatsOrder:
     def _next(self, after: int) -> ServerAnswer:
         return self._got({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
 
+    def holes(self) -> int:
+        """Return how many positions have no record."""
+        state = self.info()["state"]
+        return int(state["last_seq"]) - int(state["messages"])
+
     def remove(self, positions: Sequence[int]) -> None:
         """Remove records for ever; see ``TotalOrder.remove``. The server writes nothing over them."""
         for start in range(0, len(positions), WINDOW):

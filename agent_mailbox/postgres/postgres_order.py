@@ -109,6 +109,10 @@ class PostgresOrder:
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE pos > %s ORDER BY pos LIMIT %s"
         return [_record(*row) for row in self.ask(where, after, most)]
 
+    def holes(self) -> int:
+        """Return how many positions have no record."""
+        return int(self.ask("SELECT last - (SELECT count(*) FROM SPACE.log) FROM SPACE.space")[0][0])
+
     def remove(self, positions: Sequence[int]) -> None:
         """Remove records for ever; see ``TotalOrder.remove``. The owner of the space alone may."""
         for start in range(0, len(positions), _AT_ONCE):

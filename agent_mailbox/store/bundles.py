@@ -12,12 +12,15 @@ from __future__ import annotations
 from ..core import codec
 from ..core.records import Record
 from .archive import ROSTER
-from .order import WIDEST
+from .order import CLAIMS, MESSAGES, WIDEST
+from .order import ROSTER as EVENTS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+READS_END = "-reads.jsonl"
+LOGS = (MESSAGES, EVENTS, CLAIMS)
 WHOLE = 1 << 20
 """Bytes of lines that are put into one bundle, unless a single line is longer."""
 LARGEST = 2 << 20
@@ -62,13 +65,10 @@ def unpacked(line: bytes) -> Bundle | None:
 
 
 def is_file(name: str) -> bool:
-    """Return whether an archive may have a file of that name."""
+    """Return whether an archive may have a file of that name, or a log has it, to which lost lines come back."""
     month, rest = name[:7], name[7:]
     is_month = month[:4].isdecimal() and month[4:5] == "-" and month[5:].isdecimal() and month.isascii()
-    return name == ROSTER or (len(month) == 7 and is_month and rest in (".jsonl", READS_END))
-
-
-READS_END = "-reads.jsonl"
+    return name in (ROSTER, *LOGS) or (len(month) == 7 and is_month and rest in (".jsonl", READS_END))
 
 
 def pieces(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:

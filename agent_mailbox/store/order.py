@@ -102,6 +102,9 @@ class TotalOrder(Protocol):
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
 
+    def holes(self) -> int:
+        """Return how many positions up to ``end`` have no record, not even one of a stranger."""
+
     def remove(self, positions: Sequence[int]) -> None:
         """Remove records for ever; there may be none at some of the positions. ``end`` stays as it is.
 

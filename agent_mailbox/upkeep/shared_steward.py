@@ -49,6 +49,9 @@ def move(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> Rot
     """Have all machines archive what is finished, and retell the dead of a long roster.
 
     Raises ``Busy`` if others are always first, and ``Unavailable``."""
+    with copy.held():
+        copy.catch_up()
+        copy.look_closer()
     archived = 0
     for _ in range(PARTS):
         step = mailbox.decide(partial(_move, mailbox, copy, 0 if archived else limit, hopeless))

@@ -99,9 +99,10 @@ class Conformance:
         """A removed record is gone for everybody; positions go on, and its id is free."""
         a, b = machines
         a.append(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
-        places = [record.position for record in everything(a)]
+        places, before = [record.position for record in everything(a)], a.holes()
         b.remove([*places[:20], *places[30:55]])
         b.remove([places[3], places[59] + 99])
+        assert a.holes() == before + 45
         for order in machines:
             wanted = [b"%d" % n for n in (*range(20, 30), *range(55, 60))]
             assert lines_of(order, MESSAGES) == wanted

@@ -90,6 +90,11 @@ class MemoryOrder:
         self._reach()
         return [record for record in self.space.records if record.position > after][:most]
 
+    def holes(self) -> int:
+        """Return how many positions have no record."""
+        self._reach()
+        return self.space.end() - len(self.space.records)
+
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
         self._reach()

@@ -8,6 +8,7 @@ TESTS = "tests/engine/test_replica.py"
 FILES = "tests/engine/test_files.py"
 POSTGRES = "tests/engine/test_postgres_order.py"
 CLUSTER = "tests/engine/test_cluster.py"
+RESTORING = "tests/engine/test_restoring.py"
 ARCHIVING = "tests/engine/test_archiving.py"
 
 MUTANTS = (
@@ -144,7 +145,7 @@ MUTANTS = (
     Mutant(
         "the engine is purged of what all machines archived alone",
         "purging.plan",
-        (" <= floor\n", "\n"),
+        (", 0) <= floor\n", ", 0)\n"),
         tests=f"{ARCHIVING}::test_what_everybody_archived_is_purged_and_a_new_machine_has_it",
     ),
     Mutant(
@@ -176,5 +177,35 @@ MUTANTS = (
         "Replica._compare_all",
         ("        self.filed.look()\n", ""),
         tests=f"{ARCHIVING}::test_a_machine_that_lost_its_record_shows_nothing_again",
+    ),
+    Mutant(
+        "an engine that lost the end of its order is noticed",
+        "Replica.catch_up",
+        (" and self._is_rewound():", " and False:"),
+        tests=f"{RESTORING}::test_an_engine_that_lost_its_end",
+    ),
+    Mutant(
+        "an engine that lost records in its middle is noticed",
+        "Replica.look_closer",
+        ("        if holes == known and not at_all:\n", "        if True:\n"),
+        tests=f"{RESTORING}::test_an_engine_that_lost_records_in_its_middle",
+    ),
+    Mutant(
+        "what comes back is written once",
+        "lost_records.take_back",
+        (" if (key := digest(line)) not in live and not copy.filed.has(key)", " if (key := digest(line))"),
+        tests=f"{RESTORING}::test_an_engine_that_lost_its_end",
+    ),
+    Mutant(
+        "who has a damaged record's line brings it back",
+        "Replica._hear",
+        ("            self.doubts = True\n", ""),
+        tests=f"{RESTORING}::test_a_damaged_record_stops_nobody_and_comes_back",
+    ),
+    Mutant(
+        "no decision waits for a record that is lost",
+        "Replica.catch_up",
+        (" and self._was_moved:", " and False:"),
+        tests=f"{RESTORING}::test_a_decision_that_expects_a_lost_record_is_taken",
     ),
 )

@@ -1,0 +1,156 @@
+"""An engine that loses records gets them back from the machines' files, each once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import Draft, Registration
+from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, reads_of
+
+from .nats_server import serving
+from .test_archiving import archived, live, machine, read, steward
+from .test_commands import MACHINES, Pair
+from .test_replica import Two, shown, two  # noqa: F401 - a fixture
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.helpers import Program
+
+
+def settled(two: Two, *, doubt: bool = True) -> None:  # noqa: F811
+    """Both machines look at the order until nothing is new."""
+    for box in (*two.boxes, *two.boxes):
+        assert box.replica is not None
+        if doubt:
+            box.replica.doubt()
+        with box.replica.held():
+            box.replica.catch_up()
+            if box.replica.look_closer():
+                box.replica.catch_up()
+
+
+def with_history(two: Two) -> None:  # noqa: F811
+    """Mail that is archived, mail that is live and read, role mail that is claimed, and mail that is unread."""
+    north, south = two.boxes
+    read(two, "archived")
+    south.catch_up()
+    steward(north)
+    read(two, "read")
+    north.send(Draft(sender="user", to=("role:dev",), content="for a role"))
+    south.catch_up()
+    assert shown(south, "ben") == ["for a role"]
+    north.send(Draft(sender="ann", to=("ben",), content="unread"))
+    settled(two)
+
+
+def check(two: Two, place: Path) -> None:  # noqa: F811
+    """All machines have everything once, a new one too, and nobody is shown anything again."""
+    settled(two)
+    boxes = [*two.boxes, machine(two, place, "east")]
+    for box in boxes:
+        assert archived(box) == ["archived"]
+        assert sorted(live(box)) == sorted([*live(two.boxes[0])])
+        lines = [line for _, line in box.logs.messages.lines()]
+        assert len(lines) == len(set(lines)) == len(live(box))
+        assert {"read", "for a role", "unread"} <= {*live(box)}
+        reads = [(r.message_id, r.session_id, r.event) for r in box.logs.read_records()]
+        assert len(reads) == len(set(reads))
+        assert box.replica is not None
+        with box.replica.held():
+            box.replica.compare()
+    assert shown(two.boxes[0], "ann") == []
+    assert "unread" in shown(two.boxes[1], "ben")
+
+
+@pytest.mark.parametrize("kept", [0, 3, 9])
+@pytest.mark.parametrize("more", [0, 9])
+def test_an_engine_that_lost_its_end(two: Two, tmp_path: Path, kept: int, more: int) -> None:  # noqa: F811
+    """Records are gone from some position on, and others came there: all machines notice, and nothing is doubled."""
+    with_history(two)
+    space = two.orders[0].space
+    space.records, space._end = space.records[:kept], 0
+    for n in range(more):
+        space.append("west", MESSAGES, [_line(f"w{n}")], [f"w{n}"], None)
+    check(two, tmp_path)
+
+
+@pytest.mark.parametrize("log", [MESSAGES, ROSTER, CLAIMS, ARCHIVE, reads_of("south")])
+def test_an_engine_that_lost_records_in_its_middle(two: Two, tmp_path: Path, log: str) -> None:  # noqa: F811
+    """All records of one log are gone, and the end stays: the number of those that are there tells it."""
+    with_history(two)
+    space = two.orders[0].space
+    space.remove([r.position for r in space.records[:-1] if r.log == log])
+    check(two, tmp_path)
+
+
+def test_a_decision_that_expects_a_lost_record_is_taken(two: Two) -> None:  # noqa: F811
+    """The last claim is gone from the order: the next one does not wait for it for ever."""
+    with_history(two)
+    north, south = two.boxes
+    space = two.orders[0].space
+    for log in (CLAIMS, ROSTER):
+        space.remove([r.position for r in space.records if r.log == log][-1:])
+    north.send(Draft(sender="user", to=("role:dev",), content="another"))
+    south.catch_up()
+    assert sorted(shown(south, "ben")) == ["another", "unread"]
+    north.register(Registration(session_id="ann", name="kim"), "ann")
+    settled(two)
+    assert [r.state for r in south.logs.read_roster().agents.values()] == ["alive", "alive"]
+
+
+def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) -> None:  # noqa: F811
+    """A record is not what was published: a new machine goes on, and who has the line brings it back."""
+    with_history(two)
+    space = two.orders[0].space
+    for n, record in enumerate(space.records):
+        if b"unread" in record.line:
+            space.records[n] = record.replace(line=record.line.replace(b"unread", b"broken"), damaged=True)
+    east = machine(two, tmp_path, "west")
+    assert "unread" not in live(east)
+    settled(two, doubt=False)
+    east.catch_up()
+    assert live(east).count("unread") == 1
+    assert "broken" not in {content for box in two.boxes for content in live(box)}
+    settled(two, doubt=False)
+    assert sum(b'"damaged"' in r.line for r in space.records) == 1
+
+
+def test_a_flipped_byte_in_a_server_s_store(program: Program, credential: str, place: Path) -> None:
+    """A real server drops half of its records as it starts: they come back, and a new machine has all, once."""
+    with serving(place / "flipped") as url:
+        pair = Pair(program, url, credential)
+        for name, who in zip(MACHINES, ("ann", "ben"), strict=True):
+            pair.join(name)
+            pair.ok(name, "roster", "register", "--session-id", who)
+        batch = "".join(f'{{"recipient":["ben"],"content":"{n} {"x" * 500}"}}\n' for n in range(300))
+        result = program.run("send", "--jsonl", "-", "--from", "ann", "--dir", program.scratch / "north", stdin=batch)
+        assert result.rc == 0, result
+        pair.ok("south", "steward", "run")
+        records = pair.ok("south", "engine", "status")["records"]
+    block = max((place / "flipped").rglob("*.blk"), key=lambda path: path.stat().st_size)
+    data = bytearray(block.read_bytes())
+    data[data.index(b"xxxxxxxx", len(data) // 2) + 50] ^= 1
+    block.write_bytes(data)
+    with serving(place / "flipped", int(url.rpartition(":")[2])):
+        left = pair.ok("south", "engine", "status")["records"]
+        assert left < records - 100
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "after")
+        found = pair.ok("south", "check", "--session", "ben", "--limit", "0")["messages"]
+        with pair.serving("south"):
+            pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        found += pair.ok("south", "check", "--session", "ben", "--limit", "0")["messages"]
+        assert [m["content"].split()[0] for m in found] == [*map(str, range(300)), "after"]
+        assert program.run("init", program.scratch / "east").rc == 0
+        pair.join("east")
+        for name in (*MACHINES, "east"):
+            assert len(pair.lines(name)) == len({*pair.lines(name)}) == 301
+
+
+def _line(message_id: str) -> bytes:
+    return (
+        f'{{"id":"{message_id}","sender":"west-1","recipient":"west-1",'
+        '"timestamp":"2026-01-01T00:00:00Z","content":"other"}'
+    ).encode()
