@@ -71,7 +71,10 @@ class Links:
                 writer.transport.abort()
                 return
             self._ways |= {writer, here}
-            await asyncio.gather(self._pass(reader, here), self._pass(there, writer))
+            try:
+                await asyncio.gather(self._pass(reader, here), self._pass(there, writer))
+            except asyncio.CancelledError:
+                pass  # the run is over
             self._ways -= {writer, here}
 
         return serve

@@ -230,6 +230,7 @@ class Run:
                 assert result.rc == 0, result
             for machine in self.machines:
                 machine.serve()
+            until(self._is_settled, SETTLING)  # a name that a machine has not heard of yet would count as a role
             for agent in self.agents:
                 agent.start()
             troubles = [threading.Thread(target=self._trouble, args=(n,)) for n in (0, 1)]
