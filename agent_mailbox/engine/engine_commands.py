@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ..mailbox.replica import Replica
     from ..store.logs import Logs
     from ..store.order import SpaceOrder
+    from .relay import Relay
 
 
 @cli.group(cls=Commands)
@@ -254,12 +255,30 @@ def serve(app: App, /) -> None:
     if space is None:
         return
     with FileLock(system.join(record.path(spaces.PLACE), joining_space.SERVING), 0):
+        relayed = _relayed(space, record.path(spaces.PLACE))
         app.out(f"serving {found.space} as {found.machine}\n", _value(found))
         copy = spaces.opened(logs, space)
         _judge_again(copy)
         files = spaces.files_of(space, cast("SpaceOrder", copy.order))
         exchanged = ExchangedFiles(logs, files, copy.directory, _told)
         replicator.run(copy, exchanged, ended.is_set, _told, ended.wait)
+        if relayed is not None:
+            relayed.close()
+
+
+def _relayed(space: Space, directory: str) -> Relay | None:
+    """Serve this machine's commands where connecting takes them long; without a socket they connect by themselves."""
+    if not space.is_postgres:
+        return None
+    from .relay import Relay
+
+    try:
+        found = Relay(directory, lambda: spaces.order_of(space))
+    except OSError as error:
+        _told(f"commands connect by themselves: {error}")
+        return None
+    found.serve()
+    return found
 
 
 def _judge_again(copy: Replica) -> None:

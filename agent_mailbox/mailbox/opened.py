@@ -98,7 +98,7 @@ class OpenMailbox:
             from . import space as spaces  # a mailbox of one machine is spared it
 
             space = spaces.of(self.logs)
-            self._replica = None if space is None else spaces.opened(self.logs, space)
+            self._replica = None if space is None else spaces.opened(self.logs, space, relayed=True)
         return self._replica
 
     def last_seen(self, sessions: Iterable[str] | None = None) -> dict[str, int]:

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..store.custody import Custody
     from ..store.logs import Logs
-    from ..store.order import SpaceOrder
+    from ..store.order import SpaceOrder, TotalOrder
     from ..store.space_files import SpaceFiles
     from .replica import Replica
     from .space_judge import SpaceJudge
@@ -82,12 +82,22 @@ def forget(logs: Logs) -> None:
     system.sync_directory(record.path(PLACE))
 
 
-def opened(logs: Logs, space: Space, wait: float | None = None) -> Replica:
-    """Return the mailbox's copy in the space; connects at the first call."""
+def opened(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:
+    """Return the mailbox's copy in the space; connects at the first call.
+
+    ``relayed``: by way of the replicator, if it runs and connecting to the engine would take longer."""
     from .replica import Replica
 
     patience = min(logs.wait, 5.0) if wait is None else wait
-    return Replica(logs, order_of(space, patience), record_of(logs).path(PLACE), judge_of(logs, space))
+    directory = record_of(logs).path(PLACE)
+    order: TotalOrder
+    if relayed and space.is_postgres:
+        from ..postgres.relayed_order import RelayedOrder
+
+        order = RelayedOrder(space.machine, directory, patience, lambda: order_of(space, patience))
+    else:
+        order = order_of(space, patience)
+    return Replica(logs, order, directory, judge_of(logs, space))
 
 
 def judge_of(logs: Logs, space: Space) -> SpaceJudge:

@@ -1,0 +1,134 @@
+"""Commands ask the engine by way of the replicator: the same order, no library to import, and nothing lost by kills."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.engine.relay import MOST, Relay
+from agent_mailbox.errors import Unavailable
+from agent_mailbox.postgres.relayed_order import SOCKET, RelayedOrder, connected, send
+from agent_mailbox.store.order import MESSAGES, ROSTER
+from tests.helpers import Program
+
+from .conformance import Conformance, lines_of
+from .memory_order import MemoryOrder, MemorySpace
+from .postgres_server import credential, made
+from .test_commands import MACHINES
+from .test_commands import Pair as Two
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from .conformance import Pair
+
+_names = itertools.count()
+
+
+class Closing(MemoryOrder):
+    """An order whose connection may be closed."""
+
+    def close(self) -> None:
+        """Do nothing."""
+
+
+def is_over(connection: socket.socket) -> bool:
+    """Does the other side end the connection without a word?"""
+    try:
+        return connection.recv(9) == b""
+    except ConnectionResetError:
+        return True
+
+
+class Relayed:
+    """A machine's relay over an order in memory, and a command's way over it."""
+
+    def __init__(self, space: MemorySpace, machine: str, place: Path) -> None:
+        self.memory = Closing(space, machine)
+        self.place = place / ("x" * 120) / machine  # longer than the kernel takes
+        self.place.mkdir(parents=True)
+        self.relay = Relay(str(self.place), lambda: self.memory)  # type: ignore[arg-type, return-value]
+        self.relay.serve()
+        self.order = self.command()
+
+    def command(self) -> RelayedOrder:
+        """The way of a new process."""
+        return RelayedOrder(self.memory.machine, str(self.place), 5, lambda: self.memory)  # type: ignore[arg-type, return-value]
+
+
+@pytest.fixture
+def relayed(tmp_path: Path) -> Iterator[tuple[Relayed, Relayed]]:
+    """Two machines."""
+    space = MemorySpace()
+    both = Relayed(space, "a", tmp_path), Relayed(space, "b", tmp_path)
+    yield both
+    for one in both:
+        one.relay.close()
+        one.order.close()
+
+
+class TestRelayedOrder(Conformance):
+    """The order behind a socket does what every order must do."""
+
+    @pytest.fixture
+    def machines(self, relayed: tuple[Relayed, Relayed]) -> Pair:  # type: ignore[override]
+        """Both over their relays."""
+        return relayed[0].order, relayed[1].order
+
+
+def test_errors_and_strangers(relayed: tuple[Relayed, Relayed]) -> None:
+    """An engine that is away is away for the command; what is no question ends that connection and no other.
+
+    Where too many ask at once, a command connects by itself."""
+    a, _ = relayed
+    a.order.append(ROSTER, [b"x"])
+    a.memory.reachable = False
+    with pytest.raises(Unavailable, match="out of reach: memory"):
+        a.order.end()
+    a.memory.reachable = True
+    for odd in (b"\0\0\0\x04null", b"\xff\xff\xff\xff", b"\0\0\0\x02{}", b"GET / HTTP/1.1\r\n\r\n"):
+        with connected(str(a.place), 5) as stranger:
+            stranger.sendall(odd)
+            stranger.shutdown(socket.SHUT_WR)
+            assert is_over(stranger)
+    for head in ({"call": "remove", "positions": [1]}, {"call": "append"}, {"call": "read", "after": "x", "most": 1}):
+        with connected(str(a.place), 5) as stranger:
+            send(stranger, dict(head))
+            assert is_over(stranger)
+    many = [a.command() for _ in range(MOST + 3)]
+    for n, order in enumerate(many):
+        order.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
+    assert sorted(lines_of(a.order, MESSAGES)) == sorted(b"%d" % n for n in range(MOST + 3))
+    for order in many:
+        order.close()
+
+
+def test_a_command_does_not_import_the_database_library(program: Program, tmp_path: Path) -> None:
+    """While the replicator runs, sending and claiming role mail go over its socket; without it, or with one that a kill
+    left, a command connects by itself."""
+    with made() as server, server.running():
+        pair = Two(program, server.url, credential(tmp_path / "word"))
+        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+            pair.join(machine)
+            pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
+        forbidden = tmp_path / "forbidden"
+        (forbidden / "psycopg").mkdir(parents=True)
+        (forbidden / "psycopg" / "__init__.py").write_text("raise SystemError('imported')")
+        plain = program.env["PYTHONPATH"]
+        with pair.serving("north") as replicator:
+            program.env["PYTHONPATH"] = f"{forbidden}{os.pathsep}{plain}"
+            pair.send("north", "--from", "user", "--to", "role:dev", "--body", "by the socket")
+            assert pair.seen("north", "ann") == ["by the socket"]
+            program.env["PYTHONPATH"] = plain
+            replicator.kill()
+            replicator.wait()
+        assert next(program.user_state.glob(f"**/{SOCKET}")).is_socket()
+        pair.send("north", "--from", "user", "--to", "role:dev", "--body", "by itself")
+        with pair.serving("north"):
+            assert pair.seen("north", "ann") == ["by itself"]
+        assert list(program.user_state.glob(f"**/{SOCKET}")) == []
