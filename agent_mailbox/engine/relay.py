@@ -1,7 +1,7 @@
 """The replicator's socket, over which this machine's commands ask the engine: they need no connection of their own.
 
-Belongs here: serving it. It answers what ``RelayedOrder`` asks, reads and appends alone: no more than whoever may write
-the mailbox's files can do, whose lines the replicator publishes anyway.
+Belongs here: serving it. It answers what ``RelayedOrder`` asks, and only reads and appends. So a process can do no more
+over it than by writing a line into the mailbox's files, which the replicator publishes anyway.
 """
 
 from __future__ import annotations

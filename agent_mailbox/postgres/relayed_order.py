@@ -1,10 +1,10 @@
 """The order of a space by way of the replicator: a command that asks it need not import a database's library.
 
-Belongs here: the client's side of the replicator's socket, and the form of what goes over it. Where no replicator
-answers, the command goes to the engine itself. The socket is in the user's own record, outside every project.
+Belongs here: the client's side of the replicator's socket, and the form of what goes over it. A command goes to the
+engine itself if no replicator answers. The socket is in the user's own record, outside every project.
 
-The replicator greets whom it serves. A question, its answer and the greeting have the same form: four bytes with the
-length of a head, the head as a JSON object, then the lines that it gives the sizes of, as they are.
+The replicator greets a command that it serves. A question, its answer and the greeting have the same form. Four bytes
+give the length of a head; the head is a JSON object; then come the lines whose sizes it gives, as they are.
 """
 
 from __future__ import annotations

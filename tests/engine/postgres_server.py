@@ -9,7 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +66,8 @@ class PostgresServer:
             pid = self.child.pid
             processes = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
             for one in processes:  # at once, and all: nothing that was acknowledged depends on an orderly end
-                os.kill(one, signal.SIGKILL)
+                with suppress(ProcessLookupError):
+                    os.kill(one, signal.SIGKILL)
             self.child.wait(PATIENCE)
 
     def _start(self, name: str, *words: object) -> subprocess.Popen[bytes]:
