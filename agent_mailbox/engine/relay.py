@@ -90,6 +90,8 @@ def _answer(order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]) -> 
         call = head.get("call")
         if call == "end":
             return {"position": order.end()}, []
+        if call == "holes":
+            return {"position": order.holes()}, []
         if call == "append":
             place = order.append(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
             return {"position": place}, []

@@ -46,6 +46,10 @@ class RelayedOrder:
         """Return the position of the last record."""
         return self._own.end() if self._is_alone() and self._own else self._position({"call": "end"})
 
+    def holes(self) -> int:
+        """Return how many positions have no record."""
+        return self._own.holes() if self._is_alone() and self._own else self._position({"call": "holes"})
+
     def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
         """Append the lines; see ``TotalOrder.append``."""
         check_size(lines)
