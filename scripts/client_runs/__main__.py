@@ -90,8 +90,10 @@ def told(clients: list[KnownClient], versions: dict[str, str], before: list[Show
     for client in (one for one in CLIENTS if one in clients):
         old, new = states(client, before), states(client, rows)
         lost = [name for name, state in new.items() if state == FAILED and old.get(name) == PASSED]
+        missing = [name for name, state in old.items() if state == PASSED and new.get(name) not in (PASSED, FAILED)]
         won = [name for name, state in new.items() if state == PASSED and old.get(name) != PASSED]
-        changed = [*(f"**{name}** fails" for name in lost), *(f"{name} is new" for name in won)]
+        changed = [*(f"**{name}** fails" for name in lost), *(f"{name} did not run" for name in missing)]
+        changed += [f"{name} is new" for name in won]
         count = f"{list(new.values()).count(PASSED)} of {len(abilities.of(client))}"
         pinned, newest_one = client.seen_with[-1], versions[client.name]
         lines.append(f"| {client.title} | {pinned} | {newest_one} | {count} | {', '.join(changed) or 'nothing'} |")
