@@ -39,6 +39,8 @@ HELPERS = (
 """Functions of the door that consist of calls."""
 PAGE = ROOT / "docs/internals/simulation.md"
 FIGURES = ROOT / "docs/internals/simulation-coverage.json"
+FIRST = "8241345"
+"""The commit of the rows that name none."""
 KINDS = ("switch", "park", "kill", "stop", "slow", "long", "fault", "short", "full", "jump", "power")
 LIBERTIES = (
     "A call happens at once and whole; others run before it or after it. A power failure may take any part of it.",
@@ -58,7 +60,14 @@ LIBERTIES = (
     "The clock jumps in some worlds, and the power fails in others, never both in one.",
     "After a power failure a quiet stamp may be back until its session starts or checks, as its client does.",
     "A client with a transcript meets no coarse times and no jumping clock: its offers would count as older than the "
-    "machine's start. A failed call may lose the list of them until the session starts again.",
+    "machine's start. A failed call may lose the list of them. Until the session starts again a stamp may hide them.",
+    "Mail that was shown and not recorded, for want of a lock, may come again whatever the transcript says of it. A"
+    " title counts as the text. When a hook gives mail back is not known.",
+    "Clients' processes are of one namespace, and after a power failure nobody's process of before is judged. A client"
+    " whose record could not be written may count as living.",
+    "A record about mail that a foreign program writes may count or not. One about a message to come does not count for"
+    " a cursor that begins behind it.",
+    "The steward removes a file that no message names after eight minutes, so a later message may name none.",
     "The steward compacts a roster of 15 lines, and moves mail above 0 to 9 live messages.",
     "Before somebody was told that the mailbox is made, nothing else counts as acknowledged: its own name may be lost.",
     "A foreign line that comes between our look and our write moves sealed lines of ours: at the steward's next run"
@@ -71,7 +80,8 @@ LIBERTIES = (
     " input.",
 )
 MISSING = (
-    "succession by name or by a client's clear; processes of clients, by which a session counts as gone",
+    "succession by name or by a client's clear",
+    "watches, leases, and the hooks that guard tools",
     "the console, teams, swarm and the engine",
     "the same workloads by real processes at the same time: their order cannot be chosen",
 )
@@ -148,12 +158,18 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "The shell guard is a model (`tests/simulation/guard.py`). Drawn directories hold it to the real dash, bash",
         "and busybox (`tests/simulation/shells.py`).",
         "",
-        "Three of ten seeds mean a long world, in which agents do everything for a day. The others mean a drill",
-        "(`tests/simulation/plans.py`): a few commands beside each other, again and again. One of them is held at a",
-        "drawn call until the others have ended (`park`). One thing may befall each, often behind a rename or a",
-        "sync. Worlds that broke a promise are kept with all their choices (`tests/simulation/worlds`). One seed of",
-        "ten means turns of clients with transcripts (`tests/simulation/clients.py`): one drops a hook's text, or the",
-        "model never speaks after it.",
+        "A fifth of the seeds mean turns of clients with transcripts (`tests/simulation/clients.py`). One client",
+        "drops a hook's text, or its model never speaks after it. About a quarter mean a long world, in which",
+        "agents do everything for a day. The others mean a drill (`tests/simulation/plans.py`): a few commands",
+        "beside each other, again and again. One of them is held at a drawn call until the others have ended",
+        "(`park`). One thing may befall each, often behind a rename or a sync. Worlds that broke a promise are",
+        "kept with all their choices (`tests/simulation/worlds`).",
+        "",
+        "Agents ask what they have, owe and lost (`tests/simulation/questions.py`). Derived files must answer as",
+        "the logs do, read whole and judged by the core. Processes that stay look again, though clock and",
+        "configuration change. Foreign programs append records about mail in spellings of their own. Clients'",
+        "processes are killed and come back (`tests/simulation/hosts.py`). Their roles' mail that they did not",
+        "see goes to others.",
         "",
         "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
         "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",
@@ -189,14 +205,16 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "Each protection of the store and of delivery was taken away, and each mended defect was put back.",
         "Five runs began at five seeds. The columns tell how many found it, and the medians of calls and seconds.",
         "",
-        "These runs are of commit 8241345. A row ends at the second seed that finds nothing within 60 seconds.",
+        "A second is one of the processor's, however busy that is. A row ends at the second seed that finds nothing",
+        "within 60 seconds. Rows of earlier commits met earlier worlds, from seeds of those days.",
         "",
-        "| taken away: that … | found | calls | seconds |",
-        "| --- | --- | --- | --- |",
+        "| taken away: that … | found | calls | seconds | commit |",
+        "| --- | --- | --- | --- | --- |",
     ]
     for mutant in mutation.ours():
         if mutant.without in found:
-            lines.append(_row(mutant.without, found[mutant.without]["runs"]))
+            row = found[mutant.without]
+            lines.append(f"{_row(mutant.without, row['runs'])} {row.get('commit', FIRST)} |")
     untried = [mutant.without for mutant in mutation.ours() if mutant.without not in found]
     lines += ["", "Not tried yet:", "", *(f"- {what}" for what in untried)] if untried else []
     lines += ["", "Not for it to find:", "", *(f"- {what}: {why}" for what, why in sorted(OUTSIDE.items()))]

@@ -1,9 +1,10 @@
 """What a seed means: the kind of world, and the commands in it.
 
-Belongs here: drawing. Three of ten seeds mean a *long* world, in which agents do everything for a day. The others mean
-a *drill*: few agents, and again and again a few commands beside each other that touch the same thing, with what they
-need prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet what
-nobody thought of. In a drill each process may be aimed at: one thing befalls it, before one call.
+Belongs here: drawing. A fifth of the seeds mean turns of clients with transcripts, and three of ten of the others a
+*long* world, in which agents do everything for a day. The rest mean a *drill*: few agents, and again and again a few
+commands beside each other that touch the same thing, with what they need prepared in peace. Many short drills meet a
+race at one place sooner than long worlds do, and these meet what nobody thought of. In a drill each process may be
+aimed at: one thing befalls it, before one call.
 """
 
 from __future__ import annotations
