@@ -211,11 +211,8 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "| taken away: that … | found | calls | seconds | commit |",
         "| --- | --- | --- | --- | --- |",
     ]
-    for mutant in mutation.ours():
-        if mutant.without in found:
-            row = found[mutant.without]
-            lines.append(f"{_row(mutant.without, row['runs'])} {row.get('commit', FIRST)} |")
-    untried = [mutant.without for mutant in mutation.ours() if mutant.without not in found]
+    lines += [f"{_row(without, row['runs'])} {row.get('commit', FIRST)} |" for without, row in found.items()]
+    untried = figures.get("untried", [])
     lines += ["", "Not tried yet:", "", *(f"- {what}" for what in untried)] if untried else []
     lines += ["", "Not for it to find:", "", *(f"- {what}: {why}" for what, why in sorted(OUTSIDE.items()))]
     lines += ["", "## Liberties", "", "The world differs from a real one:", "", *(f"- {text}" for text in LIBERTIES)]
@@ -253,7 +250,7 @@ def _row(without: str, runs: list[dict[str, Any]]) -> str:
 
 
 def main(words: list[str]) -> int:
-    """Write the page."""
+    """Write the page, and keep what it says of mutants that were not tried."""
     if words:
         runs = [json.loads(Path(word).read_text()) for word in words]
         sums = Sums()
@@ -265,7 +262,13 @@ def main(words: list[str]) -> int:
         said = {"told": sums.told(), "commit": ", ".join(commits), "broken": broken}
         met = [[*key, count] for key, count in sorted(sums.met.items())]
         FIGURES.write_text(json.dumps(kept(met, said), indent=1, ensure_ascii=False) + "\n")
-    PAGE.write_text(page(json.loads(FIGURES.read_text()), json.loads(FOUND.read_text())))
+    figures, found = json.loads(FIGURES.read_text()), json.loads(FOUND.read_text())
+    ours = [mutant.without for mutant in mutation.ours()]
+    figures["untried"] = [without for without in ours if without not in found]
+    FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
+    found = {without: row for without, row in found.items() if without in ours}
+    FOUND.write_text(json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    PAGE.write_text(page(figures, found))
     return 0
 
 
