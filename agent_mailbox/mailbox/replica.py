@@ -67,6 +67,8 @@ if TYPE_CHECKING:
 STATE, LOCK, STEWARD = "state", "lock", "steward"
 PAGE = 1000
 """Records that are read and written at once."""
+CROWD = 100
+"""Messages at once above which everybody's quiet stamp ends."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
 KINDS = (ROSTER, MESSAGES, CLAIMS)
@@ -380,10 +382,15 @@ class Replica:
         """Return the sessions whose quiet stamps the records end; None: everyone's."""
         if kind == MESSAGES:
             roster, found = self.logs.read_roster(), set[str]()
-            messages = [one for one in (codec.message(record.line) for record in records) if isinstance(one, Message)]
+            lines = [record.line for record in records]
+            is_crowd = len(lines) > CROWD  # as a machine joins: to look at each costs more than everybody's next look
+            looked = [line for line in lines if b"control" in line or b"\\u" in line] if is_crowd else lines
+            messages = [one for one in map(codec.message, looked) if isinstance(one, Message)]
             for message in messages:
                 if message.type == "control":
                     self._bind_by(message)
+            if is_crowd:
+                return EVERYONE
             for message in messages:
                 concerned = recipients.concerned(message, roster)
                 if concerned is None:

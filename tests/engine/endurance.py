@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER
+from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, is_reads
 from agent_mailbox.store.unordered import unsealed
 from tests.helpers import MESSAGES as MAIL
 from tests.helpers import PATIENCE, READS, Program, until
@@ -355,8 +355,8 @@ class Run:
         records = everything(order, 1000)
         order.close()
         broken = []
-        wanted = {log: [r.line for r in records if r.log == log] for log in (MESSAGES, ROSTER, CLAIMS)}
-        reads = Counter(r.line for r in records if r.log not in (MESSAGES, ROSTER))
+        wanted = {log: [unsealed(r.line) for r in records if r.log == log] for log in (MESSAGES, ROSTER, CLAIMS)}
+        reads = Counter(unsealed(r.line) for r in records if r.log == CLAIMS or is_reads(r.log))
         for machine in self.machines:
             local = machine.lines(READS)
             decided = [line for line in local if json.loads(line).get("event") in ("claim", "release")]

@@ -10,7 +10,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.errors import BadData
-from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.mailbox.replica import CROWD, Replica
 from agent_mailbox.store import creation
 
 from .memory_order import MemoryOrder, MemorySpace
@@ -90,6 +90,17 @@ def test_what_comes_from_another_machine_proves_nothing(two: Two) -> None:
     south.catch_up()
     assert north.state().messages[sent].proof is not None
     assert south.state().messages[sent].proof is None
+
+
+def test_many_at_once_wake_everybody(two: Two) -> None:
+    """More than are looked at one by one: a session that had nothing new sees all of them."""
+    north, south = two.boxes
+    assert shown(south, "ben") == []
+    assert shown(south, "ben") == []
+    for start in range(0, CROWD * 2, 50):
+        north.send_all([Draft(sender="ann", to=("ben",), content=f"{start + n}") for n in range(50)])
+    south.catch_up()
+    assert shown(south, "ben") == [f"{n}" for n in range(CROWD * 2)]
 
 
 def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:
