@@ -137,18 +137,22 @@ def acts(console: Running) -> Iterator[tuple[str, float]]:
     while "search index is being built" in console.ask("/").text:
         time.sleep(0.5)
     old, live = some_ids(console.post)
-    asked = iter(_asked(console.post, 2 * TIMES))
+    asked, held = iter(_asked(console.post, 2 * TIMES)), iter(_held(console.post, 2 * TIMES))
     does: dict[str, Callable[[int], object]] = {
         "open an old message": lambda n: console.ask(f"/archive?open={old[n]}"),
         "open a live message": lambda n: console.ask(f"/archive?open={live[n]}"),
         "reply": lambda n: _done(console.does("/reply", id=old[n], body="timed")),
         "ack": lambda _: _done(console.does("/ack", id=next(asked))),
+        "release": lambda _: _done(console.does("/release", **next(held))),
+        "resend": lambda n: _done(console.does("/resend", id=old[n], to="agent01")),
     }
+    pages = ("first page", "a channel", "dead letters", "timeline")
+    looks = {name: (lambda _, path=PATHS[name]: console.ask(path)) for name in pages}
     for beside in (False, True):
         over = threading.Event()
         other = threading.Thread(target=_open_on, args=(console, old, over if beside else None), daemon=True)
         other.start()
-        for name, act in {**does, "a channel": lambda _: console.ask(PATHS["a channel"])}.items():
+        for name, act in {**does, **looks}.items():
             numbers = iter(range(TIMES))
             took = median(lambda act=act, numbers=numbers: timed(lambda: act(next(numbers))), TIMES)  # type: ignore[misc]
             if beside or name in does:
@@ -172,6 +176,13 @@ def _asked(post: Post, count: int) -> list[str]:
     lines = (json.dumps({"recipient": "user", "content": f"asked {n}", "ack": True}) for n in range(count))
     post.ok("send", "--from", "agent01", "--jsonl", "-", stdin="".join(f"{line}\n" for line in lines))
     return [m["id"] for m in post.objects(MESSAGES) if m["content"].startswith("asked ")][-count:]
+
+
+def _held(post: Post, count: int) -> list[dict[str, str]]:
+    """Live messages that a reader may give back."""
+    live = {record["id"] for record in post.objects(MESSAGES)}
+    read = [record for record in post.objects(READS) if record["message_id"] in live and record["event"] == "read"]
+    return [{"id": one["message_id"], "reader": one["reader_session_id"]} for one in read[:count]]
 
 
 def _done(told: dict[str, object]) -> None:
