@@ -244,6 +244,12 @@ def test_each_module_of_the_script_imports_only_those_above_it() -> None:
         assert max(map(len, text.splitlines())) <= 130, name
 
 
+def test_templates_fit_a_screen() -> None:
+    """No line is longer than a reader's window."""
+    for path in (ROOT / "agent_mailbox/console/templates").glob("*.html"):
+        assert max(map(len, path.read_text().splitlines())) <= 130, path.name
+
+
 def test_an_upgrade_brings_every_module_anew(running: Running) -> None:
     """Browsers keep the files for ever; a script's imports are relative, so the hash is in the directory's name."""
     page = running.ask("/").text
