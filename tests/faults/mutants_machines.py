@@ -146,4 +146,10 @@ MUTANTS = (
         ("    space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)\n", ""),
         tests="tests/engine/test_two_homes.py::test_the_person_decides_from_another_machine",
     ),
+    Mutant(
+        "a killed process's lines keep their proof",
+        "SpaceJudge.weighed",
+        ("return Judged(content, seal.proof)", "return Judged(content, None)"),
+        tests=f"{JUDGE}::test_a_kill_at_any_moment_loses_no_proof",
+    ),
 )
