@@ -135,7 +135,9 @@ CONTRACT = {
     "install gemini": {"--project", "--user", "--dry-run"},
     "uninstall gemini": {"--project", "--user", "--dry-run"},
     "install opencode": {"--project", "--user", "--dry-run"},
+    "install copilot": {"--project", "--user", "--dry-run"},
     "uninstall opencode": {"--project", "--user", "--dry-run"},
+    "uninstall copilot": {"--project", "--user", "--dry-run"},
     "export": {"--format", "--since"},
     "control request permission": {"--session", "--tool", "--input", "--reason", "--timeout", "--request-id"},
     "control request plan": {

@@ -61,6 +61,16 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     return _record(hosts, process, session_id, hosting.SOCKET if is_its else hosting.PIPE, begins=begins)
 
 
+def root(session_id: str, environ: Mapping[str, str]) -> str:
+    """Return the session to which a subagent belongs, from the one that started it: that one, if the calling client
+    hosts it. Else it is a subagent itself, and the client's latest session is meant."""
+    if user_state.is_as_said(environ):
+        return session_id
+    hosts = HostRecords(user_state.directory(environ))
+    found = next(filter(None, map(hosts.of, processes.line(system.getpid()))), None)
+    return session_id if found is None or session_id in found.sessions else found.sessions[0]
+
+
 def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str | None:
     """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
     ``/clear``."""

@@ -107,12 +107,15 @@ class KnownClient(Record):
     *Its hooks*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``hooks`` were seen
     to work. ``only_denies``: it takes a refusal before a tool, and goes on at any other answer. ``stop``: mail at a
     turn's end goes as ``context``, as the reason of a ``block``, or (empty) in a turn of its own. ``conversation``: the
-    kind of file in which it keeps that, if we can read it. ``wake_tokens``: what it adds to a wake's line.
+    kind of file in which it keeps that, if we can read it. ``wake_tokens``: what it adds to a wake's line. ``is_flat``:
+    its hooks stand in no groups, and a hook's words for the model in no object of its answer. ``time_key``: where a
+    hook's seconds stand.
 
-    *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else below
-    ``above_home`` (a variable), or ``below_config`` of the user's configuration. ``settings``: the file with hooks, in
-    a project and for all. ``memory`` is empty if ours is one of ``files``, which are all ours. ``is_plugin``: so are
-    its settings. ``has_comments``: it accepts comments in JSON. ``has_rules``: its settings hold rules of our form.
+    *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else of this name
+    (or ``home_directory``) below ``above_home`` (a variable), or ``below_config`` of the user's configuration.
+    ``settings``: the file with hooks, in a project and for all. ``memory`` is empty if ours is one of ``files``, which
+    are all ours. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON. ``has_rules``: its
+    settings hold rules of our form.
 
     *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can
     let plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
@@ -141,10 +144,13 @@ class KnownClient(Record):
     stop: str = "block"
     conversation: str = ""
     wake_tokens: int = 0
+    is_flat: bool = False
+    time_key: str = "timeout"
 
     directory: str = ""
     home_variable: str = ""
     above_home: str = "HOME"
+    home_directory: str = ""
     below_config: str = ""
     settings: tuple[str, str] = ("", "")
     memory: str = ""

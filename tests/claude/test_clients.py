@@ -47,7 +47,9 @@ class Session:
 
     def hook(self, event: str, *shell: str, **fields: Any) -> str:
         """One hook; what it wrote."""
-        call = json.dumps({**captured(self.client.name, event), **fields}, separators=(",", ":"), ensure_ascii=False)
+        said = {**captured(self.client.name, event), **fields}
+        rest = {key: said.pop(key) for key in ("tool_name", "tool_input", "tool_result") if key in said}
+        call = json.dumps({**said, **rest}, separators=(",", ":"), ensure_ascii=False)  # about the tool comes last
         words = [str(self.shim.checkout / "hooks/agent-mailbox-hook"), self.client.events[event], self.client.word]
         env = self.shim.post.environ(self.shim.env)
         done = subprocess.run([*shell, *words], input=call.encode(), env=env, capture_output=True, timeout=PATIENCE)

@@ -46,6 +46,8 @@ class HookSource(Record):
             for group in groups if isinstance(groups, list) else ():
                 for hook in group["hooks"] if is_group(group) else ():
                     yield event, group, hook
+                if isinstance(group, dict) and not is_group(group) and "command" in group:
+                    yield event, group, group  # of a client whose hooks stand in no groups
 
     def says(self, key: str) -> bool:
         """Return whether this setting is on."""

@@ -14,6 +14,7 @@ from ...core.text import ascii_json, clipped, neutral
 from ...errors import BadData, Busy, MailboxError
 from ...known_clients import codex
 from ...known_clients.claude_code import CLAUDE_CODE
+from ...known_clients.copilot_cli import COPILOT_CLI, PARENT
 from ...known_clients.every_client import calling
 from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
@@ -51,7 +52,7 @@ class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
     ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
-    ``client``: None if it is none we know."""
+    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins."""
 
     event: str
     session_id: str
@@ -71,6 +72,7 @@ class Call(Record):
     told: bool = False
     conversation: str = ""
     client: KnownClient | None = None
+    prompt: str = ""
 
     @property
     def only_denies(self) -> bool:
@@ -106,9 +108,16 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
     session_id = text("session_id", environ.get(CLAUDE_CODE.session_variable))
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
+    client = calling(session_id, obj, environ)
+    if client is COPILOT_CLI and (parent := text(PARENT)):
+        from ...identity import hook_calls  # where a subagent of Copilot calls
+
+        session_id = hook_calls.root(parent, environ)  # it is bound as its session is
     tool = obj.get("tool_input")
+    if client is COPILOT_CLI and isinstance(tool, dict) and "path" in tool:
+        tool = {**tool, "file_path": tool["path"]}  # as rules know it
     command = tool.get("command") if isinstance(tool, dict) else None
-    path, client = text("transcript_path"), calling(session_id, obj, environ)
+    path = text("transcript_path")
     return Call(
         event=event,
         session_id=session_id,
@@ -127,6 +136,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         prompt_id=text("prompt_id"),
         told=text("session_id") == session_id,
         client=client,
+        prompt=text("prompt"),
         conversation=path if client is CLAUDE_CODE or codex.is_rollout(path, session_id) else "",
     )
 
@@ -284,8 +294,10 @@ def _json(value: dict[str, Any]) -> str:
     return ascii_json(codec.dumps(value)) + "\n"
 
 
-def _context(event: str) -> Callable[[str], str]:
-    return lambda text: _json({"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}})
+def _context(call: Call) -> Callable[[str], str]:
+    if call.client is not None and call.client.is_flat:
+        return lambda text: _json({"additionalContext": text})
+    return lambda text: _json({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}})
 
 
 def _session_start(hook: Hook) -> None:
@@ -298,7 +310,7 @@ def _session_start(hook: Hook) -> None:
         from . import reminder  # at most a few times in a session's life
 
         told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
-    hook.deliver(_context(hook.call.event), told, quiet=not left)
+    hook.deliver(_context(hook.call), told, quiet=not left)
 
 
 def _prompt(hook: Hook) -> None:
@@ -308,14 +320,15 @@ def _prompt(hook: Hook) -> None:
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
         left = hook.settle() if grown else bool(offered)
-        hook.deliver(_context(hook.call.event), hook.enter("") if state is None else (), quiet=not left)
-        hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
+        hook.deliver(_context(hook.call), hook.enter("") if state is None else (), quiet=not left)
+        if hook.call.prompt.partition("\n")[0] not in budget.heads(""):  # else Copilot's, for mail at a turn's end
+            hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
 
 
 def _tool_used(hook: Hook) -> None:
     if hook.state() == "alive":
         left = hook.settle()
-        hook.deliver(_context(hook.call.event), quiet=not left)
+        hook.deliver(_context(hook.call), quiet=not left)
 
 
 def _stop(hook: Hook) -> None:
@@ -334,7 +347,7 @@ def _stop(hook: Hook) -> None:
         return
     # Claude Code shows context to the model once, a block's reason twice; other clients know only blocks.
     as_context = client is not None and client.stop == "context"
-    answer = _context("Stop") if as_context else lambda text: _json({"decision": "block", "reason": text})
+    answer = _context(hook.call) if as_context else lambda text: _json({"decision": "block", "reason": text})
     if hook.deliver(answer, quiet=not left):
         hook.count_turns(turns + 1)
     else:

@@ -88,6 +88,12 @@ def group(wanted: Wanted, command: str) -> dict[str, Any]:
     return {**({"matcher": wanted.matcher} if wanted.matcher else {}), "hooks": [hook]}
 
 
+def entry(wanted: Wanted, command: str, time_key: str) -> dict[str, Any]:
+    """Return the hook for a client whose hooks stand in no groups."""
+    matcher = {"matcher": wanted.matcher} if wanted.matcher else {}
+    return {"type": "command", "command": command, **matcher, time_key: wanted.timeout}
+
+
 def is_group(group: Any) -> bool:
     """Return whether it has the shape of a group of hooks."""
     return isinstance(group, dict) and isinstance(group.get("hooks"), list)

@@ -107,11 +107,11 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
     if client.is_plugin:
         yield _whole(os.path.realpath(target.settings), opencode_plugin.text(hook, program).encode())
         return
-    yield _memory(os.path.realpath(target.memory))
+    if client.memory:
+        yield _memory(os.path.realpath(target.memory))
     hooks = [(one, one.command(texts.hook_command(hook, one.event, client))) for one in client.hooks()]
-    yield _settings(
-        os.path.realpath(target.settings), merge.Ours(hooks, more)
-    )  # last: the hooks call what is written before
+    ours = merge.Ours(hooks, more | {"version": 1}, client.time_key) if client.is_flat else merge.Ours(hooks, more)
+    yield _settings(os.path.realpath(target.settings), ours)  # last: the hooks call what is written before
 
 
 def _whole(path: str, text: bytes) -> InstallPart:
@@ -219,7 +219,8 @@ def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: s
 
 
 def _is_bare(data: bytes | None) -> bool:
-    return data is not None and data.strip() in (b"", b"{}")
+    """Return whether nothing is left but the number of the file's form."""
+    return data is not None and data.translate(None, b" \t\r\n") in (b"", b"{}", b'{"version":1}')
 
 
 def diff(plan: InstallPlan) -> str:

@@ -13,7 +13,7 @@ from functools import partial
 
 from ...core.records import Record
 from ...errors import BadData
-from .hook_entries import calls_us, covers, group, is_group, is_ours, part
+from .hook_entries import calls_us, covers, entry, group, is_group, is_ours, part
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ _BOM = "\ufeff"
 
 class Ours(Record):
     """Our part of the settings: hooks, each with its command, and other settings, whose lists are merged with
-    theirs."""
+    theirs. ``flat``: the hooks stand in no groups, and this is the key of a hook's seconds."""
 
     hooks: Sequence[tuple[Wanted, str]]
     more: Mapping[str, Any]
+    flat: str = ""
 
 
 class Form(Record):
@@ -138,7 +139,9 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
     hooks = dict(_table(path, "hooks", result.get("hooks", {})))
     for wanted, command in ours.hooks:
         groups = _list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
-        hooks[wanted.on] = _with_hook(groups, wanted, command)
+        hooks[wanted.on] = (
+            _with_entry(groups, wanted, command, ours.flat) if ours.flat else _with_hook(groups, wanted, command)
+        )
     if ours.hooks:
         result["hooks"] = hooks
     return _laid(path, "", result, ours.more)
@@ -170,6 +173,20 @@ def _laid(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str, Any
         else:
             result[key] = value
     return result
+
+
+def _with_entry(entries: list[Any], wanted: Wanted, command: str, time_key: str) -> list[Any]:
+    """Return the entries with ours in the place of an earlier one, else at the end; a person's own that does it
+    counts."""
+    new = entry(wanted, command, time_key)
+    if any(calls_us(one) and not is_ours(one) and part(one) == wanted.part for one in entries):
+        return [one for one in entries if not (is_ours(one) and part(one) == wanted.part)]
+    mine = [number for number, one in enumerate(entries) if is_ours(one) and part(one) == wanted.part]
+    kept = [one for number, one in enumerate(entries) if number not in mine[1:]]
+    if not mine:
+        return [*kept, new]
+    kept[mine[0]] = {**kept[mine[0]], "command": command}
+    return kept
 
 
 def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
@@ -247,6 +264,8 @@ def _without_hooks(groups: Any) -> Any:
         return groups
     kept = []
     for one in groups:
+        if not is_group(one) and is_ours(one):
+            continue
         inner = [hook for hook in one["hooks"] if not is_ours(hook)] if is_group(one) else None
         if inner is None or len(inner) == len(one["hooks"]):
             kept.append(one)

@@ -50,4 +50,5 @@ def user_directory(client: KnownClient, environ: Mapping[str, str]) -> str:
         above = environ.get("XDG_CONFIG_HOME") or os.path.join(environ.get("HOME") or "/", ".config")
         return os.path.join(above, client.below_config)
     named = environ.get(client.home_variable) if client.home_variable else None
-    return named or os.path.join(environ.get(client.above_home) or environ.get("HOME") or "/", client.directory)
+    above = environ.get(client.above_home) or environ.get("HOME") or "/"
+    return named or os.path.join(above, client.home_directory or client.directory)

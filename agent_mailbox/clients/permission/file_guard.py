@@ -11,7 +11,6 @@ import stat
 
 from ...core import codec
 from ...core.records import BadLine
-from ...known_clients.codex import PATCH
 from ...store import paths, user_state
 from . import tool_files
 
@@ -25,7 +24,7 @@ WHY = (
     " person's to change."
 )
 UNREAD = "the file that this call writes is unclear"
-_KEYS = ("file_path", "notebook_path")
+_KEYS = ("file_path", "notebook_path", "path")
 _MCP = "mcp__"
 _MOST = 200
 """Strings of one call to check as paths; a call with more is refused unread."""
@@ -57,10 +56,9 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
     if tool.startswith(_MCP):
         named = [*_strings(given)]
         bases += [name for name in named if name.startswith("/") and os.path.isdir(name)]
-    elif tool == PATCH:
-        named = tool_files.of(tool, given)
     else:
         named = [value for key in _KEYS if isinstance(value := given.get(key), str)]
+        named += tool_files.of(tool, given)
     if len(named) > _MOST or len(bases) > _MOST:
         return UNREAD
     guarded = Guarded(environ)

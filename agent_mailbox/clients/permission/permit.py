@@ -17,7 +17,6 @@ from ...core.control import lasting, messages, transitions
 from ...core.records import Record
 from ...core.text import ascii_json, clipped, is_utf8, neutral
 from ...known_clients import claude_code
-from ...known_clients.codex import PATCH
 from ...known_clients.known_client import PERMISSION
 from ...permissions import policy, rules
 from ...permissions.patterns import Where
@@ -139,7 +138,7 @@ class Permit(Record):
     ) -> Judgement:
         """Return the policy's judgement. A patch is an edit of each of its files: the strictest judgement counts."""
         calls: list[tuple[str, Mapping[str, Any]]] = [(self.call.tool, given)]
-        if self.call.tool == PATCH and (named := tool_files.of(self.call.tool, given)):
+        if tool_files.is_patch(self.call.tool, given) and (named := tool_files.of(self.call.tool, given)):
             calls = [("Edit", {"file_path": path}) for path in named]
         found = [policy.judge(policy_of(standing), tool, one, where, free) for tool, one in calls]
         return min(found, key=lambda verdict: _STRICTEST.index(verdict.decision))

@@ -1,7 +1,7 @@
 """The files that a tool writes, by its input.
 
-Belongs here: the keys of Claude Code's tools, and the patches of Codex, which name their files in the text (observed
-with 0.169.0). Codex reads a patch line by line, and takes spaces around these.
+Belongs here: the keys of the clients' tools. The patches of Codex and Copilot CLI name their files in the text
+(observed with 0.169.0 and 1.0.102). A patch is read line by line, and spaces around these count for nothing.
 """
 
 from __future__ import annotations
@@ -15,16 +15,24 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_KEYS = {"Write": "file_path", "Edit": "file_path", "MultiEdit": "file_path", "NotebookEdit": "notebook_path"}
+_KEYS = {
+    "Write": ("file_path", "path"),
+    "Edit": ("file_path", "path"),
+    "MultiEdit": ("file_path",),
+    "NotebookEdit": ("notebook_path",),
+}
 _NAMED = re.compile(r"^\s*\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.*)$", re.MULTILINE)
+
+
+def is_patch(tool: str, given: Mapping[str, Any]) -> bool:
+    """Return whether the call applies a patch."""
+    return tool == PATCH or (tool == "Edit" and isinstance(given.get("input"), str))
 
 
 def of(tool: str, given: Mapping[str, Any]) -> list[str]:
     """Return the paths that the call writes, as it spells them, each once; none for a tool that is not known here."""
-    if tool == PATCH:
-        text = given.get("command")
-        found = [name.strip() for name in _NAMED.findall(text)] if isinstance(text, str) else []
-    else:
-        value = given.get(_KEYS.get(tool, ""))
-        found = [value] if isinstance(value, str) else []
+    found = [value for key in _KEYS.get(tool, ()) if isinstance(value := given.get(key), str)]
+    if is_patch(tool, given):
+        text = given.get("command" if tool == PATCH else "input")
+        found += [name.strip() for name in _NAMED.findall(text)] if isinstance(text, str) else []
     return [*dict.fromkeys(name for name in found if name)]
