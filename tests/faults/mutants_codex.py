@@ -90,7 +90,7 @@ MUTANTS = (
     Mutant(
         "a patch writes no file of a mailbox",
         "file_guard._refusal",
-        ("        named = tool_files.of(tool, given)\n", "        named = []\n"),
+        ("        named += tool_files.of(tool, given)\n", ""),
         tests="tests/claude/test_files.py::test_a_patch_names_its_files_in_its_text",
     ),
     Mutant(
@@ -98,5 +98,17 @@ MUTANTS = (
         "permit",
         ("_STRICTEST = (DENY, ASK, None, ALLOW)", "_STRICTEST = (ALLOW, None, ASK, DENY)"),
         tests=f"{GUARD}::test_a_patch_is_judged_as_an_edit_of_each_of_its_files",
+    ),
+    Mutant(
+        "a subagent of Copilot CLI is bound as its session is",
+        "hook_events.parse",
+        ("        session_id = hook_calls.root(parent, environ)  # it is bound as its session is\n", "        pass\n"),
+        tests="tests/e2e/test_copilot.py::test_its_lead_and_its_rules_bind_it_and_its_subagents",
+    ),
+    Mutant(
+        "mail at a turn's end begins no new count of them",
+        "hook_events._prompt",
+        ('if hook.call.prompt.partition("\\n")[0] not in budget.heads(""):', "if True:"),
+        tests="tests/claude/test_copilot_hooks.py::test_mail_at_a_turn_s_end_is_no_prompt_of_the_person",
     ),
 )
