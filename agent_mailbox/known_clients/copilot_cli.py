@@ -75,6 +75,7 @@ COPILOT_CLI = KnownClient(
     " --trust-folder to `copilot -p`",
     limits={
         "permit": "we give it refusals and nothing else; the model is told to make the call that a lead changed",
+        "start": "the mail comes beside the first prompt: it may forget what the hook at the start says",
         "stop": "the mail is the next prompt",
         "guard files": "not for the tools of MCP servers",
         "tasks": "at a terminal; `copilot -p /bye` passes the words on as they are",

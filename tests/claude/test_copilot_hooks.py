@@ -27,6 +27,7 @@ def session(post: Post) -> Session:
     made = Session(Shim(post), COPILOT_CLI)
     made.shim.env = {"COPILOT_CLI": "1", "PYTHONPATH": None, "PATH": "/usr/bin:/bin"}
     assert made.hook("SessionStart") == ""
+    assert made.hook("UserPromptSubmit") == ""
     made.shim.starts()
     return made
 

@@ -310,7 +310,10 @@ def _session_start(hook: Hook) -> None:
         from . import reminder  # at most a few times in a session's life
 
         told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
-    hook.deliver(_context(hook.call), told, quiet=not left)
+    if hook.call.client is not COPILOT_CLI:
+        hook.deliver(_context(hook.call), told, quiet=not left)
+    elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
+        hook.write(_context(hook.call)("\n".join(told)))
 
 
 def _prompt(hook: Hook) -> None:
