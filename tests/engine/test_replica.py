@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Refused, Registration
+from agent_mailbox.core import codec
+from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData
 from agent_mailbox.mailbox.replica import CROWD, Replica
 from agent_mailbox.store import creation
@@ -101,6 +103,24 @@ def test_many_at_once_wake_everybody(two: Two) -> None:
         north.send_all([Draft(sender="ann", to=("ben",), content=f"{start + n}") for n in range(50)])
     south.catch_up()
     assert shown(south, "ben") == [f"{n}" for n in range(CROWD * 2)]
+
+
+def test_a_read_comes_before_its_release_on_all_machines(two: Two) -> None:
+    """A hook records a read just after the command that gives the mail back has caught up: the mail is free for all."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    hook = Mailbox(north.directory)
+    assert north.replica is not None
+    hook.share(Replica(hook.logs, two.orders[0], north.replica.directory))
+    assert shown(hook, "ann") == ["to one of you"]
+    north.catch_up()
+    with hook.logs.reads.held() as reads:
+        reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+    north.release(sent, "ann")
+    south.catch_up()
+    for box in two.boxes:
+        assert box.state().reads.of(sent) == []
+    assert shown(south, "ben") == ["to one of you"]
 
 
 def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:

@@ -208,4 +208,10 @@ MUTANTS = (
         (" and self._was_moved:", " and False:"),
         tests=f"{RESTORING}::test_a_decision_that_expects_a_lost_record_is_taken",
     ),
+    Mutant(
+        "a read is in the order ahead of its release",
+        "Replica.begin",
+        ("            is_fresh = not any(True for _ in self.waiting())\n", ""),
+        tests=f"{TESTS}::test_a_read_comes_before_its_release_on_all_machines",
+    ),
 )
