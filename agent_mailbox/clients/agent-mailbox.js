@@ -6,8 +6,10 @@ import { spawn } from "node:child_process"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
-// The installation fills these in: the hook, and the person's rules for plain mail commands.
+// The installation fills these in: the hook, the variables by which other clients name their sessions, and the person's
+// rules for plain mail commands.
 const HOOK = ""
+const NAMES = []
 const FREE = []
 const REDIRECTED = ""
 
@@ -23,7 +25,6 @@ const TOOLS = {
 const WRITES = ["Write", "Edit"]
 // A client within another one inherits these, which name the other's session.
 const OTHERS = /^(CLAUDE|CODEX_|GEMINI_)/
-const NAMES = ["CLAUDE_CODE_SESSION_ID", "CODEX_SESSION_ID", "GEMINI_CLI"]
 
 // `opencode run` ends with its turn: mail for it waits until the session is resumed.
 const words = process.argv.slice(2)

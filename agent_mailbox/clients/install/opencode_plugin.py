@@ -10,12 +10,14 @@ import os
 import re
 
 from ...errors import StorageFailed
+from ...identity import client_variables
+from ...known_clients.opencode import OPENCODE
 from . import foreign_files as files
 from . import texts
 
 SOURCE = "agent-mailbox.js"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_FILL = re.compile(r"^const (HOOK|FREE|REDIRECTED) = .*", re.MULTILINE)
+_FILL = re.compile(r"^const (HOOK|NAMES|FREE|REDIRECTED) = .*", re.MULTILINE)
 """The lines that an installation fills in."""
 _FILLED = re.compile(r'^const HOOK = ("(?:[^"\\\n]|\\.)+")', re.MULTILINE)
 
@@ -23,7 +25,10 @@ _FILLED = re.compile(r'^const HOOK = ("(?:[^"\\\n]|\\.)+")', re.MULTILINE)
 def text(hook: str, program: str) -> str:
     """Return the plugin that calls this shim; ``program`` is how an agent starts ours."""
     free = [*(f"{program} {words} *" for words in texts.FREE), *(f"{program} {words}" for words in texts.EXACT)]
-    filled = {"HOOK": hook, "FREE": free, "REDIRECTED": f"{program} *>*"}
+    names = [
+        name for name in (*client_variables.SESSIONS, *client_variables.NAMELESS) if name != OPENCODE.session_variable
+    ]
+    filled = {"HOOK": hook, "NAMES": names, "FREE": free, "REDIRECTED": f"{program} *>*"}
     return _FILL.sub(lambda found: f"const {found[1]} = {json.dumps(filled[found[1]])}", _source())
 
 
