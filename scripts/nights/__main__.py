@@ -45,6 +45,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         (*PYTEST, "tests/e2e/test_mixed_team.py"),
         {"AGENT_MAILBOX_NIGHT": "1"},
     ),
+    "console": (
+        "every view of a week of forty agents, in each look",
+        (*PYTEST, "tests/console/test_week.py"),
+        {"AGENT_MAILBOX_NIGHT": "1"},
+    ),
     "mcp": (
         "the MCP server by the protocol's own inspector",
         (*PYTEST, "tests/mcp", "tests/e2e/test_mcp.py"),

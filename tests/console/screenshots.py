@@ -1,21 +1,23 @@
-"""``scripts/screenshots``: the pictures of README, from a mailbox as a day of work leaves it."""
+"""``scripts/screenshots``: the pictures of README, from a mailbox as a day of work leaves it.
+
+With ``--week DIR`` every view of a week of forty agents, in each look, to be looked at.
+"""
 
 from __future__ import annotations
 
 import argparse
+import json
 import tempfile
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from tests.console import scene
+from tests.console import scene, week
 from tests.console.conftest import CHROMIUM, Running
 from tests.helpers import ROOT, Post
 
 if TYPE_CHECKING:
-    from typing import Any
-
     from playwright.sync_api import Browser
 
 WIDE = {"viewport": {"width": 1280, "height": 800}}
@@ -37,6 +39,31 @@ PICTURES: tuple[tuple[str, str, str, dict[str, Any]], ...] = (
     ("tasks-light", "/tasks", "light", WIDE),
     ("pending-dark", "/pending", "dark", WIDE),
 )
+VIEWS = {
+    "waiting": "/",
+    "channel": "/channel?to=project:payments-api",
+    "topic": "/channel?to=project:payments-api&topic=release 12",
+    "opened": "/channel?to=project:payments-api&open={opened}",
+    "agents": "/agents",
+    "agent": "/agent?id={agent}",
+    "direct": "/direct?with={agent}",
+    "pending": "/pending",
+    "dead": "/dead",
+    "all": "/archive",
+    "search": "/search?q=index",
+    "timeline": "/timeline?hours=168",
+    "tasks": "/tasks",
+    "decided": "/decided",
+    "channels": "/channels",
+    "new": "/new",
+}
+"""The views of a week, by name."""
+LOOKS: dict[str, tuple[str, dict[str, Any]]] = {
+    "light": ("light", {"viewport": {"width": 1440, "height": 900}}),
+    "dark": ("dark", {"viewport": {"width": 1440, "height": 900}}),
+    "phone": ("light", PHONE),
+    "wide": ("light", {"viewport": {"width": 2560, "height": 1300}}),
+}
 KEPT = (
     "waiting-light",
     "waiting-dark",
@@ -68,6 +95,32 @@ def take(browser: Browser, console: Running, made: scene.Scene, target: Path, na
         context.close()
 
 
+def paths(made: week.Week) -> dict[str, str]:
+    """The addresses of the views of a week."""
+    opened = next(m["id"] for m in reversed(_lines(made)) if m.get("thread") and m["type"] != "control")
+    words = {"agent": made.ids["Viktor"], "opened": opened}
+    return {name: path.format(**words) for name, path in VIEWS.items()}
+
+
+def _lines(made: week.Week) -> list[dict[str, Any]]:
+    text = Path(made.mailbox.logs.messages.path).read_text(encoding="utf-8")
+    return [{"type": "message", **json.loads(line)} for line in text.splitlines()]
+
+
+def take_week(browser: Browser, console: Running, made: week.Week, target: Path) -> None:
+    """Make a picture of every view in each look."""
+    name, _, value = console.cookie.partition("=")
+    for look, (scheme, how) in LOOKS.items():
+        context = browser.new_context(color_scheme=scheme, reduced_motion="reduce", **how)  # type: ignore[arg-type]
+        context.add_cookies([{"name": name, "value": value, "url": console.url}])
+        page = context.new_page()
+        for view, path in paths(made).items():
+            page.goto(console.url.rstrip("/") + path)
+            page.wait_for_selector(".link-state.live")
+            page.screenshot(path=target / f"{view}-{look}.png")
+        context.close()
+
+
 def _shrink(picture: Path) -> None:
     """Leave it 128 colours, a third of the size, where Pillow is installed."""
     if find_spec("PIL") is not None:
@@ -81,16 +134,21 @@ def main() -> None:
 
     parser = argparse.ArgumentParser(prog="scripts/screenshots")
     parser.add_argument("--all", metavar="DIR", type=Path, help="every view, into DIR (default: README's alone)")
+    parser.add_argument("--week", metavar="DIR", type=Path, help="every view of a week of 20,000 messages, into DIR")
     given = parser.parse_args()
-    target = given.all or ROOT / "docs/screenshots"
+    target = given.week or given.all or ROOT / "docs/screenshots"
     target.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="screenshots-") as scratch:
         post = Post(Path(scratch))
-        made = scene.day(str(post.box))
+        made = week.week(str(post.box)) if given.week else scene.day(str(post.box))
         with Running(post) as console, sync_playwright() as driver:
             browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
             names = tuple(picture[0] for picture in PICTURES) if given.all else KEPT
-            take(browser, console.enter(), made, target, names)
+            console.enter()
+            if isinstance(made, week.Week):
+                take_week(browser, console, made, target)
+            else:
+                take(browser, console, made, target, names)
             browser.close()
 
 
