@@ -73,15 +73,19 @@ class HostRecords:
         """Return those sessions whose client's process is certainly gone.
 
         A session without a record is not, nor one with a record that may be of a living process. Its latest record must
-        be of this boot and namespace: a process elsewhere cannot be judged from here. ``clients`` has the number under
-        which each session's record may be found: it spares reading all of them, and proves nothing.
+        be of this boot and namespace: a process elsewhere cannot be judged from here. Nobody is gone while a record
+        cannot be read: it may be of the living. ``clients`` has the number under which each session's record may be
+        found: it spares reading all of them, and proves nothing.
         """
         few = len(clients) <= FEW
         judged = {s for s, pid in clients.items() if not self._runs(s, pid)} if few else clients.keys()
         recorded: dict[str, list[Host]] = {}
-        for host in self.all() if judged else ():
-            for session_id in judged & {*host.sessions}:
-                recorded.setdefault(session_id, []).append(host)
+        try:
+            for host in self.all(strictly=True) if judged else ():
+                for session_id in judged & {*host.sessions}:
+                    recorded.setdefault(session_id, []).append(host)
+        except OSError:
+            return set()
         known = {session_id for session_id, hosts in recorded.items() if self._are_over(hosts)}
         return known if known and processes.are_shown() else set()
 
@@ -105,14 +109,16 @@ class HostRecords:
         except OSError:
             return 0
 
-    def all(self) -> Iterator[Host]:
-        """Yield every record, those of ended clients included."""
+    def all(self, *, strictly: bool = False) -> Iterator[Host]:
+        """Yield every record, those of ended clients included. ``strictly``: raise ``OSError`` if one is unreadable."""
         try:
             names = system.listdir(self._directory)
         except OSError:
             return
         for name in names:
-            if name.isdigit() and (found := self._load(int(name))) is not None:
+            if not name.isdigit():
+                continue
+            if (found := self._load(int(name), strictly=strictly)) is not None:
                 yield found
 
     def ended(self) -> set[str]:
@@ -135,8 +141,10 @@ class HostRecords:
     def _path(self, pid: int) -> str:
         return system.join(self._directory, str(pid))
 
-    def _load(self, pid: int) -> Host | None:
+    def _load(self, pid: int, *, strictly: bool = False) -> Host | None:
         data = processes.slurp(self._path(pid), _MOST)
+        if data is None and strictly and system.exists(self._path(pid)):
+            raise OSError(f"cannot read {self._path(pid)}")
         if not data or not data.endswith(b"\n"):
             return None
         first, *sessions = data.decode("utf-8", "replace").splitlines()

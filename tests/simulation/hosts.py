@@ -98,7 +98,7 @@ def note(stage: Stage, me: Session, *, first: bool) -> None:
     try:
         kept.record(process, me.id, "socket", first=first)
     except OSError:
-        client.is_recorded = False  # its next hook tries again
+        client.is_recorded, me.may_seem_gone = False, True  # its next hook tries again
 
 
 def launch(stage: Stage, process: Process, me: Session) -> None:

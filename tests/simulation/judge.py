@@ -92,6 +92,8 @@ class Session:
         self.may_be_dead = False
         self.lost_list = False
         """May the list of its open offers be lost, until it starts again?"""
+        self.may_seem_gone = False
+        """Could its client's process not be recorded once? Then others may have got what it was offered."""
         self.is_gone = False
         """Was its client's process killed?"""
         self.trusts_stamps = True
@@ -312,7 +314,8 @@ class Judge:
                 state, by = self.given.get((other.id, letter.id), (FREE, None))
                 busy = state == SHOWN and by is not None and not by.dead and not by.ended
                 busy = busy or (state == MAYBE and by is not None and self._claims(other, session, by))
-                if other is not session and (state in (READ, TAKEN) or busy) and not other.may_be_dead:
+                taken = state == READ or (state == TAKEN and not other.may_seem_gone)
+                if other is not session and (taken or busy) and not other.may_be_dead:
                     self.breach(f"{session.id} and {other.id} are shown {letter.id}, which is for one of {letter.to}")
         self.given[session.id, letter.id] = SHOWN, process
 
@@ -394,7 +397,8 @@ class Judge:
             for line in bytes(inode.data).split(b"\n"):
                 said = json.loads(line) if CLIENT_ENDED in line else {}
                 at = instant.parse(said["timestamp"]) if said.get("event") == "freeze" else 0
-                for begin, end in self.spans.get(said.get("session_id", ""), ()):
+                who = self.sessions.get(said.get("session_id", ""))
+                for begin, end in self.spans.get(who.id, ()) if who and not who.may_seem_gone else ():
                     if begin < at and (not end or at < end):
                         self.breach(f"{said['session_id']} is frozen as gone, and its client's process runs")
 

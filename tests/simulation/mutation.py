@@ -262,6 +262,12 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "a record of a client that cannot be read ends nobody",
+        "HostRecords._load",
+        ("        if data is None and strictly and system.exists(self._path(pid)):\n", "        if False:\n"),
+        tests="",
+    ),
+    Mutant(
         "a session's start leaves no quiet stamp over an open offer",
         "hook_events._session_start",
         (", quiet=not left", ""),
