@@ -73,9 +73,9 @@ class HostRecords:
         """Return those sessions whose client's process is certainly gone.
 
         A session without a record is not, nor one with a record that may be of a living process. Its latest record must
-        be of this boot and namespace: a process elsewhere cannot be judged from here. Nobody is gone while a record
-        cannot be read: it may be of the living. ``clients`` has the number under which each session's record may be
-        found: it spares reading all of them, and proves nothing.
+        be of this boot and namespace: a process elsewhere cannot be judged from here. A record that cannot be
+        read may be of a living process, so nobody is gone then. ``clients`` has the number under which each session's
+        record may be found: it spares reading all of them, and proves nothing.
         """
         few = len(clients) <= FEW
         judged = {s for s, pid in clients.items() if not self._runs(s, pid)} if few else clients.keys()
