@@ -151,6 +151,21 @@ def test_a_revoked_rule_that_is_appended_again_counts_for_nothing(scene: Scene, 
     assert scene.rules() == ((), ("Bash(touch:*)",))
 
 
+def test_a_release_that_is_appended_again_gives_nothing_back(scene: Scene) -> None:
+    """Nor does it once a rotation has put the line below what is proven."""
+    owed = scene.post.ok("send", "--from", USER, "--to", WORKER, "--body", "x", "--ack")["message"]["id"]
+    scene.post.check(WORKER)
+    scene.post.ok("release", owed, "--session", WORKER)
+    line = next(one for one in scene.post.file(READS).read_bytes().splitlines(True) if b'"release"' in one)
+    scene.post.send(LEAD, WORKER)
+    assert len(scene.post.check(WORKER)) == 2
+    scene.post.append(READS, line)
+    assert scene.post.ok("status", "--session", WORKER)["unread"] == 0
+    assert scene.post.ok("steward", "run", "--max-live", "0")["archived"] == 1
+    assert line in scene.post.file(READS).read_bytes()
+    assert scene.post.ok("status", "--session", WORKER)["unread"] == 0
+
+
 def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
     """Of an archived allow, nor of a roster line that gives a lead back; foreign lines stay what they were."""
     scene.policy(allow=(RULE,))
