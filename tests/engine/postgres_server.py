@@ -63,12 +63,20 @@ class PostgresServer:
             until(self._answers)
             yield
         finally:
-            pid = self.child.pid
-            processes = [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
-            for one in processes:  # at once, and all: nothing that was acknowledged depends on an orderly end
-                with suppress(ProcessLookupError):
-                    os.kill(one, signal.SIGKILL)
-            self.child.wait(PATIENCE)
+            self._kill()
+
+    def _kill(self) -> None:
+        """Kill all of the server at once: nothing that was acknowledged depends on an orderly end."""
+        assert self.child is not None
+        pid = self.child.pid
+        os.kill(pid, signal.SIGSTOP)  # else it forks or reaps while its children are read, and some are not listed
+        until(lambda: _state(pid) in "TZ")
+        children = [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        for one in (*children, pid):
+            with suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        self.child.wait(PATIENCE)
+        until(lambda: all(_state(one) in "ZX" for one in children))
 
     def _start(self, name: str, *words: object) -> subprocess.Popen[bytes]:
         with (self.home / "log").open("ab") as log:
@@ -115,6 +123,14 @@ def credential(path: Path, user: str = OWNER, password: str = PASSWORD) -> str:
     path.touch(0o600)
     path.write_text(f"*:*:*:{user}:{password}\n")
     return str(path)
+
+
+def _state(pid: int) -> str:
+    """The kernel's letter for a process's state; X if there is none."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "X"
 
 
 def _as_nobody() -> dict[str, Any]:
