@@ -17,7 +17,7 @@ from ..core.speaking import Homes, Rights
 from ..errors import Malformed, Refused
 from ..identity import machine_keys
 from ..mailbox import machine_trust
-from ..mailbox.replica import DECIDED
+from ..mailbox.waiting_lines import DECIDED
 from ..store import paths
 from ..store.order import CLAIMS, MESSAGES, ROSTER, is_machine, reads_of
 from ..store.resealing import reseal

@@ -21,15 +21,10 @@ from __future__ import annotations
 
 import itertools
 
-from ..core import codec, recipients
-from ..core.address import ALL
-from ..core.records import BadLine, Message, Read, Record
-from ..core.roster import DEAD
 from ..errors import BadData, Busy
 from ..store import paths, system
 from ..store.archive import Archive
 from ..store.bundles import unpacked
-from ..store.custody import content
 from ..store.filed import Filed
 from ..store.lock import FileLock
 from ..store.order import (
@@ -39,54 +34,38 @@ from ..store.order import (
     MOST,
     PASSED,
     ROSTER,
-    WIDEST,
     Moved,
     Ordered,
     Taken,
     is_known,
-    reads_of,
 )
 from ..store.prefilter import may_be_message
-from ..store.stamps import EVERYONE
 from ..store.unordered import Unordered, digest, number, unsealed
-from . import passed
+from . import copy_state, passed, taken_records
 from .send_queue import SendQueue
 from .space_judge import Judged
+from .waiting_lines import batches, id_of, is_same, placed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from ..store.log import Log
     from ..store.logs import Logs
     from ..store.order import TotalOrder
     from ..store.rotation import Replaced
     from .space_judge import SpaceJudge
+    from .waiting_lines import Waiting
 
-STATE, LOCK, STEWARD = "state", "lock", "steward"
+LOCK, STEWARD = "lock", "steward"
 PAGE = 1000
 """Records that are read and written at once."""
-CROWD = 100
-"""Messages at once above which everybody's quiet stamp ends."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
 KINDS = (ROSTER, MESSAGES, CLAIMS)
 """The local logs. The roster comes first: it says whose the mail is."""
 DECISIONS = (ARCHIVE, PASSED)
 """The logs of the order that no log here has."""
-DECIDED = ("claim", "release")
-"""The events of the reads log that the order decides; all others belong to their machine."""
-
-
-class Waiting(Record):
-    """A local line that the order does not have: its position in the local log, where it belongs, and its proof."""
-
-    position: int
-    line: bytes
-    log: str
-    id: str | None
-    proof: str | None = None
 
 
 class Replica:
@@ -179,7 +158,7 @@ class Replica:
         ``proofs`` are those of the lines. Return whether nothing else was in the order meanwhile. Raises ``Moved`` if
         there was, and it may decide otherwise."""
         kind = self._kind_of(log)
-        ids = [_id_of(line) for line in lines] if kind == MESSAGES else []
+        ids = [id_of(line) for line in lines] if kind == MESSAGES else []
         signed = [self._signed(kind, line, proofs.get(line)) for line in lines]
         try:
             last = self.order.append(kind, signed, ids=ids, expect=None if ids else self.last.get(kind, 0))
@@ -233,14 +212,14 @@ class Replica:
         """Publish what waited for the engine: each send once, whenever a process of this machine was killed."""
         for entry in self.queue.entries():
             signed = [self._signed(MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
-            ids = [_id_of(line) for line in entry.lines]
+            ids = [id_of(line) for line in entry.lines]
             known = self._known(ids)  # which the order may have no more
             try:
                 if not known:
                     self.order.append(MESSAGES, signed, ids=ids)
             except Taken as taken:  # by us before, unless another message has the id
                 known = [unsealed(record.line) for record in self.order.read(taken.position - 1, 1)]
-            if known and not any(_is_same(one, line) for one in known for line in entry.lines):
+            if known and not any(is_same(one, line) for one in known for line in entry.lines):
                 self.queue.set_aside(entry)
             self._proofs = dict(zip(entry.lines, entry.proofs, strict=True))
             try:
@@ -293,7 +272,7 @@ class Replica:
         wanted = {message_id.encode() for message_id in ids}
         live = (line for _, line in self.logs.messages.lines() if may_be_message(line, wanted))
         found = (*live, *self.archive.mentioning({*ids}))
-        return [unsealed(line) for line in found if _id_of(line).encode() in wanted]
+        return [unsealed(line) for line in found if id_of(line).encode() in wanted]
 
     def _take_in(self) -> int:
         """Write what is new in the order; return how many records that were."""
@@ -367,7 +346,7 @@ class Replica:
         for kind, found in fresh.items():
             if found:
                 lines = [verdict.line + b"\n" for _, _, verdict in found]
-                disturbed = self._disturbed(kind, [record for record, _, _ in found])
+                disturbed = taken_records.disturbed(self.logs, kind, [record for record, _, _ in found])
                 self._log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
                 self.parts[kind].look()
                 for _, key, _ in found:
@@ -380,48 +359,6 @@ class Replica:
 
     def _signed(self, log: str, line: bytes, proof: str | None) -> bytes:
         return line if self.judge is None else self.judge.signed(log, line, proof)
-
-    def _disturbed(self, kind: str, records: Iterable[Ordered]) -> set[str] | None:
-        """Return the sessions whose quiet stamps the records end; None: everyone's."""
-        if kind == MESSAGES:
-            roster, found = self.logs.read_roster(), set[str]()
-            lines = [record.line for record in records]
-            is_crowd = len(lines) > CROWD  # as a machine joins: to look at each costs more than everybody's next look
-            looked = [line for line in lines if b"control" in line or b"\\u" in line] if is_crowd else lines
-            messages = [one for one in map(codec.message, looked) if isinstance(one, Message)]
-            for message in messages:
-                if message.type == "control":
-                    self._bind_by(message)
-            if is_crowd:
-                return EVERYONE
-            for message in messages:
-                concerned = recipients.concerned(message, roster)
-                if concerned is None:
-                    return EVERYONE
-                found |= concerned
-            return found
-        if kind == ROSTER:
-            for record in records:
-                event = codec.roster_event(record.line)
-                if not isinstance(event, BadLine) and event.lead is not None:
-                    self._bind([event.session_id])
-            return EVERYONE
-        return EVERYONE if any(b"release" in record.line for record in records) else set()
-
-    def _bind_by(self, message: Message) -> None:
-        """Note whom an order may bind: it holds even if the log is cut before they look."""
-        from ..core.control import message_text, messages  # what most mail is spared
-
-        orders = messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment
-        if isinstance(message_text.parse(message.content), orders):
-            self._bind(None if ALL in message.recipients else message.recipients)
-
-    def _bind(self, sessions: Sequence[str] | None) -> None:
-        """Note that these sessions (None: all) may be bound, if they ever lived on this machine and are not dead."""
-        roster = self.logs.read_roster()
-        for session_id in self.logs.last_seen() if sessions is None else sessions:
-            if roster.state(session_id) != DEAD and self.logs.last_seen([session_id]):
-                self.logs.trail.bind(session_id)
 
     def compare(self) -> None:
         """Compare all of the order with all of the local logs, under the lock; raise ``BadData`` if they differ.
@@ -474,33 +411,18 @@ class Replica:
         for kind in KINDS:
             view = None if self.judge is None else self._log(kind).view()
             for position, line in self.parts[kind].waiting():
-                found = self._placed(kind, position, unsealed(line))
+                found = placed(kind, position, unsealed(line), self.order.machine)
                 if found is None:
                     self.parts[kind].settle(position)
                 else:
                     yield found if view is None else found.replace(proof=view.proof(line, position))
-
-    def _placed(self, kind: str, position: int, line: bytes) -> Waiting | None:
-        if len(line) > WIDEST:
-            return None
-        if kind == ROSTER:
-            event = codec.roster_event(line)
-            return None if isinstance(event, BadLine) else Waiting(position, line, ROSTER, None)
-        if kind == MESSAGES:
-            message = codec.message(line)
-            return None if isinstance(message, BadLine) else Waiting(position, line, MESSAGES, message.id)
-        read = codec.read(line)
-        if not isinstance(read, Read):
-            return None
-        log = CLAIMS if read.event in DECIDED else reads_of(self.order.machine)
-        return Waiting(position, line, log, None)
 
     def _publish_waiting(self) -> bool:
         """Publish what is here alone; return whether there is now something to read."""
         done, last = False, dict(self.last)
         waiting = (one.replace(line=self._signed(one.log, one.line, one.proof)) for one in self.waiting())
         for log, group in itertools.groupby(waiting, lambda one: one.log):
-            for batch in _batches(group):
+            for batch in batches(group):
                 try:
                     last[log] = self._publish_lines(log, batch, last.get(log, 0))
                 except Moved:
@@ -526,7 +448,7 @@ class Replica:
 
         The order may have no more what is archived."""
         ids = {one.id or "" for one in batch}
-        archived = {_id_of(line) for line in self.archive.mentioning(ids)} & ids
+        archived = {id_of(line) for line in self.archive.mentioning(ids)} & ids
         for one in batch:
             if one.id in archived:
                 self.parts[MESSAGES].settle(one.position)
@@ -575,8 +497,7 @@ class Replica:
         return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster}.get(kind, self.logs.reads)
 
     def _load(self) -> None:
-        text = content(system.join(self.directory, STATE)) or b""
-        known = _state(text)
+        known = copy_state.load(self.directory)
         self.applied, self.last = known.get("applied", 0), known.get("last", {})
         if self.judge is not None:
             self.judge.begin(known.get("numbers", {}), known.get("refused", {}))
@@ -591,60 +512,14 @@ class Replica:
             self._compare_all()
 
     def _save(self) -> None:
-        """Save the state. It is not synced: an older one, or none, costs a comparison and no answer."""
         marks = {kind: part.saved() for kind, part in self.parts.items()}
         told = {"applied": self.applied, "last": self.last, "marks": marks, "owes": self.owes, "purged": self.purged}
         told |= {"compares": self.compares, "doubts": self.doubts, "damaged": sorted(self.damaged), "tip": self.tip}
         told["holes"] = self.holes
         if self.judge is not None:
             told |= {"numbers": self.judge.numbers, "refused": self.judge.refused}
-        body = codec.dumps(told).encode()
-        path = system.join(self.directory, STATE)
-        try:
-            fd = system.open(path + "~", system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC, 0o600)
-            try:
-                system.write_whole(fd, b"%08x " % system.checksum(body) + body)
-            finally:
-                system.close(fd)
-            system.rename(path + "~", path)
-        except OSError as error:
-            raise paths.storage_failed("write", path, error) from None
-
-
-def _state(text: bytes) -> dict[str, Any]:
-    checksum, _, body = text.partition(b" ")
-    found = codec.parse(body) if checksum == b"%08x" % system.checksum(body) else None
-    return found if isinstance(found, dict) else {}
-
-
-def _id_of(line: bytes) -> str:
-    message = codec.message(line)
-    return "" if isinstance(message, BadLine) else message.id
-
-
-def _is_same(these: bytes, those: bytes) -> bool:
-    """Return whether two lines are the same mail, perhaps written at two times."""
-    one, other = codec.message(these), codec.message(those)
-    if isinstance(one, BadLine) or isinstance(other, BadLine):
-        return False
-    return one.replace(timestamp=0) == other.replace(timestamp=0)
+        copy_state.save(self.directory, told)
 
 
 def _kind(log: str) -> str:
     return log if log in (MESSAGES, ROSTER) else CLAIMS
-
-
-def _batches(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:
-    """Yield the lines in appends that an engine takes; of lines with the same id each in one of its own."""
-    batch: list[Waiting] = []
-    size, ids = 0, set[str]()
-    for one in found:
-        if batch and (len(batch) == MOST or size + len(one.line) > WIDEST or one.id in ids):
-            yield batch
-            batch, size, ids = [], 0, set()
-        batch.append(one)
-        size += len(one.line)
-        if one.id is not None:
-            ids.add(one.id)
-    if batch:
-        yield batch

@@ -12,7 +12,8 @@ from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData
-from agent_mailbox.mailbox.replica import CROWD, Replica
+from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.mailbox.taken_records import CROWD
 from agent_mailbox.store import creation
 
 from .memory_order import MemoryOrder, MemorySpace

@@ -130,8 +130,8 @@ MUTANTS = (
     ),
     Mutant(
         "an order from another machine binds as it is written",
-        "Replica._disturbed",
-        ("                    self._bind_by(message)\n", "                    pass\n"),
+        "taken_records.disturbed",
+        ("                _bind_by(logs, message)\n", "                    pass\n"),
         tests=f"{JUDGE}::test_an_order_from_elsewhere_binds_at_once",
     ),
     Mutant(

@@ -1,0 +1,74 @@
+"""Local lines that the order of several machines does not have yet.
+
+Belongs here: where each belongs in the order, and the appends that an engine takes. ``replica`` publishes them.
+"""
+
+from __future__ import annotations
+
+from ..core import codec
+from ..core.records import BadLine, Read, Record
+from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, reads_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+DECIDED = ("claim", "release")
+"""The events of the reads log that the order decides; all others belong to their machine."""
+
+
+class Waiting(Record):
+    """A local line that the order does not have: its position in the local log, where it belongs, and its proof."""
+
+    position: int
+    line: bytes
+    log: str
+    id: str | None
+    proof: str | None = None
+
+
+def placed(kind: str, position: int, line: bytes, machine: str) -> Waiting | None:
+    """Return where a local log's line, without seals, belongs in the order of that machine; None for no record."""
+    if len(line) > WIDEST:
+        return None
+    if kind == ROSTER:
+        event = codec.roster_event(line)
+        return None if isinstance(event, BadLine) else Waiting(position, line, ROSTER, None)
+    if kind == MESSAGES:
+        message = codec.message(line)
+        return None if isinstance(message, BadLine) else Waiting(position, line, MESSAGES, message.id)
+    read = codec.read(line)
+    if not isinstance(read, Read):
+        return None
+    log = CLAIMS if read.event in DECIDED else reads_of(machine)
+    return Waiting(position, line, log, None)
+
+
+def batches(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:
+    """Yield the lines in appends that an engine takes; of lines with the same id each in one of its own."""
+    batch: list[Waiting] = []
+    size, ids = 0, set[str]()
+    for one in found:
+        if batch and (len(batch) == MOST or size + len(one.line) > WIDEST or one.id in ids):
+            yield batch
+            batch, size, ids = [], 0, set()
+        batch.append(one)
+        size += len(one.line)
+        if one.id is not None:
+            ids.add(one.id)
+    if batch:
+        yield batch
+
+
+def id_of(line: bytes) -> str:
+    """Return the id of a message's line; empty if it is none."""
+    message = codec.message(line)
+    return "" if isinstance(message, BadLine) else message.id
+
+
+def is_same(these: bytes, those: bytes) -> bool:
+    """Return whether two lines are the same mail, perhaps written at two times."""
+    one, other = codec.message(these), codec.message(those)
+    if isinstance(one, BadLine) or isinstance(other, BadLine):
+        return False
+    return one.replace(timestamp=0) == other.replace(timestamp=0)
