@@ -88,8 +88,11 @@ class Caller(Record):
             )
 
 
-def of(environ: Mapping[str, str]) -> Caller:
-    """Return the caller, by this process's ancestors."""
+def of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
+    """Return the caller, by this process's ancestors.
+
+    ``latest``: of a client's sessions the latest counts, whatever an environment names: this process began before it.
+    """
     if user_state.is_as_said(environ):
         return Caller(AS_SAID)
     hosts = HostRecords(user_state.directory(environ))
@@ -98,7 +101,7 @@ def of(environ: Mapping[str, str]) -> Caller:
         if line:
             host = hosts.of(process)
             if host is not None or is_client(process):
-                return _within(process, host, _given(line[-1], host, environ))
+                return _within(process, host, {} if latest else _given(line[-1], host, environ))
         line.append(process)
     from . import outsiders  # off the path of a session's mail
 

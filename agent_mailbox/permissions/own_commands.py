@@ -53,7 +53,8 @@ VALUED = (
     "--attach",
     "--task",
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),
-    *("--space", "--machine", "--credential", "--authority", "--nodes", "--into", "--system"),
+    *("--space", "--machine", "--credential", "--authority", "--nodes", "--into", "--system", "--url", "--speaks"),
+    "--postgresql",
 )
 """Options that take the next word, whatever it looks like."""
 
