@@ -117,6 +117,9 @@ def test_a_read_comes_before_its_release_on_all_machines(two: Two) -> None:
     north.catch_up()
     with hook.logs.reads.held() as reads:
         reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+    with north.replica.held():
+        north.replica.begin()
+        assert [one.line for one in north.replica.waiting()] == []
     north.release(sent, "ann")
     for box in (north, south):
         box.catch_up()
