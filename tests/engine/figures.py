@@ -5,6 +5,7 @@ Belongs here: measuring it with real servers, replicators and commands, and the 
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import shutil
@@ -53,8 +54,11 @@ class Figures:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure all; ``--records N``, ``--print``."""
-    records = int(arguments[arguments.index("--records") + 1]) if "--records" in arguments else RECORDS
+    """Measure all, and write the table."""
+    parser = argparse.ArgumentParser("scripts/bench-engine", description="Measure a mailbox of two machines.")
+    parser.add_argument("--records", type=int, default=RECORDS, help="messages of the mailbox that joins")
+    parser.add_argument("--print", action="store_true", help="write no document")
+    given = parser.parse_args(arguments)
     found = Figures()
     with tempfile.TemporaryDirectory() as scratch:
         program = Program(Path(scratch) / "space")
@@ -70,10 +74,10 @@ def main(arguments: list[str]) -> int:
                 _standing(found, near.pid)
         servers = Servers(Program(Path(scratch) / "other"), 3)
         with servers.running():
-            _joining(found, Path(scratch), servers, records)
+            _joining(found, Path(scratch), servers, given.records)
     where = f"{os.cpu_count()} cores, {platform.system()} {platform.machine()}, load {os.getloadavg()[0]:.1f}"
     text = "\n".join([*found.lines, "", f"CPython {platform.python_version()}, nats-server {_version()}, {where}.", ""])
-    if "--print" not in arguments:
+    if not given.print:
         before, _, rest = DOCUMENT.read_text().partition(BEGIN)
         DOCUMENT.write_text(before + BEGIN + text + END + rest.partition(END)[2])
     return 0

@@ -642,6 +642,9 @@ def main(words: list[str]) -> int:
     """Try all, or those that a word chooses; the exit code is 1 if one was not noticed, or a test fails without a
     mutant."""
     chosen = [m for m in MUTANTS if not words or any(word in f"{m.without} {m.at} {m.file}" for word in words)]
+    if not chosen:
+        print(f"no mutant is named so: {' '.join(words)}", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory() as scratch:
         whole = Path(scratch, "whole")
         whole.mkdir()
