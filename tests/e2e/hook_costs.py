@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from agent_mailbox.clients.install import installation
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.known_clients.every_client import CLIENTS
+from scripts.benchmarks.arguments import given as arguments_given
 from tests.e2e import figures
 from tests.helpers import ROOT, Post
 
@@ -81,8 +82,9 @@ def _cell(seconds: list[float]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure and write the table; ``--rounds N``, ``--print`` to write it nowhere."""
-    rounds = int(arguments[arguments.index("--rounds") + 1]) if "--rounds" in arguments else ROUNDS
+    """Measure and write the table."""
+    given = arguments_given(arguments, "What a hook with nothing new costs each client.", rounds=ROUNDS)
+    rounds = given.rounds
     lines = [f"| fastest (median) | {' | '.join(MOMENTS)} |", f"| --- |{' --- |' * len(MOMENTS)}"]
     bare = []
     for _ in range(rounds):
@@ -93,7 +95,7 @@ def main(arguments: list[str]) -> int:
     lines.append(f"| `sh -c :`, for comparison |{f' {_cell(bare)} |' * len(MOMENTS)}")
     table = figures.table(lines, rounds)
     sys.stdout.write(table)
-    if "--print" not in arguments:
+    if not given.print:
         figures.write(DOCUMENT, BEGIN, table)
     return 0
 

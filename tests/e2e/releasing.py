@@ -19,6 +19,7 @@ from pathlib import Path
 from agent_mailbox.clients.install import installation
 from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from scripts.benchmarks.arguments import given as arguments_given
 from tests.e2e import figures
 from tests.e2e.conftest import Client
 from tests.e2e.shown import version
@@ -104,8 +105,9 @@ def _row(name: str, figures: list[float]) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Measure and write the table; ``--rounds N``, ``--print`` to write it nowhere."""
-    rounds = int(arguments[arguments.index("--rounds") + 1]) if "--rounds" in arguments else ROUNDS
+    """Measure and write the table."""
+    given = arguments_given(arguments, "How long a call waits on after its lead approved it.", rounds=ROUNDS)
+    rounds = given.rounds
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "agent-mailbox-tests"
     binary = cache / f"claude-code-{version(CLAUDE_CODE)}/node_modules/.bin/claude"
     lines = ["| | median | fastest | slowest |", "| --- | --- | --- | --- |"]
@@ -113,7 +115,7 @@ def main(arguments: list[str]) -> int:
     lines += [_row(name, figures) for name, figures in hooks(rounds).items()]
     table = figures.table(lines, rounds)
     sys.stdout.write(table)
-    if "--print" not in arguments:
+    if not given.print:
         figures.write(DOCUMENT, BEGIN, table)
     return 0
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
+from scripts.benchmarks.arguments import given as arguments_given
 from tests.e2e import figures
 from tests.e2e.conftest import Client
 from tests.e2e.shown import version
@@ -154,8 +155,9 @@ WAYS: dict[str, Callable[[int], tuple[list[float], str]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Measure and write the table; ``--rounds N``, ``--print`` to write it nowhere."""
-    rounds = int(arguments[arguments.index("--rounds") + 1]) if "--rounds" in arguments else ROUNDS
+    """Measure and write the table."""
+    given = arguments_given(arguments, "How long a session sleeps on after mail came.", rounds=ROUNDS)
+    rounds = given.rounds
     lines = ["| way | median | fastest | slowest | the one who waits |", "| --- | --- | --- | --- | --- |"]
     for name, measure in WAYS.items():
         seconds, memory = measure(rounds)
@@ -163,7 +165,7 @@ def main(arguments: list[str]) -> int:
         lines.append(f"| {name} | {spread} | {memory} |")
         print(lines[-1], flush=True)
     table = figures.table(lines, rounds)
-    if "--print" not in arguments:
+    if not given.print:
         figures.write(DOCUMENT, BEGIN, table)
     return 0
 

@@ -5,7 +5,6 @@ Belongs here: measuring it with real servers, replicators and commands, and the 
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import shutil
@@ -23,6 +22,7 @@ from agent_mailbox.engine import joining_space
 from agent_mailbox.mailbox.space import Space
 from agent_mailbox.store import creation
 from scripts.benchmarks import launch, world
+from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import ROOT, Program, until
 
 from .test_cluster import SPACE, Servers, joined
@@ -55,10 +55,7 @@ class Figures:
 
 def main(arguments: list[str]) -> int:
     """Measure all, and write the table."""
-    parser = argparse.ArgumentParser("scripts/bench-engine", description="Measure a mailbox of two machines.")
-    parser.add_argument("--records", type=int, default=RECORDS, help="messages of the mailbox that joins")
-    parser.add_argument("--print", action="store_true", help="write no document")
-    given = parser.parse_args(arguments)
+    given = arguments_given(arguments, "A mailbox of two machines in numbers.", records=RECORDS)
     found = Figures()
     with tempfile.TemporaryDirectory() as scratch:
         program = Program(Path(scratch) / "space")
