@@ -44,7 +44,7 @@ def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     value = [
         {
             "client": one.client.name,
-            "seen_with": one.client.seen_with[-1],
+            "seen_with": next(reversed(one.client.seen_with), None),
             "abilities": [*one.abilities],
             "limits": {**one.client.limits},
             "installed": [*one.installed],
@@ -58,7 +58,8 @@ def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 def _described(one: ClientOverview) -> str:
     where = ", ".join(map(neutral, one.installed)) or "not installed here"
     limits = "".join(f"  {name}: {limit}\n" for name, limit in one.client.limits.items())
-    about = f"{one.client.name} (seen with {one.client.seen_with[-1]})"
+    seen = next((f"seen with {version}" for version in reversed(one.client.seen_with)), "not run")
+    about = f"{one.client.name} ({seen})"
     return f"{about}: {where}\n  {', '.join(one.abilities)}\n{limits}"
 
 

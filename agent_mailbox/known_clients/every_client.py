@@ -8,6 +8,7 @@ from __future__ import annotations
 from .claude_code import CLAUDE_CODE
 from .codex import CODEX
 from .copilot_cli import COPILOT_CLI
+from .cursor_cli import CURSOR_CLI
 from .gemini_cli import GEMINI_CLI
 from .mcp_client import MCP_CLIENT
 from .opencode import OPENCODE
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     from .known_client import KnownClient
 
-CLIENTS = (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI)
+CLIENTS = (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CURSOR_CLI)
 """The clients that ``install`` knows. If two could be meant by a call, the first one is."""
 KNOWN = (*CLIENTS, MCP_CLIENT)
 """All of them, also those that nothing is installed into."""

@@ -97,6 +97,7 @@ class KnownClient(Record):
 
     *Which*: ``name`` as ``install`` takes it, ``title`` for people, ``word`` as its hooks and ``[wake]`` name it.
     ``package`` and ``program``: in npm. ``seen_with``: the versions it was run with, the newest last; tests pin that.
+    Empty: not run.
 
     *Its variables*: ``session_variable`` names the session for its agent's commands, ``hook_variable`` for hooks alone,
     ``process_variable`` its process. ``marks``: others that it sets for all it starts.

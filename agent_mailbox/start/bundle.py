@@ -56,6 +56,7 @@ HOT_MODULES = {
     "known_clients.claude_code": "ack check dead-letters hook release reply roster search send show start status",
     "known_clients.codex": "ack check dead-letters hook release reply roster search send show start status",
     "known_clients.copilot_cli": "ack check dead-letters hook release reply roster search send show start status",
+    "known_clients.cursor_cli": "ack check dead-letters hook release reply roster search send show start status",
     "known_clients.gemini_cli": "ack check dead-letters hook release reply roster search send show start status",
     "known_clients.mcp_client": "ack check dead-letters hook release reply roster search send show start status",
     "known_clients.opencode": "ack check dead-letters hook release reply roster search send show start status",

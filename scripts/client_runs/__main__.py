@@ -44,7 +44,7 @@ def main() -> int:
         _run(wanted, {}, record.RECORD)
         subprocess.run([sys.executable, "-m", "scripts.documents"], cwd=ROOT, check=True)
         return 0
-    versions = {client.name: newest(client) for client in wanted if client.is_installed}
+    versions = {client.name: newest(client) for client in wanted if client.package}
     with tempfile.TemporaryDirectory() as scratch:
         _run(wanted, versions, into := Path(scratch) / "shown.jsonl")
         rows = record.read(into)
@@ -87,7 +87,7 @@ def told(clients: list[KnownClient], versions: dict[str, str], before: list[Show
     commit = rows[0].commit if rows else "?"
     lines = ["| client | pinned | newest | shown | changed |", "| --- | --- | --- | --- | --- |"]
     broken = []
-    for client in (one for one in CLIENTS if one in clients):
+    for client in (one for one in CLIENTS if one in clients and one.name in versions):
         old, new = states(client, before), states(client, rows)
         lost = [name for name, state in new.items() if state == FAILED and old.get(name) == PASSED]
         missing = [name for name, state in old.items() if state == PASSED and new.get(name) not in (PASSED, FAILED)]

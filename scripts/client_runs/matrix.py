@@ -54,5 +54,6 @@ def text() -> str:
     ]
     for name, ability in abilities.ABILITIES.items():
         lines.append(f"| {name}: {ability.means} | {' | '.join(cell(client, name, rows) for client in shown)} |")
-    limits = [f"- {client.title}, *{name}*: {limit}." for client in shown for name, limit in client.limits.items()]
+    ran = [client for client in shown if client.seen_with]
+    limits = [f"- {client.title}, *{name}*: {limit}." for client in ran for name, limit in client.limits.items()]
     return "\n".join([*lines, "", "The limits of what is *partly* there:", "", *limits, ""])

@@ -55,10 +55,14 @@ def test_the_list_tells_the_clients_apart(house: House) -> None:
         *("start", "wake when idle", "seen", "own session"),
         *("guard", "guard files", "permit"),
     }
+    assert lacking["cursor"] == {
+        *("prompt", "between tools", "wake when idle", "seen", "own session"),
+        *("guard files", "permit", "plain mail unasked"),
+    }
     assert known.of(MCP_CLIENT) == ("tools",)
     for client in CLIENTS:
         assert set(rows[client.name]["limits"]) <= set(rows[client.name]["abilities"])
-        assert rows[client.name]["seen_with"] == client.seen_with[-1]
+        assert rows[client.name]["seen_with"] == (client.seen_with[-1] if client.seen_with else None)
 
 
 def test_a_hook_that_only_speaks_of_us_is_no_installation(house: House) -> None:
@@ -69,4 +73,5 @@ def test_a_hook_that_only_speaks_of_us_is_no_installation(house: House) -> None:
     result = house.program.run("install", "--list", cwd=house.project)
     assert (result.rc, result.stderr) == (0, ""), result
     assert result.stdout.count("not installed here") == len(CLIENTS)
+    assert [line.split(":")[0] for line in result.stdout.splitlines() if "(not run)" in line] == ["cursor (not run)"]
     assert house.tree() == before

@@ -91,7 +91,8 @@ def main(arguments: list[str]) -> int:
         begun = time.perf_counter()
         subprocess.run(["/bin/sh", "-c", ":"], check=True, capture_output=True)
         bare.append(time.perf_counter() - begun)
-    lines += [f"| {client.title} | {' | '.join(map(_cell, measured(client, rounds).values()))} |" for client in CLIENTS]
+    ran = [client for client in CLIENTS if client.seen_with]
+    lines += [f"| {client.title} | {' | '.join(map(_cell, measured(client, rounds).values()))} |" for client in ran]
     lines.append(f"| `sh -c :`, for comparison |{f' {_cell(bare)} |' * len(MOMENTS)}")
     table = figures.table(lines, rounds)
     sys.stdout.write(table)

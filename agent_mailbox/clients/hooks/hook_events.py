@@ -12,9 +12,10 @@ from ...core.address import check_id
 from ...core.records import USER, BadLine, Record
 from ...core.text import ascii_json, clipped, neutral
 from ...errors import BadData, Busy, MailboxError
-from ...known_clients import codex
+from ...known_clients import codex, cursor_cli
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.copilot_cli import COPILOT_CLI, PARENT
+from ...known_clients.cursor_cli import CURSOR_CLI
 from ...known_clients.every_client import calling
 from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
@@ -52,7 +53,8 @@ class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
     ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
-    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins."""
+    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins. ``turns``: how often mail
+    kept the model from stopping, by the client's own count. ``is_cut``: the turn failed, or its person ended it."""
 
     event: str
     session_id: str
@@ -73,6 +75,8 @@ class Call(Record):
     conversation: str = ""
     client: KnownClient | None = None
     prompt: str = ""
+    turns: int = 0
+    is_cut: bool = False
 
     @property
     def only_denies(self) -> bool:
@@ -105,7 +109,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         return value if isinstance(value, str) and value else default
 
     suggested = obj.get("permission_suggestions")
-    session_id = text("session_id", environ.get(CLAUDE_CODE.session_variable))
+    session_id = text("session_id") or text(cursor_cli.SESSION, environ.get(CLAUDE_CODE.session_variable))
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
     client = calling(session_id, obj, environ)
@@ -121,7 +125,7 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
     return Call(
         event=event,
         session_id=session_id,
-        cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
+        cwd=_workspace(obj, client) or environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
         transcript=path if client is CLAUDE_CODE else "",
@@ -134,11 +138,19 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         use_id=text("tool_use_id"),
         suggestions=tuple(suggested) if isinstance(suggested, list) else (),
         prompt_id=text("prompt_id"),
-        told=text("session_id") == session_id,
+        told=session_id in (text("session_id"), text(cursor_cli.SESSION)),
         client=client,
         prompt=text("prompt"),
+        turns=turns if isinstance(turns := obj.get("loop_count"), int) else 0,
+        is_cut=client is CURSOR_CLI and text("status", "completed") != "completed",
         conversation=path if client is CLAUDE_CODE or codex.is_rollout(path, session_id) else "",
     )
+
+
+def _workspace(obj: Mapping[str, Any], client: KnownClient | None) -> str:
+    """Return the project's directory as Cursor names it, whose hooks of the user run elsewhere; empty for others."""
+    roots = obj.get("workspace_roots") if client is CURSOR_CLI else None
+    return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
 
 
 def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
@@ -265,6 +277,9 @@ class Hook(Record):
 
 def answer(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
+    client = hook.call.client
+    if client is CURSOR_CLI and hook.call.event not in client.events.values():
+        return  # it runs Claude Code's hooks as well, and may drop the mail that these show
     if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)
         EVENTS[hook.call.event](hook)
@@ -310,10 +325,20 @@ def _session_start(hook: Hook) -> None:
         from . import reminder  # at most a few times in a session's life
 
         told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
-    if hook.call.client is not COPILOT_CLI:
+    if hook.call.client is CURSOR_CLI:
+        told = _waiting(hook, told)
+    if hook.call.client not in (COPILOT_CLI, CURSOR_CLI):
         hook.deliver(_context(hook.call), told, quiet=not left)
     elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
         hook.write(_context(hook.call)("\n".join(told)))
+
+
+def _waiting(hook: Hook, told: Sequence[str]) -> list[str]:
+    """Return the lines for a client that may drop them: who the session is, and how much mail waits, which stays
+    unread."""
+    count = sum(not item.muted for item in hook.desk.look(hook.call.session_id))
+    mail = f"; {count} unread: run `{hook.program} check` now" if count else ""
+    return [f"agent-mailbox: this session is {hook.call.session_id}{mail}", *told]
 
 
 def _prompt(hook: Hook) -> None:
@@ -335,16 +360,22 @@ def _tool_used(hook: Hook) -> None:
 
 
 def _stop(hook: Hook) -> None:
-    if hook.state() != "alive":
+    client, state = hook.call.client, hook.state()
+    if client is CURSOR_CLI and state != "dead":
+        if state != "alive":
+            hook.enter("")  # no hook of its own tells that a session was resumed
+    elif state != "alive":
         return
-    client = hook.call.client
+    if hook.call.is_cut:
+        hook.report_idle()
+        return
     if client is not None and not client.stop:  # for mail that waits, a doorbell begins another turn
         rings = hook.desk.config.doorbell
         if not rings or all(item.muted for item in hook.desk.look(hook.call.session_id)):
             hook.report_idle()
         return
     left = hook.settle(FLUSH)
-    turns = hook.turns() if hook.call.stop_hook_active else 0
+    turns = hook.turns() if hook.call.stop_hook_active else hook.call.turns
     if turns >= MAX_CHAIN:
         hook.report_idle()
         return
