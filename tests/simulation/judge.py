@@ -389,6 +389,12 @@ class Judge:
             elif state in (OFFERED, TAKING, TAKEN):
                 self.given[key] = MAYBE, None
 
+    def returns_untold(self, session: Session) -> None:
+        """Its client is back, and its first hook failed: the model is given again what the conversation holds."""
+        for key, (state, _) in self.given.items():
+            if key[0] == session.id and state == LEFT:
+                self.given[key] = MAYBE, None
+
     def _frozen_alive(self) -> None:
         """Was a session frozen because of its client's process, which ran?"""
         if self.world.befell("jump"):

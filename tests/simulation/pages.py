@@ -64,7 +64,8 @@ LIBERTIES = (
     "Mail that was shown and not recorded, for want of a lock, may come again whatever the transcript says of it. A"
     " title counts as the text. When a hook gives mail back is not known.",
     "Clients' processes are of one namespace, and after a power failure nobody's process of before is judged. A client"
-    " whose record was not written, since a call failed or its hook was killed, may count as gone or as living.",
+    " whose record was not written, since a call failed or its hook was killed, may count as gone or as living. If the"
+    " first hook of one that came back failed, what its conversation holds may count as seen.",
     "A record about mail that a foreign program writes may count or not. One about a message to come does not count for"
     " a cursor that begins behind it.",
     "The steward removes a file that no message names after eight minutes, so a later message may name none.",
