@@ -71,5 +71,8 @@ GEMINI_CLI = KnownClient(
     .gemini of GEMINI_CLI_HOME (default: your home). The hooks contain a path of this machine, so do not commit them.
     """,
     after="Gemini CLI runs a project's hooks only where you trust the folder",
-    limits={"plain mail unasked": "with `--user` alone: it reads no policies of a project"},
+    limits={
+        "once": "resumed, it sends every tool's result twice, and so the mail behind it",
+        "plain mail unasked": "with `--user` alone: it reads no policies of a project",
+    },
 )
