@@ -329,6 +329,8 @@ def hooked(
     desk.seen = lambda items: shown.extend(_seen(stage, process, me, items))
     desk.recorded = lambda: stage.judge.recorded(me.id, shown, OFFERED if transcript else READ)
     client = CLAUDE_CODE if transcript else None
+    if transcript:
+        stage.judge.settles(me.id)
     call = hook_events.Call(
         event=event, session_id=me.id, cwd="/work", source="startup", told=True, conversation=transcript, client=client
     )

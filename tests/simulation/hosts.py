@@ -115,11 +115,9 @@ def launch(stage: Stage, process: Process, me: Session) -> None:
     it.client.hosts.append(_begun(stage.world, process))
     it.client.is_recorded, me.is_gone = True, False
     known, me.may_seem_gone = me.may_seem_gone, True  # until its hook recorded it, which may be killed before
-    try:
-        it.hook("SessionStart")
-    except BaseException:
-        stage.judge.returns_untold(me)
-        raise
+    left = stage.judge.returns(me)
+    it.hook("SessionStart")
+    stage.judge.left(me, left)
     if it.client.is_recorded:
         me.may_seem_gone = known
         stage.judge.lives(me)

@@ -325,8 +325,13 @@ class Judge:
         return any(file is lock for file in process.files.values())
 
     def _claims(self, other: Session, session: Session, by: Process) -> bool:
-        """Does the other still claim what a process showed it, and could not record?"""
-        return other.id not in session.line and not other.retiring and abs(self.world.wall() - by.begun) < LAPSES
+        """Does the other still claim what a process showed it, and could not record? Whose client is gone does not."""
+        return (
+            not other.is_gone
+            and other.id not in session.line
+            and not other.retiring
+            and abs(self.world.wall() - by.begun) < LAPSES
+        )
 
     def _order(self, session: Session, letter: Letter, before: dict[int, Letter]) -> None:
         last = before.get(letter.class_)
@@ -389,11 +394,21 @@ class Judge:
             elif state in (OFFERED, TAKING, TAKEN):
                 self.given[key] = MAYBE, None
 
-    def returns_untold(self, session: Session) -> None:
-        """Its client is back, and its first hook failed: the model is given again what the conversation holds."""
-        for key, (state, _) in self.given.items():
-            if key[0] == session.id and state == LEFT:
-                self.given[key] = MAYBE, None
+    def returns(self, session: Session) -> list[str]:
+        """Its client is back: until its first hook has told it, what the conversation holds may be seen. Return what
+        was left."""
+        left = [i for (who, i), (state, _) in self.given.items() if who == session.id and state == LEFT]
+        self.given.update({(session.id, i): (MAYBE, None) for i in left})
+        return left
+
+    def left(self, session: Session, ids: Iterable[str]) -> None:
+        """Its first hook ended well and did not show these: they are left to the role still. A lock that another held
+        for long has the hook end without a word."""
+        if self.world.befell("long"):
+            return
+        for message_id in ids:
+            if self.given[session.id, message_id][0] == MAYBE:
+                self.given[session.id, message_id] = LEFT, None
 
     def _frozen_alive(self) -> None:
         """Was a session frozen because of its client's process, which ran?"""
@@ -433,6 +448,12 @@ class Judge:
         for key, (state, by) in self.given.items():
             if by is process and state == SHOWN:
                 self.given[key] = MAYBE, by
+
+    def settles(self, session_id: str) -> None:
+        """A hook looks at the conversation: it may give back what an earlier hook showed, which was killed."""
+        for key, (state, by) in self.given.items():
+            if key[0] == session_id and state == MAYBE and by is not None:
+                self.given[key] = MAYBE, None
 
     def releasing(self, session_id: str, message_id: str) -> None:
         """A session begins to give a message back."""
