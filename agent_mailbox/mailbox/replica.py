@@ -488,7 +488,7 @@ class Replica:
     def replaced(self, fresh: Replaced) -> None:
         """Go on in the log that took the place of one of the local logs."""
         kind = next(kind for kind in KINDS if self._log(kind).path == fresh.path)
-        self.parts[kind].replaced(fresh.inode, fresh.places)
+        self.parts = {**self.parts, kind: self.parts[kind].replaced(fresh.inode, fresh.places)}
 
     def _kind_of(self, log: Log) -> str:
         return {self.logs.messages.path: MESSAGES, self.logs.roster.path: ROSTER}.get(log.path, CLAIMS)

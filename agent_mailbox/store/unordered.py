@@ -97,8 +97,8 @@ class Unordered:
             if self.is_ordered(start):
                 yield start, unsealed(line)
 
-    def replaced(self, inode: int, places: Iterable[tuple[int, int]]) -> None:
-        """Go on in the log that took the place of this one.
+    def replaced(self, inode: int, places: Iterable[tuple[int, int]]) -> Unordered:
+        """Return the same of the log that took the place of this one, looked at.
 
         ``places`` are its lines: the position in the old log (-1: it is new, and in the order), and the length."""
         spans, start = [], 0
@@ -106,8 +106,9 @@ class Unordered:
             if old < 0 or self.is_ordered(old):
                 spans.append([start, start + length])
             start += length
-        self.__init__(self.log, inode, 0, spans)  # type: ignore[misc]
-        self.look()
+        found = Unordered(self.log, inode, 0, spans)
+        found.look()
+        return found
 
     def settle(self, start: int) -> None:
         """Let the waiting line at a position stay here alone."""
