@@ -346,7 +346,9 @@ class Judge:
         facts: list[Fact] = []
         for message_id in ids:
             if self.given.get((session_id, message_id), (FREE, None))[0] == SHOWN:
-                self.given[session_id, message_id] = MAYBE if self.founded is None else read, None
+                letter = self.letters[message_id]
+                owed = self.sessions[session_id].may_be_dead and letter.ack and letter.is_role  # death gives it back
+                self.given[session_id, message_id] = MAYBE if self.founded is None or owed else read, None
                 facts.append(("record", message_id, session_id, "read"))
         if facts:
             self.acknowledge(*facts)
