@@ -77,7 +77,7 @@ def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> Spac
             f"mailbox is in another space: {present.space} as {present.machine}", "run `agent-mailbox engine leave`"
         )
     copy = spaces.opened(logs, space)
-    order: SpaceOrder = copy.order  # type: ignore[assignment]
+    order = spaces.order_in(copy)
     _make(order, spaces.files_of(space, order))
     mine = spaces.record_of(logs).id.decode()
     if order.named(mine) != mine:
@@ -160,7 +160,7 @@ def purge(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool 
     Raises ``Refused`` if it may not. ``dry_run``: change nothing."""
     space = _joined(logs)
     copy = spaces.opened(logs, space)
-    order: SpaceOrder = copy.order  # type: ignore[assignment]
+    order = spaces.order_in(copy)
     with copy.held():
         copy.catch_up()
     found = purging.plan(order, order.machines())

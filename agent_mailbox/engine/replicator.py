@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from ..errors import Busy, StorageFailed, Unavailable
 from ..mailbox import elsewhere
+from ..mailbox import space as spaces
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from ..mailbox.exchanged_files import ExchangedFiles
     from ..mailbox.replica import Replica
-    from ..store.order import SpaceOrder
 
 TURN = 1.0
 """Seconds until what this machine's sessions read is shipped, if nothing else happens."""
@@ -33,7 +33,7 @@ def run(
 ) -> None:
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
     for so many seconds, or until the end."""
-    order: SpaceOrder = copy.order  # type: ignore[assignment]
+    order = spaces.order_in(copy)
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
     is_sure, restored = False, 0

@@ -100,6 +100,11 @@ def opened(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool
     return Replica(logs, order, directory, judge_of(logs, space))
 
 
+def order_in(copy: Replica) -> SpaceOrder:
+    """Return the order of a copy that ``opened`` made: an engine keeps it."""
+    return copy.order  # type: ignore[return-value] # a copy needs less of its order
+
+
 def judge_of(logs: Logs, space: Space) -> SpaceJudge:
     """Return this machine's part in the seals of the space."""
     from .space_judge import SpaceJudge
