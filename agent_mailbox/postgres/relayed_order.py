@@ -160,7 +160,7 @@ def receive(of: socket.socket) -> tuple[dict[str, Any], list[bytes]] | None:
     if not first:
         return None
     head = json.loads(_bytes(of, int.from_bytes(first, "big"), LONGEST_HEAD))
-    sizes = head.pop("sizes") if isinstance(head, dict) else None
+    sizes = head.pop("sizes", None) if isinstance(head, dict) else None
     if not isinstance(sizes, list) or not all(type(size) is int and 0 <= size <= MOST_BYTES for size in sizes):
         raise ValueError("another form")
     body, lines, place = _bytes(of, sum(sizes), MOST_BYTES), [], 0

@@ -81,6 +81,7 @@ class TestRelayedOrder(Conformance):
         return relayed[0].order, relayed[1].order
 
 
+@pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
 def test_errors_and_strangers(relayed: tuple[Relayed, Relayed]) -> None:
     """An engine that is away is away for the command; what is no question ends that connection and no other.
 
