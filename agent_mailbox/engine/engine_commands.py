@@ -7,7 +7,7 @@ import shlex
 import signal
 import socket
 import threading
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -28,7 +28,6 @@ from .joining_space import SpaceStanding
 if TYPE_CHECKING:
     from ..mailbox.replica import Replica
     from ..store.logs import Logs
-    from ..store.order import SpaceOrder
     from .relay import Relay
 
 
@@ -259,7 +258,7 @@ def serve(app: App, /) -> None:
         app.out(f"serving {found.space} as {found.machine}\n", _value(found))
         copy = spaces.opened(logs, space)
         _judge_again(copy)
-        files = spaces.files_of(space, cast("SpaceOrder", copy.order))
+        files = spaces.files_of(spaces.order_in(copy))
         exchanged = ExchangedFiles(logs, files, copy.directory, _told)
         replicator.run(copy, exchanged, ended.is_set, _told, ended.wait)
         if relayed is not None:

@@ -78,7 +78,7 @@ def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> Spac
         )
     copy = spaces.opened(logs, space)
     order = spaces.order_in(copy)
-    _make(order, spaces.files_of(space, order))
+    _make(order, spaces.files_of(order))
     mine = spaces.record_of(logs).id.decode()
     if order.named(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")

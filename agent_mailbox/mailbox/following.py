@@ -22,38 +22,10 @@ from ..store.unordered import digest, unsealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-    from typing import Protocol
-
     from ..core.inbox import MailState
-    from ..store.archive import Archive
     from ..store.bundles import Bundle
-    from ..store.filed import Filed
     from ..store.log import Log
-    from ..store.logs import Logs
-    from ..store.order import Ordered, TotalOrder
-    from ..store.unordered import Unordered
-else:
-    Protocol = object
-
-
-class LocalCopy(Protocol):
-    """The copy that follows (``Replica``), under the machine's lock; ``parts``: what is known of each log's lines."""
-
-    logs: Logs
-    order: TotalOrder
-    archive: Archive
-    filed: Filed
-    parts: Mapping[str, Unordered]
-
-    def part(self, log: Log) -> Unordered:
-        """Return what is known of a local log's lines."""
-
-    def replaced(self, fresh: rotation.Replaced) -> None:
-        """Go on in the log that took the place of one of the local logs."""
-
-    def everything(self) -> Iterator[Ordered]:
-        """Return all records of the order."""
+    from .local_copy import LocalCopy
 
 
 def follow(copy: LocalCopy, bundle: Bundle) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..store.bundles import Bundle
-    from .following import LocalCopy
+    from .local_copy import LocalCopy
 
 LOGS = (ROSTER, MESSAGES, CLAIMS)
 

@@ -1,8 +1,8 @@
 """A machine's copy of a mailbox that several machines share.
 
-Belongs here: catching up with the order, publishing, and what a killed process left. Must not know any engine, nor why
-something is decided (``ordered_log``). Whatever is local and in no order yet, whoever wrote it, is published by
-``catch_up``: reads and acks, and lines of other programs.
+Belongs here: catching up with the order, publishing what is decided, and what a killed process left. Must not know any
+engine, nor why something is decided (``ordered_log``). Whatever is local and in no order yet, whoever wrote it, is
+published by ``catch_up`` (``publishing``): reads and acks, and lines of other programs.
 
 One lock of the machine, ``held``, is around all of it, ahead of every log's lock and behind a session's delivery lock.
 No log's lock is held while the engine is asked: a hook that records a read never waits for a network.
@@ -39,16 +39,15 @@ from ..store.order import (
     Taken,
     is_known,
 )
-from ..store.prefilter import may_be_message
 from ..store.unordered import Unordered, digest, number, unsealed
-from . import copy_state, passed, taken_records
+from . import copy_state, passed, publishing, taken_records
 from .send_queue import SendQueue
 from .space_judge import Judged
-from .waiting_lines import batches, id_of, is_same, placed
+from .waiting_lines import id_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ..store.log import Log
     from ..store.logs import Logs
@@ -82,7 +81,7 @@ class Replica:
         self.applied = 0
         self.last: dict[str, int] = {}
         self.parts: Mapping[str, Unordered] = {}
-        self._proofs: dict[bytes, str | None] = {}
+        self._proofs: Mapping[bytes, str | None] = {}
         self._heard: dict[str, int] | None = None
         self._is_fresh = False
         self.strange: dict[str, int] = {}
@@ -126,17 +125,22 @@ class Replica:
             self._begin_again()
         for _ in range(ROUNDS):
             self._look()
-            if not self._take_in() and self._was_moved:  # by nobody: what was expected is lost
+            if not self.take_in() and self._was_moved:  # by nobody: what was expected is lost
                 self.restore()
                 self._begin_again()
-                self._take_in()
+                self.take_in()
             self._was_moved = False
-            if not self._publish_waiting():
-                self._is_fresh = True
-                self._send_queued()
-                self._settled()
-                self._is_sure = True
-                return
+            try:
+                if publishing.publish_waiting(self):
+                    continue
+            except Moved:
+                self._was_moved = True
+                continue
+            self._is_fresh = True
+            publishing.send_queued(self)
+            self._settled()
+            self._is_sure = True
+            return
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
     def begin(self) -> None:
@@ -159,7 +163,7 @@ class Replica:
         there was, and it may decide otherwise."""
         kind = self._kind_of(log)
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
-        signed = [self._signed(kind, line, proofs.get(line)) for line in lines]
+        signed = [publishing.signed(self.judge, kind, line, proofs.get(line)) for line in lines]
         try:
             last = self.order.append(kind, signed, ids=ids, expect=None if ids else self.last.get(kind, 0))
         except Taken as taken:
@@ -167,17 +171,11 @@ class Replica:
         except Moved:
             self._was_moved = True
             raise
-        self._proofs = dict(proofs)
-        try:
-            if last != self.applied + len(lines):
-                return self._take_in() == len(lines)
-            places = range(self.applied + 1, last + 1)  # nothing is between: what was published need not be read
-            self._take(
-                [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), signed, strict=True)]
-            )
-            return True
-        finally:
-            self._proofs = {}
+        places = range(self.applied + 1, last + 1)
+        if len(places) != len(lines):
+            return self.take_in(proofs) == len(lines)
+        there = [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), signed, strict=True)]
+        return self._take(there, proofs) == len(lines)  # nothing is between: what was published need not be read
 
     def _settled(self) -> None:
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
@@ -206,35 +204,7 @@ class Replica:
         """Have all machines archive the lines of bundles, this one first; raise ``Moved`` if the order goes on behind
         ``end``."""
         self.order.append(ARCHIVE, bundles, expect=end)
-        self._take_in()
-
-    def _send_queued(self) -> None:
-        """Publish what waited for the engine: each send once, whenever a process of this machine was killed."""
-        for entry in self.queue.entries():
-            signed = [self._signed(MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
-            ids = [id_of(line) for line in entry.lines]
-            known = self._known(ids)  # which the order may have no more
-            try:
-                if not known:
-                    self.order.append(MESSAGES, signed, ids=ids)
-            except Taken as taken:  # by us before, unless another message has the id
-                known = [unsealed(record.line) for record in self.order.read(taken.position - 1, 1)]
-            if known and not any(is_same(one, line) for one in known for line in entry.lines):
-                self.queue.set_aside(entry)
-            self._proofs = dict(zip(entry.lines, entry.proofs, strict=True))
-            try:
-                self._take_in()
-            finally:
-                self._proofs = {}
-            self.queue.drop(entry)
-
-    def _pass(self, damaged: Sequence[Ordered], last: Ordered) -> None:
-        """Go on behind damaged records: whoever has what they were brings it back when it hears of them."""
-        for record in damaged:
-            self.damaged.add(record.position)
-            self.last[record.log] = max(record.position, self.last.get(record.log, 0))
-        self.applied, self.tip = last.position, digest(unsealed(last.line)).hex()
-        self._save()
+        self.take_in()
 
     def _is_rewound(self) -> bool:
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others."""
@@ -267,34 +237,34 @@ class Replica:
         """Look again, with the next ``catch_up``, whether the order is still the one that was taken in."""
         self._is_sure = False
 
-    def _known(self, ids: Iterable[str]) -> list[bytes]:
-        """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
-        wanted = {message_id.encode() for message_id in ids}
-        live = (line for _, line in self.logs.messages.lines() if may_be_message(line, wanted))
-        found = (*live, *self.archive.mentioning({*ids}))
-        return [unsealed(line) for line in found if id_of(line).encode() in wanted]
+    def take_in(self, proofs: Mapping[bytes, str | None] | None = None) -> int:
+        """Write what is new in the order; return how many records that were.
 
-    def _take_in(self) -> int:
-        """Write what is new in the order; return how many records that were."""
+        ``proofs`` are those of lines that this machine has just published."""
         taken = 0
         while records := self.order.read(self.applied, PAGE):
-            damaged = [record for record in records if record.damaged and is_known(record.log)]
-            if len(damaged) < len(records):
-                self._take([record for record in records if record not in damaged])
-            if damaged:
-                self._pass(damaged, records[-1])
-            taken += sum(record.log not in DECISIONS for record in records)
+            taken += self._take(records, proofs or {})
             if len(records) < PAGE:
                 break  # fewer than were asked for: there are no more
         return taken
 
-    def _take(self, there: Sequence[Ordered]) -> None:
+    def _take(self, there: Sequence[Ordered], proofs: Mapping[bytes, str | None]) -> int:
+        """Write records that follow what is here; return how many of them no steward decided.
+
+        It goes on behind damaged ones: whoever has what they were brings it back when it hears of them."""
+        self._proofs = proofs
         records = [record for record in there if is_known(record.log)]
-        for is_decision, group in itertools.groupby(records, lambda record: record.log in DECISIONS):
+        sound = (record for record in records if not record.damaged)
+        for is_decision, group in itertools.groupby(sound, lambda record: record.log in DECISIONS):
             (self._follow if is_decision else self._take_lines)([*group])
-        if self.applied != there[-1].position:  # what is none of ours is passed over
+        damaged = [record for record in records if record.damaged]
+        for record in damaged:
+            self.damaged.add(record.position)
+            self.last[record.log] = max(record.position, self.last.get(record.log, 0))
+        if damaged or self.applied != there[-1].position:  # what is none of ours is passed over
             self.applied, self.tip = there[-1].position, digest(unsealed(there[-1].line)).hex()
             self._save()
+        return sum(record.log not in DECISIONS for record in there)
 
     def _follow(self, records: Sequence[Ordered]) -> None:
         """Archive what a steward decided, at this place of the order, through a rotation of this machine's own."""
@@ -357,9 +327,6 @@ class Replica:
         ours = self._proofs.get(line) if record.machine == self.order.machine else None
         return Judged(line, ours) if self.judge is None else self.judge.judge(record, ours)
 
-    def _signed(self, log: str, line: bytes, proof: str | None) -> bytes:
-        return line if self.judge is None else self.judge.signed(log, line, proof)
-
     def compare(self) -> None:
         """Compare all of the order with all of the local logs, under the lock; raise ``BadData`` if they differ.
 
@@ -407,59 +374,8 @@ class Replica:
     # -- what is here alone -------------------------------------------------------------------------------------------
 
     def waiting(self) -> Iterator[Waiting]:
-        """Yield what is here and not in the order, after ``catch_up`` or a look; settle what is no record."""
-        for kind in KINDS:
-            view = None if self.judge is None else self._log(kind).view()
-            for position, line in self.parts[kind].waiting():
-                found = placed(kind, position, unsealed(line), self.order.machine)
-                if found is None:
-                    self.parts[kind].settle(position)
-                else:
-                    yield found if view is None else found.replace(proof=view.proof(line, position))
-
-    def _publish_waiting(self) -> bool:
-        """Publish what is here alone; return whether there is now something to read."""
-        done, last = False, dict(self.last)
-        waiting = (one.replace(line=self._signed(one.log, one.line, one.proof)) for one in self.waiting())
-        for log, group in itertools.groupby(waiting, lambda one: one.log):
-            for batch in batches(group):
-                try:
-                    last[log] = self._publish_lines(log, batch, last.get(log, 0))
-                except Moved:
-                    self._was_moved = True
-                    return True  # by another machine, or by a process of this one that was killed
-                done = True
-        return done
-
-    def _publish_lines(self, log: str, batch: Sequence[Waiting], last: int) -> int:
-        """Publish lines of a log behind its record at ``last``; return the last one's position."""
-        if log == MESSAGES and self.purged and (batch := self._unknown(batch)) == []:
-            return last
-        lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
-        try:
-            return self.order.append(log, lines, ids=ids, expect=None if ids else last)
-        except Taken:
-            for one in batch:  # a part of it is in the order: each line for itself
-                self._publish_message(one)
-            return last
-
-    def _unknown(self, batch: Sequence[Waiting]) -> list[Waiting]:
-        """Return the messages whose ids no archived message has; the others stay here alone.
-
-        The order may have no more what is archived."""
-        ids = {one.id or "" for one in batch}
-        archived = {id_of(line) for line in self.archive.mentioning(ids)} & ids
-        for one in batch:
-            if one.id in archived:
-                self.parts[MESSAGES].settle(one.position)
-        return [one for one in batch if one.id not in archived]
-
-    def _publish_message(self, one: Waiting) -> None:
-        try:
-            self.order.append(MESSAGES, [one.line], ids=[one.id or ""])
-        except Taken as taken:
-            if taken.position <= self.applied:
-                self.parts[MESSAGES].settle(one.position)  # another message has its id; this one stays here alone
+        """Return what is here and not in the order, after ``catch_up`` or a look; settle what is no record."""
+        return publishing.waiting(self)
 
     # -- what is known ------------------------------------------------------------------------------------------------
 

@@ -113,15 +113,20 @@ def judge_of(logs: Logs, space: Space) -> SpaceJudge:
     return SpaceJudge(space.space, space.machine, record.path(PLACE), record.environ)
 
 
-def files_of(space: Space, order: SpaceOrder) -> SpaceFiles:
+def files_of(order: SpaceOrder) -> SpaceFiles:
     """Return the way to the files of a space, over the connection of its order."""
-    if space.is_postgres:
-        from ..postgres.postgres_files import PostgresFiles
+    from ..nats.nats_order import NatsOrder
 
-        return PostgresFiles(order)  # type: ignore[arg-type]
-    from ..nats.nats_files import NatsFiles
+    if isinstance(order, NatsOrder):
+        from ..nats.nats_files import NatsFiles
 
-    return NatsFiles(order)  # type: ignore[arg-type]
+        return NatsFiles(order)
+    from ..postgres.postgres_files import PostgresFiles
+    from ..postgres.postgres_order import PostgresOrder
+
+    if isinstance(order, PostgresOrder):
+        return PostgresFiles(order)
+    raise TypeError(f"order has no files: {order!r}")
 
 
 def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:

@@ -156,14 +156,14 @@ MUTANTS = (
     ),
     Mutant(
         "mail that waited is looked up here before it is sent",
-        "Replica._send_queued",
-        ("known = self._known(ids)", "known = list[bytes]()"),
+        "publishing.send_queued",
+        ("known = _known(copy, ids)", "known = list[bytes]()"),
         tests=f"{ARCHIVING}::test_a_retried_send_of_purged_mail_is_the_same_mail",
     ),
     Mutant(
         "an id of archived mail is taken, also where the engine has it no more",
-        "Replica._publish_lines",
-        ("        if log == MESSAGES and self.purged and", "        if False and"),
+        "publishing._publish_lines",
+        ("    if log == MESSAGES and copy.purged and", "    if False and"),
         tests=f"{ARCHIVING}::test_a_foreign_line_with_a_purged_id_stays_here",
     ),
     Mutant(

@@ -1,0 +1,58 @@
+"""A machine's copy of a shared mailbox, as those see it who work on it.
+
+Belongs here: what ``following``, ``lost_records`` and ``publishing`` ask of the copy (``replica``), which calls them.
+All of it is under the machine's lock.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Protocol
+
+    from ..store.archive import Archive
+    from ..store.filed import Filed
+    from ..store.log import Log
+    from ..store.logs import Logs
+    from ..store.order import Ordered, TotalOrder
+    from ..store.rotation import Replaced
+    from ..store.unordered import Unordered
+    from .send_queue import SendQueue
+    from .space_judge import SpaceJudge
+else:
+    Protocol = object
+
+
+class LocalCopy(Protocol):
+    """The copy that follows a steward; ``parts``: what is known of each log's lines."""
+
+    logs: Logs
+    order: TotalOrder
+    archive: Archive
+    filed: Filed
+    parts: Mapping[str, Unordered]
+
+    def part(self, log: Log) -> Unordered:
+        """Return what is known of a local log's lines."""
+
+    def replaced(self, fresh: Replaced) -> None:
+        """Go on in the log that took the place of one of the local logs."""
+
+    def everything(self) -> Iterator[Ordered]:
+        """Return all records of the order."""
+
+
+class PublishingCopy(LocalCopy, Protocol):
+    """The copy that publishes, caught up.
+
+    ``last``: the position of each log's last record. ``purged``: the order may lack what is archived."""
+
+    judge: SpaceJudge | None
+    queue: SendQueue
+    applied: int
+    last: dict[str, int]
+    purged: bool
+
+    def take_in(self, proofs: Mapping[bytes, str | None]) -> int:
+        """Write what is new in the order; ``proofs`` are those of lines that this machine has just published."""
