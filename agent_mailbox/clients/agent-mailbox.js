@@ -53,6 +53,7 @@ export const AgentMailbox = async ({ client, directory }) => {
   const speaks = new Map() // a session -> the agent, model and tools of its last prompt, which a wake must not change
   const bells = new Map() // an idle session -> the process that waits for its mail
   const asked = new Map() // a hook that may wait for a lead's answer -> its session
+  const ended = new Map() // a session -> how many of its turns ended
   const notes = new Map() // a tool's call -> what the model is told beside its result
 
   const environment = Object.fromEntries(Object.entries(process.env).filter(([name]) => !OTHERS.test(name)))
@@ -117,6 +118,7 @@ export const AgentMailbox = async ({ client, directory }) => {
   }
 
   const idle = async (id) => {
+    ended.set(id, (ended.get(id) ?? 0) + 1)
     for (const [child, session] of asked) if (session === id) child.kill() // its turn was broken off: it asks no more
     if ((await root(id)) !== id || !speaks.has(id)) return
     await call("Stop", id, {})
@@ -151,6 +153,7 @@ export const AgentMailbox = async ({ client, directory }) => {
 
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
       const id = await root(sessionID)
+      const turn = ended.get(id)
       const name = TOOLS[tool] ?? `mcp__${tool}`
       const files = paths(tool, args)
       const given = files.length ? files.map((path) => ({ file_path: resolve(directory, path), ...args })) : [args]
@@ -160,6 +163,7 @@ export const AgentMailbox = async ({ client, directory }) => {
       for (const judge of judges)
         for (const input of given) {
           const cwd = resolve(directory, args.workdir ?? "")
+          if (ended.get(id) !== turn) throw new Error(BROKEN_OFF)
           const fields = { cwd, hook_event_name: "PreToolUse", tool_name: name, tool_input: input }
           const said = await call(judge, id, { ...fields, tool_use_id: callID, ...agent })
           if (said.permissionDecision === "deny") throw new Error(said.permissionDecisionReason)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -237,6 +238,34 @@ def test_the_plugin_says_what_the_program_says() -> None:
     assert f'const LINE = "{doorbell.LINE}"\nconst WAKE = {doorbell.WAKE}\n' in text
     free = json.loads(re.findall(r"^const FREE = (.*)$", text, re.MULTILINE)[0])
     assert free == [*(f"agent-mailbox {words} *" for words in texts.FREE), "agent-mailbox roster retire"]
+
+
+BROKEN_OFF = """
+import { existsSync, writeFileSync } from "node:fs"
+import { AgentMailbox } from "./plugin.mjs"
+const client = { session: { get: async () => ({ data: {} }) }, tui: { showToast: async () => {} } }
+const plugin = await AgentMailbox({ client, directory: process.cwd() })
+const of = { tool: "bash", sessionID: "ses_1", callID: "1" }
+const call = plugin["tool.execute.before"](of, { args: { command: "x" } })
+call.then(() => console.log("runs"), (error) => console.log(error.message))
+while (!existsSync("asked")) await new Promise((done) => setTimeout(done, 5))
+await plugin.event({ event: { type: "session.idle", properties: { sessionID: "ses_1" } } })
+writeFileSync("over", "\\n")
+"""
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="needs node, which OpenCode's plugins are written for")
+def test_no_lead_is_asked_once_the_turn_was_broken_off(tmp_path: Path) -> None:
+    """Not even if that happened before its question: while the guard of our commands looked at the call."""
+    hook = tmp_path / "hook"
+    hook.write_text('#!/bin/sh\necho "$1" >>asked\n[ "$1" = Permit ] || read -r _ <over\n')
+    os.mkfifo(tmp_path / "over")
+    hook.chmod(0o755)
+    (tmp_path / "plugin.mjs").write_text(opencode_plugin.text(str(hook), "agent-mailbox"))
+    (tmp_path / "test.mjs").write_text(BROKEN_OFF)
+    done = subprocess.run(["node", "test.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.stdout, done.stderr) == ("agent-mailbox: the turn was broken off before this was decided\n", "")
+    assert (tmp_path / "asked").read_text() == "PreToolUse\n"
 
 
 def test_the_doctor_looks_at_the_plugin(house: House) -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import threading
+from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -21,7 +24,6 @@ from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
 LEAD = "boss"
 ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": ME}
@@ -484,35 +486,31 @@ def test_where_there_is_no_python_one_that_was_bound_may_not(shim: Shim) -> None
     assert decision(shim.hook("Permit").stdout)[0] == "deny"
 
 
-def test_a_question_that_the_client_gives_up_is_given_up(led: Post) -> None:
+@pytest.mark.parametrize("early", [False, True], ids=["while it waits", "while it writes the request"])
+def test_a_question_that_the_client_gives_up_is_given_up(led: Post, early: bool) -> None:
     """It ends its hooks with SIGTERM, at their time-out and when the person interrupts: nothing later counts."""
     command(led, "mode", ME, "safe")
     call = {"session_id": ME, "cwd": str(led.cwd), "tool_name": "Bash", "tool_input": TOUCH}
+    desk = Control(str(led.box))
     with led.start("hook", "Permit", env={**ENV, "CLAUDE_PROJECT_DIR": str(led.cwd)}) as hook:
         assert hook.stdin is not None
-        hook.stdin.write(json.dumps(call).encode())
-        hook.stdin.close()
-        hook.stdin = None
-        desk = Control(str(led.box))
-        request = until(lambda: desk.pending(LEAD))[0]
-        until(lambda: _waits(hook))
-        hook.terminate()
+        with desk.logs.messages.held() if early else nullcontext():
+            hook.stdin.write(json.dumps(call).encode())
+            hook.stdin.close()
+            hook.stdin = None
+            until(lambda: hook.poll() is not None or _terminates_later(hook) if early else desk.pending(LEAD))
+            hook.terminate()
         out, _ = hook.communicate(timeout=PATIENCE)
     assert (hook.returncode, out) == (0, b"")
-    assert desk.find(request.id).state == "timed_out"
+    (asked,) = [m["id"] for m in led.objects(MESSAGES) if json.loads(m["content"])["type"] == "permission_request"]
+    assert desk.find(asked).state == "timed_out"
 
 
-def _waits(process: subprocess.Popen[bytes]) -> bool:
-    """Does it sleep, with its handler in place?"""
-    status = _proc(process.pid).read_text()
-    caught = int(next(line for line in status.splitlines() if line.startswith("SigCgt")).split()[1], 16)
-    return bool(caught >> 14 & 1)
-
-
-def _proc(pid: int) -> Path:
-    from pathlib import Path
-
-    return Path(f"/proc/{pid}/status")
+def _terminates_later(process: subprocess.Popen[bytes]) -> bool:
+    """Does it hold SIGTERM back?"""
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    blocked = int(next(line for line in status.splitlines() if line.startswith("SigBlk")).split()[1], 16)
+    return bool(blocked >> (signal.SIGTERM - 1) & 1)
 
 
 def test_the_request_is_not_lost_with_the_log(led: Post) -> None:

@@ -34,11 +34,12 @@ class CodexTerminal(Terminal):
     answers = ((b"\x1b[6n", b"\x1b[1;1R"), (b"\x1b[c", b"\x1b[?62;c"))
 
     def submit(self, prompt: str) -> None:
-        """Type a prompt and send it: a return key right behind words counts as one of a pasted text."""
+        """Type a prompt and send it: a return key right behind words counts as one of a pasted text. That it works says
+        nothing: it does at its start, too."""
         seen = len(self.screen)
         self.type(prompt)
         self.wait(lambda: prompt.encode()[-8:] in self.screen[seen:])
-        self.press("\r", lambda shown: b";state=working:" in shown, again_after=0.5)
+        self.press("\r", lambda _: self.client.model.asked(prompt), again_after=0.5)
 
 
 @contextmanager

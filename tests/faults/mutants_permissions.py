@@ -20,6 +20,13 @@ ANOTHERS = f"{COMMANDS}::test_another_s_name_is_refused_however_the_command_is_w
 
 POLICIES = (
     Mutant(
+        "a question that is broken off while it is written is given up",
+        "_Ending.__enter__",
+        ("        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})\n", ""),
+        ("        self._handler = signal.signal(signal.SIGTERM, self._end)\n", ""),
+        tests=f"{PERMIT}::test_a_question_that_the_client_gives_up_is_given_up",
+    ),
+    Mutant(
         "a rule for all that a tool can do is not allowed for good by one press",
         "lasting._is_narrow",
         ('bool(what.strip("*:/ ~.?"))', "True"),

@@ -230,12 +230,13 @@ class Permit(Record):
         seconds = control.config.control_timeout
         beside = self._dialog()
         gc.enable()  # the start switched it off for a hook that is over at once; this one waits for minutes
-        request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
-        try:
-            decided = _until_ended(lambda: control.wait(me, request.id, seconds, beside))
-        except _Ended:
-            control.give_up(me, request)
-            return
+        with _Ending() as ending:
+            request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
+            try:
+                decided = ending.until(lambda: control.wait(me, request.id, seconds, beside))
+            except _Ended:
+                control.give_up(me, request)
+                return
         if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
             return  # the client no longer waits for this answer
         self._tell(decided, frame.name_of(standing.lead, control.logs.read_roster()), seconds)
@@ -359,14 +360,30 @@ class _Ended(BaseException):
     """The client cancelled the hook."""
 
 
-def _until_ended(do: Callable[[], ControlRequest]) -> ControlRequest:
-    import signal  # only a waiting hook can be stopped
+class _Ending:
+    """A block in which the client's SIGTERM ends the wait alone: one that comes while the request is being written
+    waits for that, or nobody would give the request up."""
 
-    def end(*_: object) -> None:
+    def __enter__(self) -> _Ending:
+        import signal  # only a waiting hook can be stopped
+
+        self._signal = signal
+        self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        self._handler = signal.signal(signal.SIGTERM, self._end)
+        return self
+
+    def until(self, do: Callable[[], ControlRequest]) -> ControlRequest:
+        """Return the result. Raises ``_Ended`` if the client ends the hook before, or ended it already."""
+        self._signal.pthread_sigmask(self._signal.SIG_UNBLOCK, {self._signal.SIGTERM})
+        try:
+            return do()
+        finally:
+            self._signal.pthread_sigmask(self._signal.SIG_BLOCK, {self._signal.SIGTERM})
+
+    def __exit__(self, *_: object) -> None:
+        self._signal.signal(self._signal.SIGTERM, self._handler)
+        self._signal.pthread_sigmask(self._signal.SIG_SETMASK, self._mask)
+
+    @staticmethod
+    def _end(*_: object) -> None:
         raise _Ended
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        return do()
-    finally:
-        signal.signal(signal.SIGTERM, before)
