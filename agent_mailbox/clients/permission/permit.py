@@ -361,8 +361,8 @@ class _Ended(BaseException):
 
 
 class _Ending:
-    """A block in which the client's SIGTERM ends the wait alone: one that comes while the request is being written
-    waits for that, or nobody would give the request up."""
+    """A block in which the client's SIGTERM ends the wait alone. One that comes while the request is being written is
+    held back, or nobody would give that request up."""
 
     def __enter__(self) -> _Ending:
         import signal  # only a waiting hook can be stopped
