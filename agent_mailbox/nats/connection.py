@@ -336,14 +336,16 @@ class NatsConnection:
             self._socket = None
 
 
-def header(head: bytes, name: str) -> str:
-    """Return the value of a header, as it was spelled; empty if there is none."""
-    mark = b"\r\n%s:" % name.encode()
-    start = head.find(mark)
+def header(head: bytes, name: bytes) -> str:
+    """Return the value of a header, as it was spelled; empty if there is none.
+
+    The last one of the name counts: a server adds its own behind those of the publisher, who may use the same names."""
+    mark = b"\r\n%s:" % name
+    start = head.rfind(mark)
     if start < 0:
         return ""
     start += len(mark)
-    return head[start : head.find(b"\r\n", start)].decode("utf-8", "replace").strip()
+    return head[start : head.find(b"\r\n", start)].strip().decode("utf-8", "replace")
 
 
 def parsed(data: bytes) -> dict[str, Any]:

@@ -75,7 +75,7 @@ class NatsFiles:
             machine = str(found["subject"]).split(".")[2]
             count = _count(_head(found))
             parts = [self._part(machine, digest, number) for number in range(count)]
-            if parts and all(header(head, _PARTS) == str(count) for head, _ in parts):
+            if parts and all(header(head, _PARTS.encode()) == str(count) for head, _ in parts):
                 yield b"".join(part for _, part in parts)
 
     def _put(self, digest: str, number: int, data: bytes, head: dict[str, str]) -> None:
@@ -102,7 +102,7 @@ def _head(found: dict[str, Any]) -> bytes:
 
 def _count(head: bytes) -> int:
     """Return how many parts a file has by its first one's head; 0 if there is no file."""
-    said = header(head, _PARTS)
+    said = header(head, _PARTS.encode())
     return int(said) if said.isdigit() and len(said) < 4 and int(said) <= MOST_PARTS else 0
 
 

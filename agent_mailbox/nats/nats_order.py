@@ -251,10 +251,10 @@ class NatsOrder:
         asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
         found: dict[int, Ordered] = {}
         for head, line in self.connection.stream(Publication(f"$JS.API.DIRECT.GET.{self.stream}", asked)):
-            seq = header(head, "Nats-Sequence")
+            seq = header(head, b"Nats-Sequence")
             if not seq.isdigit():
                 raise _of_another_form()
-            found[int(seq)] = self._ordered(int(seq), header(head, "Nats-Subject"), head, line)
+            found[int(seq)] = self._ordered(int(seq), header(head, b"Nats-Subject"), head, line)
         return found
 
     def _get(self, what: dict[str, object]) -> Publication:
@@ -276,7 +276,7 @@ class NatsOrder:
 
     def _ordered(self, seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
         _, _, machine, log, *_ = [*subject.split("."), "", "", "", ""]
-        known = header(head, _SUM)
+        known = header(head, _SUM.encode())
         if not known or not is_machine(machine):
             return Ordered(seq, "", b"", "")  # a stranger's
         return Ordered(seq, reads_of(machine) if log == "reads" else log, line, machine, known != _sum(line))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +12,7 @@ from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.nats import nats_order
 from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_order import open_order
-from agent_mailbox.store.order import MESSAGES, reads_of
+from agent_mailbox.store.order import MESSAGES, ROSTER, Ordered, reads_of
 
 from .conformance import Conformance, Pair, lines_of
 from .nats_server import serving
@@ -71,6 +72,25 @@ def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: s
     assert [one.log for one in order.read(59, 100)] == [MESSAGES, "", MESSAGES]
     assert len(list(order.of_log(MESSAGES))) == 59
     assert list(order.read(62, 100)) == []
+    order.close()
+
+
+def test_a_publisher_says_neither_its_machine_nor_its_place(server: str, credential: str) -> None:
+    """The server adds its headers behind those of the publisher, which may have the same names: the last ones count."""
+    order = open_order(server, "forged", "a", credential)
+    order.make()
+    order.append(MESSAGES, [b"%d" % n for n in range(30)], ids=[f"m{n}" for n in range(30)])
+    first = order.read(0, 1)[0]
+    head = {
+        "Nats-Subject": "mbx.forged.a.roster",
+        "Nats-Sequence": "1",
+        "Mailbox-Sum": f"{sha256(b'x').hexdigest():.16}",
+    }
+    order.connection.ask([Publication("mbx.forged.b.roster", b"x", head)])
+    found = order.read(0, 100)
+    assert [one.position for one in found] == [*range(1, 32)]
+    assert found[0] == first
+    assert found[-1] == Ordered(31, ROSTER, b"x", "b")
     order.close()
 
 

@@ -101,6 +101,12 @@ MUTANTS = (
         tests="tests/engine/test_nats_order.py::test_what_the_nearest_server_lacks_the_leader_has",
     ),
     Mutant(
+        "a publisher's headers name no other machine",
+        "connection.header",
+        ("head.rfind(mark)", "head.find(mark)"),
+        tests="tests/engine/test_nats_order.py::test_a_publisher_says_neither_its_machine_nor_its_place",
+    ),
+    Mutant(
         "a machine that is given up has the agents that it registered",
         "joining_space.forget",
         ("if where == machine]", "if where]"),
