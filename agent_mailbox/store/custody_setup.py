@@ -62,6 +62,7 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
         for path in logs:
             name = system.basename(path).removesuffix(".jsonl")
             entry = left(path)
+            _sync(path)  # another program may have written it: a power failure would take the lines, not their record
             replace_file(system.join(aside, name), entry.replace(before=entry.size).text())
         replace_file(
             system.join(aside, "place"), b"%s\n%s\n" % (custody.encoded(directory), system.urandom(16).hex().encode())
@@ -73,6 +74,18 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
         system.sync_directory(system.dirname(record))
     except OSError as error:
         raise paths.storage_failed("make the record", record, error) from None
+
+
+def _sync(path: str) -> None:
+    """Make what a log holds durable; nothing if there is no log yet."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    try:
+        system.fdatasync(fd)
+    finally:
+        system.close(fd)
 
 
 def remove(directory: str) -> None:

@@ -10,6 +10,12 @@ TABLE = "tests/trust/test_control_table.py"
 
 MUTANTS = (
     Mutant(
+        "what a new record notes of a log is durable before",
+        "custody_setup._begin",
+        ("            _sync(path)  #", "            #"),
+        tests="tests/simulation/test_found.py::test_a_new_record_accuses_nobody_of_lines_that_a_power_failure_took",
+    ),
+    Mutant(
         "a proven line that a table names is proven still",
         "ControlTable._listed",
         ("                if was_proven and not proofs.proves(found[at].proof):\n", "                if False:\n"),

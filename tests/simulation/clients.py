@@ -64,7 +64,7 @@ class Turn:
         """Is it so this time? Whoever is careful leaves nothing out."""
         return not self.careful and self.process.chance.random() < share
 
-    def hook(self, event: str) -> None:
+    def hook(self, event: str, *, source: str = "startup", reason: str = "") -> None:
         """Run an event's hook; the model is given its text, unless that is lost."""
         from tests.simulation import commands  # which has sessions without a client
 
@@ -75,7 +75,9 @@ class Turn:
         hosts.note(self.stage, self.me, first=event == "SessionStart")
         self.client.has_ended = event == "SessionEnd" or (self.client.has_ended and event != "SessionStart")
         around = SURROUNDINGS | hosts.surroundings(self.stage, self.me)
-        ids, answers = commands.hooked(self.stage, self.process, self.me, event, self.path, around)
+        ids, answers = commands.hooked(
+            self.stage, self.process, self.me, event, self.path, around, source=source, reason=reason
+        )
         told = [text for answer in answers if (text := _context(answer))]
         # The list of offers is derived: a failed write may lose it until the session starts again.
         self.me.lost_list = self.process.hurt or (self.me.lost_list and event != "SessionStart")
@@ -126,7 +128,7 @@ class Turn:
         except Refused:
             return
         self.stage.judge.took(self.me.id, ids[:1])
-        self.stage.judge.acknowledge(("record", ids[0], self.me.id, "ack"))
+        self.stage.judge.recorded_by(self.me, ids[0], "ack")
 
     def answer(self, given: Sequence[str]) -> None:
         """The model answers something that a role brought it, before any hook tells that it saw that."""
@@ -134,7 +136,9 @@ class Turn:
         role = [i for i in given if letters[i].is_role and not letters[i].foreign]
         if not role or self.stage.judge.given[self.me.id, role[0]][0] != TAKEN:
             return
-        letter = self.stage.letter(self.me.id, letters[role[0]].sender, self.process)
+        parent = letters[role[0]]
+        to = parent.to if parent.sender in self.me.line else parent.sender
+        letter = self.stage.letter(self.me.id, to, self.process)
         draft = Draft(sender=self.me.id, to=(), content=letter.content, id=letter.id, ttl_hours=LASTING)
         try:
             self.stage.desk(self.me.id).reply(role[0], draft)

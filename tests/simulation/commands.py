@@ -60,6 +60,8 @@ class Stage:
         self.drafts: dict[str, Draft] = {}
         """What was sent, by id, to be sent again."""
         self.clients: dict[str, Client] = {}
+        self.present: dict[str, str] = {}
+        """Who has the place of each agent that another session continues."""
         for number in range(agents):
             name = f"agent-{number}"
             judge.sessions[name] = Session(name, ROLES[number % 2], TAGS[number // 2 % 2])
@@ -114,7 +116,7 @@ def found(stage: Stage, process: Process, me: Session | None = None) -> None:
 
 def register(stage: Stage, process: Process, me: Session) -> None:
     """Register, or revive, a session."""
-    request = Registration(session_id=me.id, roles=(me.role.removeprefix("role:"),), tags=(me.tag,), name=f"n-{me.id}")
+    request = Registration(session_id=me.id, roles=(me.role.removeprefix("role:"),), tags=(me.tag,), name=me.name)
     me.may_hold = True
     begun = stage.world.calls
     stage.desk(me.id).register(request, me.id)
@@ -321,7 +323,15 @@ def _hook(stage: Stage, process: Process, me: Session, event: str) -> None:
 
 
 def hooked(
-    stage: Stage, process: Process, me: Session, event: str, transcript: str = "", environ: dict[str, str] | None = None
+    stage: Stage,
+    process: Process,
+    me: Session,
+    event: str,
+    transcript: str = "",
+    environ: dict[str, str] | None = None,
+    *,
+    source: str = "startup",
+    reason: str = "",
 ) -> tuple[list[str], list[str]]:
     """Run an event's hook; return the ids of the mail it showed, and its answers. With a transcript it offers mail."""
     shown: list[str] = []
@@ -332,8 +342,9 @@ def hooked(
     if transcript:
         stage.judge.settles(me.id)
     call = hook_events.Call(
-        event=event, session_id=me.id, cwd="/work", source="startup", told=True, conversation=transcript, client=client
-    )
+        event=event, session_id=me.id, cwd="/work", source=source, reason=reason, told=True, conversation=transcript,
+        client=client,
+    )  # fmt: skip
     written: list[str] = []
     hook_events.answer(
         hook_events.Hook(call=call, desk=desk, environ=environ or {}, program="agent-mailbox", write=written.append)
@@ -367,9 +378,10 @@ def decide(stage: Stage, process: Process, me: Session) -> None:
     if not stage.requests:
         return
     word, as_user = str(pick(process, stage.requests[-4:])), process.chance.random() < 0.5
-    control = stage.desk(LEAD, proof=proofs.TERMINAL if as_user else None).control
+    leader = stage.present.get(LEAD, LEAD)
+    control = stage.desk(leader, proof=proofs.TERMINAL if as_user else None).control
     try:
-        _told(stage, control.answer("user" if as_user else LEAD, word, process.chance.random() < 0.5))
+        _told(stage, control.answer("user" if as_user else leader, word, process.chance.random() < 0.5))
     except Refused:
         pass  # decided already, or not its to decide
     _told(stage, control.find(word))
@@ -382,10 +394,11 @@ def _told(stage: Stage, request: Any) -> None:
 
 def lead(stage: Stage, process: Process, me: Session) -> None:
     """The person puts a session under a lead, while its client asks about tools."""
-    if me.id != LEAD and me.registered is not None and not me.may_be_dead:
+    leader = stage.present.get(LEAD, LEAD)
+    if me.id != leader and me.registered is not None and not me.may_be_dead:
         if not me.led:
             permit(stage, process, me)
-        request = Registration(session_id=me.id, event="update", lead=LEAD)
+        request = Registration(session_id=me.id, event="update", lead=leader)
         stage.desk(proof=proofs.TERMINAL).register(request, "user")
         me.led = True
         permit(stage, process, me)
@@ -447,7 +460,7 @@ def ack(stage: Stage, process: Process, me: Session) -> None:
             if is_read and not letter.was_released and not me.may_be_dead:
                 raise
             return
-        stage.judge.acknowledge(("record", message_id, me.id, "ack"))
+        stage.judge.recorded_by(me, message_id, "ack")
 
 
 def release(stage: Stage, process: Process, me: Session) -> None:
@@ -460,7 +473,7 @@ def release(stage: Stage, process: Process, me: Session) -> None:
         stage.desk(me.id).release(message_id, me.id)
     except Refused:
         return
-    stage.judge.acknowledge(("record", message_id, me.id, "release"))
+    stage.judge.recorded_by(me, message_id, "release")
     stage.judge.released(me.id, message_id)
 
 
@@ -472,7 +485,8 @@ def reply(stage: Stage, process: Process, me: Session) -> None:
     parent = stage.judge.letters[message_id]
     if parent.foreign:
         return
-    letter = stage.letter(me.id, parent.sender, process)
+    to = parent.to if parent.sender in me.line else parent.sender  # its own goes to those whom it was for
+    letter = stage.letter(me.id, to, process)
     draft = Draft(sender=me.id, to=(), content=letter.content, id=letter.id, ttl_hours=LASTING)
     try:
         with stage.judge.settling(me.id, message_id):
@@ -655,6 +669,7 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "ask",
             "decide",
             "lead",
+            "clear",
         )
     if isinstance(error, OSError):
         return process.hurt or command in (

@@ -100,12 +100,17 @@ class Session:
         """After a power failure a stamp may be back until the session starts."""
         self.led = False
         self.seen = 0
+        self.name = f"n-{session_id}"
         self.line = [session_id]
-        """It and those it continues."""
+        """It and those it continues, as far as it may."""
+        self.owns = [session_id]
+        """It and those that it continues for sure."""
+        self.heir: Session | None = None
+        """Who continues it."""
 
     def may_get(self, letter: Letter) -> bool:
-        """May it be shown the letter?"""
-        return letter.sender not in self.line and letter.to in (
+        """May it be shown the letter? What those sent that it continues, it may."""
+        return letter.sender != self.id and letter.to in (
             "all",
             *(self._words if self.may_hold else ()),
             *self.line,
@@ -113,7 +118,7 @@ class Session:
 
     def must_get(self, letter: Letter) -> bool:
         """Is the letter for it?"""
-        return letter.sender not in self.line and letter.to in ("all", *(self._words if self.holds else ()), *self.line)
+        return letter.sender not in self.line and letter.to in ("all", *(self._words if self.holds else ()), *self.owns)
 
     @property
     def is_leaving(self) -> bool:
@@ -178,6 +183,12 @@ class Judge:
             self.facts[fact] = self.world.calls
         self.durable()
 
+    def recorded_by(self, session: Session, message_id: str, event: str) -> None:
+        """A session was told that it dealt with a message: in its own name, or in that of one it continues."""
+        facts = [("record", message_id, who, event) for who in session.line]
+        there = self.found(BOX) if len(facts) > 1 else {*facts}
+        self.acknowledge(next((fact for fact in facts if fact in there), facts[0]))
+
     def durable(self) -> None:
         """Would everything that was acknowledged survive a power failure at this moment, at its worst?"""
         if not self.facts:
@@ -199,16 +210,25 @@ class Judge:
         if lost:
             self.breach(f"{_told(lost[0])} was acknowledged and is lost after a power failure")
         for session_id in self.spans:
-            self._ends(session_id)
+            self.ends(session_id)
         self.appended.clear()
         self.torn = True  # a torn end may be left, which a foreign program does not isolate
         for session in self.sessions.values():
             session.trusts_stamps = False
             if ("agent", session.id) not in self.facts:
                 session.registered = None  # nobody was told that it is registered
+                self._alone(session)
         for key, (state, _) in self.given.items():
             if state in (SHOWN, MAYBE, OFFERED, TAKING, TAKEN, LEFT):
                 self.given[key] = MAYBE, None  # a claim is not synced before showing, a transcript never
+
+    def _alone(self, session: Session) -> None:
+        """Nobody was told that a session continues others: it may, and need not."""
+        if len(session.line) > 1:
+            session.owns = [session.id]
+            for key, (state, _) in self.given.items():
+                if key[0] == session.id and state == READ:
+                    self.given[key] = MAYBE, None
 
     def _found(self, *, solid_names: bool) -> set[Fact]:
         found: set[Fact] = set()
@@ -374,7 +394,8 @@ class Judge:
     def _ms(self) -> int:
         return self.world.wall() // 1_000_000
 
-    def _ends(self, session_id: str) -> None:
+    def ends(self, session_id: str) -> None:
+        """A session has no client's process any more."""
         spans = self.spans.get(session_id, [])
         if spans and not spans[-1][1]:
             spans[-1] = spans[-1][0], self._ms()
@@ -386,7 +407,7 @@ class Judge:
 
     def gone(self, session: Session, *, certainly: bool) -> None:
         """Its client's process is killed: role mail that it did not see goes back, if it is certain that it is gone."""
-        self._ends(session.id)
+        self.ends(session.id)
         session.is_gone = True
         for key, (state, _) in self.given.items():
             if key[0] != session.id or not self.letters[key[1]].is_role or key in self.replied:
@@ -486,7 +507,7 @@ class Judge:
             gives_back = state == READ and letter.ack and letter.is_role
             if who == session.id and (gives_back or state in (OFFERED, TAKING, TAKEN, LEFT)):
                 self.given[who, message_id] = MAYBE, None
-        for letter in self.letters.values():  # dead letters, which the steward may archive
+        for letter in () if session.heir else self.letters.values():  # dead letters, which the steward may archive
             if letter.to in session.line and self.given.get((session.id, letter.id), (FREE, None))[0] == FREE:
                 self.given[session.id, letter.id] = MAYBE, None
 

@@ -81,7 +81,6 @@ LIBERTIES = (
     " input.",
 )
 MISSING = (
-    "succession by name or by a client's clear",
     "watches, leases, and the hooks that guard tools",
     "the console, teams, swarm and the engine",
     "the same workloads by real processes at the same time: their order cannot be chosen",
@@ -170,7 +169,9 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "the logs do, read whole and judged by the core. Processes that stay look again, though clock and",
         "configuration change. Foreign programs append records about mail in spellings of their own. Clients'",
         "processes are killed and come back (`tests/simulation/hosts.py`). Their roles' mail that they did not",
-        "see goes to others.",
+        "see goes to others. Sessions take the names of others, and clients clear their conversations",
+        "(`tests/simulation/succession.py`): what the older one had read is not shown again, and what waited for",
+        "it comes to the younger one.",
         "",
         "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
         "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",

@@ -12,8 +12,10 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
+from tests.simulation import succession
 from tests.simulation.commands import WEIGHTS
 from tests.simulation.disk import SECOND
+from tests.simulation.scene import Scene
 from tests.simulation.world import Profile
 
 if TYPE_CHECKING:
@@ -27,21 +29,6 @@ then on it may; let so many minutes go by."""
 DRIVEN = (REST, CALM, STORM, PAUSE)
 EVERYONE = "everyone "
 """Before a command: each agent does it."""
-
-
-class Scene(NamedTuple):
-    """What a drill repeats: commands that prepare it, and those that meet each other."""
-
-    weight: float
-    prepared: str
-    met: str
-    """Two to four of these, beside each other; a ``!`` behind those that always come."""
-    since: str = ""
-    """Done behind them, one after the other, and aimed at, too."""
-    aims: tuple[str, ...] = ()
-    """Things that befall these commands, one of which is drawn for a round; see ``_directed``."""
-    least: int = 2
-    """Agents that it needs: four share each role."""
 
 
 SCENES = {
@@ -129,6 +116,7 @@ SCENES = {
     ),
     "files": Scene(1.5, "send everyone check", "attach! run_steward! send check ack", "check run_steward"),
 }
+SCENES |= succession.SCENES
 BEGINNINGS = "beginnings"
 CLIENTS = {
     "turns": Scene(3, "send send", "turn! send! turn check ack send run_steward register forget", "turn"),
@@ -149,6 +137,7 @@ CLIENTS = {
         least=4,
     ),
 }
+CLIENTS |= succession.WITH_CLIENTS
 """Drills of clients with transcripts, which other commands do not know how to go on with."""
 
 

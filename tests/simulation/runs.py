@@ -24,7 +24,7 @@ from agent_mailbox.store import (
     system,
     untaken,
 )
-from tests.simulation import clients, commands, hosts, questions
+from tests.simulation import clients, commands, hosts, questions, succession
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
-ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts)
+ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
 """The modules of commands that are not in ``commands``."""
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
@@ -236,7 +236,7 @@ def _command(it: Driver, number: int | str, name: str, session: str) -> None:
         if name == "_last"
         else getattr(ROOMS.get(name, commands), name)
     )
-    me = it.judge.sessions[session]
+    me = it.judge.sessions[it.stage.present.get(session, session)]
     _start(it, number, f"{name} {session}", lambda process: work(it.stage, process, me))
 
 

@@ -1,0 +1,60 @@
+"""What the simulation found in the product, each told in the few commands that show it."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from agent_mailbox.core import proofs
+from agent_mailbox.store import custody, custody_setup, system
+from agent_mailbox.upkeep import steward
+from tests.simulation import commands
+from tests.simulation.commands import Stage
+from tests.simulation.judge import BOX, LIVE, Judge
+from tests.simulation.world import Profile, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+def alone(world: World, *works: Callable[[], object]) -> None:
+    """Run each in a process of its own, one after the other; nothing goes wrong."""
+    for work in works:
+        process = world.spawn("work", partial(_do, work))
+        while world.living() and world.turn():
+            pass
+        assert process.error is None, process.error
+        world.processes.clear()
+
+
+def _do(work: Callable[[], object], _: Any) -> None:
+    work()
+
+
+def machine() -> tuple[World, Stage]:
+    """A quiet machine with a mailbox to come."""
+    world = World(1, Profile())
+    world.quiet = True
+    return world, Stage(world, Judge(world), 2, 3)
+
+
+def test_a_new_record_accuses_nobody_of_lines_that_a_power_failure_took() -> None:
+    """Another program appends without a sync; the record outside the project is made then, and the power fails."""
+    world, stage = machine()
+
+    def lose_record() -> None:
+        found = custody.find(BOX, {})
+        assert found is not None
+        custody_setup.remove(system.dirname(found.path("place")))
+
+    def append() -> None:
+        fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+        system.write(fd, b'{"id":"x"}\n' * 300)
+        system.close(fd)
+
+    with world:
+        alone(world, lambda: commands.found(stage, None), lose_record, append)  # type: ignore[arg-type]
+        alone(world, lambda: custody_setup.ensure(BOX, {}))
+        world.power_off()
+        alone(world, lambda: steward.run(stage.desk(proof=proofs.STEWARD), 3))
+        assert not any(path.endswith("/broken") for path, _ in world.disk.files(solid=False))
