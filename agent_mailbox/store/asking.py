@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
 TABLE, NEWS = "asking", "asking-news"
-MOST = 4096
-"""Entries of the small file; more go into the large one."""
+MOST, ROOTS = 4096, 8
+"""Entries of the small file; more go into the large one. Beside a very large one: so many roots of its number."""
 ASK, SENDER, ANSWER, READ, READER, MARKED = b"k", b"s", b"w", b"r", b"R", b"n"
 _KEY, _THREAD, _NO_THREAD = b'"thread"', b'"thread":"', b'"thread":null'
 _OUR_READ, _OUR_READER = [b"{", b"message_id", b":"], [b",", b"reader_session_id", b":"]
@@ -220,7 +220,7 @@ class AskTable:
             return
         large, small = self._files[:1], self._files[1:]
         fresh = [*self._fresh, *(one for file in small for one in file.entries())]
-        is_small = bool(large) and len(fresh) < max(MOST, 8 * int(len(large[0]) ** 0.5))
+        is_small = bool(large) and len(fresh) < max(MOST, ROOTS * int(len(large[0]) ** 0.5))
         if not is_small:
             fresh += [one for file in large for one in file.entries()]
         if self.is_sound():

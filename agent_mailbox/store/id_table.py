@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 TABLE, NEWS = "ids", "ids-news"
 LAG = 4 << 20
 """Bytes of the log that are taken in while others wait for its lock."""
-MOST = 4096
-"""Entries of the small file; more go into the large one."""
+MOST, ROOTS = 4096, 8
+"""Entries of the small file; more go into the large one. Beside a very large one: so many roots of its number."""
 TWINS = 32
 """Lines under one hash that are decoded: chance brings one or two, and whoever chooses ids brings any number."""
 
@@ -106,7 +106,7 @@ class IdTable:
 
 
 def _is_few(fresh: int, large: int) -> bool:
-    return fresh < max(MOST, 8 * int(large**0.5))
+    return fresh < max(MOST, ROOTS * int(large**0.5))
 
 
 def keep_up(logs: Logs, fd: int, end: int) -> None:

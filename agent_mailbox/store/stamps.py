@@ -297,6 +297,11 @@ class Trail:
             self.date(path, there.st_mtime_ns)
             return
         known = left[2] if left is not None and left[:2] == (there.st_ino, there.st_size) else None
+        if known is None:
+            try:  # a foreign program may have made the log; writers take the note for a sign that its name is durable
+                system.sync_directory(self._mailbox)
+            except OSError:
+                return
         self.leave(path, there.st_ino, there.st_size, new_epoch() if known is None else known)
         self.date(path, there.st_mtime_ns)
         if known is not None and self._is_dated(system.basename(path)):

@@ -91,8 +91,6 @@ class UsualLines:
 
 def _without_escapes(line: bytes) -> bytes:
     """Return the line with spaces for its escapes; nothing if one is unusual."""
-    if b"\\\\" in line:
-        return b""  # what follows it may look like an escape
     for escape in _ESCAPES:
         line = line.replace(escape, b"  ")
-    return b"" if b"\\" in line else line
+    return b"" if b"\\" in line else line  # of two backslashes at least the first one is left

@@ -91,12 +91,6 @@ MUTANTS = (
         tests="tests/store/test_bounds.py::test_search_and_history_cost_as_much_as_they_find",
     ),
     Mutant(
-        "a backslash before an escape makes it none, also for the index",
-        "usual_lines._without_escapes",
-        ('    if b"\\\\\\\\" in line:\n', "    if not line:\n"),
-        tests="tests/store/test_usual_lines.py::test_what_is_taken_apart_is_what_the_codec_reads",
-    ),
-    Mutant(
         "a control character in a line leaves it to the codec",
         "UsualLines.fields",
         ("if len(line.translate(None, _CONTROL)) < len(line):", "if not line:"),

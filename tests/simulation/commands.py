@@ -184,10 +184,10 @@ def _send(stage: Stage, process: Process, me: Session, to: str) -> None:
 
 def resend(stage: Stage, process: Process, me: Session) -> None:
     """Send a message once more under its id, as whoever was not told repeats it, and however late."""
-    mine = [i for i in stage.drafts if stage.judge.letters[i].sender == me.id]
+    mine = [i for i in stage.drafts if stage.judge.letters[i].sender == me.id] or list(stage.drafts)
     if mine:
-        message_id = str(pick(process, mine[-int(pick(process, (1, 2, 8))) :]))
-        stage.desk(me.id).send(stage.drafts[message_id])
+        message_id = str(pick(process, mine[-int(pick(process, (1, 1, 2, 8))) :]))
+        stage.desk(stage.judge.letters[message_id].sender).send(stage.drafts[message_id])
         stage.judge.sent(stage.judge.letters[message_id])
 
 
@@ -529,7 +529,11 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
             stage.judge.dying(session)
     mailbox = stage.desk(proof=proofs.STEWARD)
     report = steward.run(mailbox, stage.max_live)
-    strangers = stage.judge.strange or any(letter.foreign for letter in stage.judge.letters.values())
+    strangers = (
+        stage.judge.strange
+        or bool(stage.judge.doubled)
+        or any(letter.foreign for letter in stage.judge.letters.values())
+    )
     for problem in report.problems:
         if not strangers and not stage.world.befell(*UNTIDY):
             stage.judge.breach(f"the steward reports {problem.file} {problem.line}: {problem.what}")
@@ -547,7 +551,8 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
     text = _foreign_line(letter, said)
     stage.judge.torn = stage.judge.torn or torn  # before the call: it may be killed right behind
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
-    written = system.write(fd, text[: int(process.chance.random() * len(text))] if torn else text)
+    length = len(text) - 1 if process.chance.random() < 0.3 else int(process.chance.random() * len(text))
+    written = system.write(fd, text[:length] if torn else text)
     stage.judge.torn = stage.judge.torn or written < len(text)
     file = process.files.get(fd)
     letter.times = (file.inode.before, file.inode.mtime) if file is not None and file.inode is not None else (0, 0)
@@ -574,7 +579,9 @@ def foreign_again(stage: Stage, process: Process, me: Session) -> None:
     there = [letter for letter in stage.judge.letters.values() if letter.acked or letter.id in stage.judge.appended]
     drawn = process.chance.random()
     if drawn < 0.2:
-        text = pick(process, (b'{"id":"%s","sender":"x\x07"}\n', b"\x00\n", b"[]\n", b'{"content":"\x01"}\n', b"\n\n"))
+        text = pick(
+            process, (b'{"id":"%s","sender":"x\x07"}\n', b"\x00\n", b"[]\n", _rung(process), _rung(process), b"\n\n")
+        )
     elif there:
         letter = pick(process, there)
         text = _foreign_line(letter, json.dumps(letter.content, ensure_ascii=drawn < 0.5)[1:-1])
@@ -584,6 +591,15 @@ def foreign_again(stage: Stage, process: Process, me: Session) -> None:
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
     stage.judge.torn = stage.judge.torn or system.write(fd, text) < len(text)
     system.close(fd)
+
+
+def _rung(process: Process) -> bytes:
+    """A line that is a message in our spelling but for a character that JSON does not allow: nobody's mail."""
+    message_id, to = uuid_of(f"{process.chance.getrandbits(128):032x}", "4"), pick(process, ("agent-0", "agent-1"))
+    return (
+        f'{{"id":"{message_id}","sender":"cron","recipient":"{to}","timestamp":"2025-12-31T00:00:00.000Z",'
+        '"content":"ding\x07","thread":null,"ttl_hours":2,"read_by":[]}\n'
+    ).encode()
 
 
 def forget(stage: Stage, process: Process, me: Session) -> None:

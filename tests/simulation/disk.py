@@ -218,7 +218,7 @@ class Disk:
         self._free = [number for number in range(2, self._next) if number not in taken][::-1]
 
     def _crash_names(self, chance: Random) -> None:
-        share = (0.0, 0.5, 1.0)[int(chance.random() * 3)]
+        share = (0.0, 0.5, 0.5, 0.5, 1.0)[int(chance.random() * 5)]
         if self.ordered:
             kept = self.journal[: int(chance.random() * (len(self.journal) + 1))] if 0 < share < 1 else self.journal
             self._commit(kept if share else [])

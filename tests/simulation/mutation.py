@@ -211,6 +211,12 @@ HISTORIC = (
         tests="",
     ),
     Mutant(
+        "the note of a log that somebody else made says that its name is durable",
+        "Trail._renew",
+        ("                system.sync_directory(self._mailbox)\n", "                pass\n"),
+        tests="",
+    ),
+    Mutant(
         "the note of a replacement is durable before the next one is announced",
         "Kept.announce",
         ("        system.sync_directory(system.dirname(self.path))\n", ""),

@@ -1,10 +1,10 @@
 """What a seed means: the kind of world, and the commands in it.
 
-Belongs here: drawing. A fifth of the seeds mean turns of clients with transcripts, and three of ten of the others a
-*long* world, in which agents do everything for a day. The rest mean a *drill*: few agents, and again and again a few
-commands beside each other that touch the same thing, with what they need prepared in peace. Many short drills meet a
-race at one place sooner than long worlds do, and these meet what nobody thought of. In a drill each process may be
-aimed at: one thing befalls it, before one call.
+Belongs here: drawing. More than half of the seeds mean a *sweep* (``sweeps``). A fifth of the others mean turns of
+clients with transcripts, and three of ten of the rest a *long* world, in which agents do everything for a day. All
+others mean a *drill*: few agents, and again and again a few commands beside each other that touch the same thing, with
+what they need prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet
+what nobody thought of. In a drill each process may be aimed at: one thing befalls it, before one call.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 Job = tuple[int, str, int]
 """A command: its place in the run, its name, the number of its agent."""
-REST, CALM, STORM, PAUSE = "rest", "calm", "storm", "pause"
+REST, CALM, STORM, PAUSE, OUTAGE = "rest", "calm", "storm", "pause", "outage"
 """What the driver does between commands: wait until all have ended; that, and from then on nothing goes wrong; from
-then on it may; let so many minutes go by."""
-DRIVEN = (REST, CALM, STORM, PAUSE)
+then on it may; let so many minutes go by; have the power fail."""
+DRIVEN = (REST, CALM, STORM, PAUSE, OUTAGE)
 EVERYONE = "everyone "
 """Before a command: each agent does it."""
 
@@ -141,6 +141,10 @@ CLIENTS |= succession.WITH_CLIENTS
 """Drills of clients with transcripts, which other commands do not know how to go on with."""
 
 
+SWEPT = 0.6
+"""How many worlds are sweeps."""
+
+
 class Plan(NamedTuple):
     """All that a seed decides before the run."""
 
@@ -158,12 +162,18 @@ class Plan(NamedTuple):
     """How often hours go by while nobody is at work."""
     directed: tuple[tuple[int, str], ...] = ()
     """The places of commands, each with something that befalls it (``world.aim_of``)."""
+    sited: tuple[tuple[int, str], ...] = ()
+    """The places of commands, each with what befalls it where it asks the system (``sites``)."""
     small: bool = False
     """Does the product take a few for many, so that what it does with many happens here, too?"""
 
 
 def plan_of(seed: int, count: int = 60) -> Plan:
     """What the seed means."""
+    if Random(f"kind {seed}").random() < SWEPT:
+        from tests.simulation.sweeps import sweep_of  # which are plans, too
+
+        return sweep_of(seed, profile_of(seed))
     chance = Random(f"plan {seed}")
     max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
     if Random(f"client {seed}").random() < 0.2:

@@ -167,6 +167,8 @@ def foreign_note(stage: Stage, process: Process, me: Session) -> None:
         said = json.loads(line)
         text = json.dumps(dict(reversed(said.items())) if drawn < 0.4 else said)
         line = text.replace(me.id, f"\\u{ord(me.id[0]):04x}{me.id[1:]}").encode() + b"\n"
+    if chance.random() < 0.1:
+        line = line[: int(chance.random() * len(line))]
     judge.noted(me, message_id)
     fd = system.open(LIVE[1], system.O_WRONLY | system.O_APPEND | system.O_CREAT, 0o600)
     judge.torn = judge.torn or system.write(fd, line) < len(line)

@@ -28,7 +28,8 @@ from tests.simulation import clients, commands, hosts, questions, succession
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
-from tests.simulation.plans import CALM, DRIVEN, PAUSE, STORM, Job, Plan, plan_of
+from tests.simulation.plans import CALM, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
+from tests.simulation.sites import Sites
 from tests.simulation.world import Killed, Met, Process, World
 
 if TYPE_CHECKING:
@@ -45,7 +46,9 @@ SMALL: tuple[tuple[Any, str, int], ...] = (
     (attachment_files, "DAY", 0),
     (attachment_files, "GRACE", 8 * 60_000),
     (id_table, "MOST", 1),
+    (id_table, "ROOTS", 1),
     (asking, "MOST", 1),
+    (asking, "ROOTS", 1),
     (stamps, "MANY", 1),
     (foreign_lines, "NEAR", 300),
     (poll, "LARGE", 2000),
@@ -103,6 +106,9 @@ def run(
     world.victims = frozenset(map(str, plan.victims))
     for place, aim in plan.directed:
         world.directed.setdefault(str(place), []).append(aim)
+    for place, what in plan.sited:
+        world.sited.setdefault(str(place), []).append(what)
+    world.sites = Sites() if plan.sited and only is None else None
     if told:
         world.story = []
     jobs = plan.jobs if jobs is None else list(jobs)
@@ -184,6 +190,8 @@ def _begins(it: Driver, place: int, name: str, number: int) -> bool:
         return False
     elif name == PAUSE:
         it.world.now += number * 60 * SECOND
+    elif name == OUTAGE:
+        it.world.power_off()
     elif name in (CALM, STORM):
         it.world.quiet, it.world.disk.full = name == CALM, False
     return True

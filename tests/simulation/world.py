@@ -23,6 +23,7 @@ from agent_mailbox.store import lock, system
 from tests.simulation.disk import SECOND, Disk
 from tests.simulation.hosts import Processes
 from tests.simulation.kernel import Kernel, OpenFile, failed
+from tests.simulation.sites import MISSING, Site, Sites
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -230,6 +231,10 @@ class Process:
         """The call before its first."""
         self.command = name.partition(" ")[2].partition(" ")[0]
         self.aims = [] if world.quiet else world.choices.aims(self)
+        self.marks = {} if world.quiet else world.choices.marks(self)
+        """Places at which something befalls it: the how many-th time there, and what."""
+        self.half_way = self.missing = 0
+        """How many of its next calls are half way, or right behind a failed one (``sites``)."""
         self.heat = 0
         """How many of its next calls lie right behind a change that others must not meet half done."""
         self.rank = world.choices.chance.random()
@@ -285,11 +290,16 @@ class Choices:
         self._turning = TURNING[int(self.chance.random() * len(TURNING))]
         self._cold, self._hot = (0.05, 15.0) if p.focused else (1.0, 3.0)
 
-    def at(self, process: Process, call: str) -> str | None:
+    def at(self, process: Process, call: str, site: Site | None = None) -> str | None:
         """What happens at a call; None for nothing."""
         name, number = process.name, process.calls
         if self.only is not None:
             return self.only.get((name, number))
+        if process.marks and site in process.marks:
+            kind = self._marked(process.marks, site)
+            if kind is not None:
+                made = self.made[name, number] = f"{kind} {int(self.chance.random() * 1_000_000)}"
+                return made
         if process.aims and (aim := _now(process.aims, call)) is not None:
             made = self.made[name, number] = f"{aim.kind} {int(self.chance.random() * 1_000_000)}"
             return made
@@ -324,6 +334,9 @@ class Choices:
         if place in process.world.victims:
             behind = chance.random() < 0.4
             aims.append(self._behind("park") if behind else Aim("park", "", 1 + int(chance.random() * length)))
+        befalls = process.world.sited.get(place)
+        if befalls and process.world.sites is not None and not process.world.sites.knows(process.command):
+            return [Aim(what.partition(" ")[0], "", 1 + int(chance.random() * length)) for what in befalls]
         if not profile.aimed or chance.random() >= profile.aimed:
             return aims
         kind = profile.aims[int(chance.random() * len(profile.aims))]
@@ -334,6 +347,24 @@ class Choices:
         calls = AIMS.get(kind, AIMED)
         number = 1 + int(chance.random() * 2 ** int(chance.random() * (3 if kind == "fault" else 6)))
         return [*aims, Aim(kind, calls[int(chance.random() * len(calls))], number)]
+
+    def marks(self, process: Process) -> dict[Site, tuple[int, str]]:
+        """At which places something shall befall a process that starts: drawn from those that its command came to."""
+        world, found = process.world, dict[Site, tuple[int, str]]()
+        if self.only is None and world.sites is not None:
+            for what in world.sited.get(process.name.partition(" ")[0], ()):
+                drawn = world.sites.draw(process.command, what, self.chance)
+                if drawn is not None:
+                    found[drawn[0]] = drawn[1], what.partition(" ")[0]
+        return found
+
+    @staticmethod
+    def _marked(marks: dict[Site, tuple[int, str]], site: Site) -> str | None:
+        number, kind = marks.pop(site)
+        if number > 1:
+            marks[site] = number - 1, kind
+            return None
+        return kind
 
     def _behind(self, kind: str) -> Aim:
         """Aim at one of the calls that follow a turning one."""
@@ -376,6 +407,10 @@ class World:
         """The places of commands that are held until nobody else can go on."""
         self.directed: dict[str, list[str]] = {}
         """The places of commands that something befalls."""
+        self.sites: Sites | None = None
+        """Where commands ask the system, in a world whose aims are drawn from that."""
+        self.sited: dict[str, list[str]] = {}
+        """The places of commands in the run, each with what befalls it at such a place."""
         self.running: Process | None = None
         self.hub = getcurrent()
         self.quiet = False
@@ -412,11 +447,17 @@ class World:
             self.calls += 1
             self.now += TICK
             process.last = name
+            sites = self.sites
+            site = None if sites is None else sites.meet(process, name, sys._getframe(1))
             if not self.quiet:
-                chosen = self.choices.at(process, name)
+                chosen = self.choices.at(process, name, site)
                 if chosen is not None:
                     words = self._happens(process, name, words, chosen)
-            done = method(process, *words, **more)
+            try:
+                done = method(process, *words, **more)
+            except OSError:
+                process.missing = MISSING
+                raise
             self.digest = crc32(f"{process.name} {name} {words[:1]}".encode("utf-8", "replace"), self.digest)
             if self.story is not None:
                 self._tell(process, name, words, done)

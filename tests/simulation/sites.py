@@ -1,0 +1,103 @@
+"""Where commands ask the system: aims are drawn from the places that they came to, a rare one as often as a common one.
+
+Belongs here: learning the places as a world runs, and drawing from them. A number of a call says little: of a hundred
+calls of a command sixty read. The first round of a sweep (``sweeps``) teaches the places of its commands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from random import Random
+    from types import CodeType, FrameType
+
+    from tests.simulation.world import Process
+
+Site = tuple[str | int, ...]
+"""A call, and the lines of the product that led to it: the innermost and the two above it."""
+SYNCS = {"fsync", "fdatasync"}
+CHANGES = {"write", "pwrite", "ftruncate", "rename", "unlink", "link", "mkdir", "utime", "flock", "open"}
+FALLIBLE = {"write", "pwrite", "open", "pread", "rename", "unlink", "mkdir", "listdir", "link", "ftruncate"}
+TURNING = {"rename", "replace", "link", "ftruncate"}
+"""Behind these a process is half way, for so many calls:"""
+HALF_WAY = 5
+AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
+    "fault": ((0.65, SYNCS), (1.0, FALLIBLE)),
+    "faint": ((1.0, SYNCS),),
+    "short": ((1.0, {"write", "pwrite"}),),
+    "kill": ((0.4, SYNCS), (0.75, CHANGES)),
+    "power": ((0.4, SYNCS), (0.75, CHANGES)),
+    "park": ((0.15, SYNCS), (0.5, CHANGES)),
+}
+"""Which calls are aimed at, by what shall befall them: shares that add up; the rest are any calls."""
+BEHIND, MISSED = "behind", "missed"
+"""Behind a kind: it befalls the process half way, or right behind a call that failed, as of a file that is not there:
+what it learned may be old by then."""
+MISSING = 3
+"""For so many calls."""
+DEPTH = 3
+_ours: dict[int, tuple[CodeType, bool]] = {}
+
+
+def _is_ours(code: CodeType) -> bool:
+    """Return whether it is a function of the product outside its door; comprehensions differ between Pythons."""
+    known = _ours.get(id(code))
+    if known is None:
+        _, inside, file = code.co_filename.rpartition("/agent_mailbox/")
+        known = _ours[id(code)] = code, bool(inside) and file != "store/system.py" and code.co_name[0] != "<"
+    return known[1]
+
+
+class Sites:
+    """The places that each command of a world came to."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[Site, int]] = {}
+        """By command: how often each place was come to, in the order of the first time."""
+        self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set()}
+        """Places to which a process came half way, or right behind a failed call."""
+
+    def meet(self, process: Process, call: str, frame: FrameType | None) -> Site:
+        """Note the place of a call, and return it."""
+        found: list[str | int] = [call]
+        left = DEPTH
+        while frame is not None and left:
+            code = frame.f_code
+            if _is_ours(code):
+                found += id(code), frame.f_lineno
+                left -= 1
+            frame = frame.f_back
+        site = tuple(found)
+        known = self._known.setdefault(process.command, {})
+        known[site] = known.get(site, 0) + 1
+        if call in TURNING:
+            process.half_way = HALF_WAY
+        elif process.half_way:
+            process.half_way -= 1
+            self._near[BEHIND].add(site)
+        if process.missing:
+            process.missing -= 1
+            self._near[MISSED].add(site)
+        return site
+
+    def knows(self, command: str) -> bool:
+        """Return whether the command ran."""
+        return command in self._known
+
+    def draw(self, command: str, what: str, chance: Random) -> tuple[Site, int] | None:
+        """Draw a place for what shall befall a command, and which time it is meant there; None if none is known."""
+        known = self._known.get(command, {})
+        kind, _, where = what.partition(" ")
+        drawn = chance.random()
+        wanted = next((calls for share, calls in AIMED.get(kind, ()) if drawn < share), None)
+        there = [site for site in known if wanted is None or site[0] in wanted]
+        if where:
+            there = [site for site in there if site in self._near[where]]
+        if not there:
+            return None
+        if chance.random() < 0.5:  # those that few processes came to: what is done once, and after a failure
+            site = chance.choices(there, [1 / known[site] for site in there])[0]
+        else:
+            site = there[int(chance.random() * len(there))]
+        return site, 1 if chance.random() < 0.75 else 2 + int(chance.random() * 3)

@@ -1,0 +1,282 @@
+"""Sweeps: short worlds that search one place after the other.
+
+Belongs here: drawing. A sweep repeats a round, as a drill does: little that prepares it, a few commands beside each
+other, and what comes behind them. Its first round is left alone and teaches where these commands ask the system
+(``sites``). In each other round an *attack* befalls commands at places drawn from those: one or two are held, one is
+killed or made to fail, or both; and then the power may fail.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan
+from tests.simulation.world import Profile
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Sweep(NamedTuple):
+    """What the rounds consist of. A ``?`` behind a word: in half of the rounds. ``a|b``: one of them."""
+
+    weight: float
+    prepared: str
+    met: str
+    """The first one is attacked; ``everyone`` before a command: each agent does it."""
+    since: str
+    attacks: tuple[str, ...] = ()
+    """Those of ``ATTACKS`` that suit it; none: all that have a weight."""
+    outages: float = 0.3
+    """How often the power fails behind a round."""
+    small: float = 0.5
+    """How often few are many for the product."""
+    rounds: int = 12
+    """The most; the fewest are half of them. A single one is attacked, which others never are in the first round."""
+    found: bool = True
+    """Is the mailbox there?"""
+
+
+ATTACKS = {
+    "held": (4, "0 park"),
+    "held twice": (1, "0 park; 0 park"),
+    "both held": (2, "0 park; 1 park"),
+    "held, and fails": (2, "0 park; 0 fault"),
+    "held, and is killed": (1, "0 park; 0 kill"),
+    "held, and another fails": (1, "0 park; 1 fault"),
+    "held, and another is killed": (1, "0 park; 1 kill"),
+    "fails": (2, "0 fault"),
+    "faints": (0.7, "0 faint"),
+    "falls short, and fails": (0.7, "0 short; 0 fault"),
+    "falls short, and is killed": (0.7, "0 short; 0 kill"),
+    "is killed": (3, "0 kill"),
+    "is killed, as is the next one": (1.5, "0 kill; 2 kill"),
+    "is killed, and the next one is held": (1, "0 kill; 2 park"),
+    "the power fails": (1, "0 power"),
+    "is killed half way": (2, "0 kill behind"),
+    "fails half way": (2, "0 fault behind"),
+    "held, and fails half way": (1, "0 park; 0 fault behind"),
+    "held half way": (2, "0 park behind"),
+    "held behind what is not there": (2, "0 park missed"),
+    "is killed half way, as is the next one": (1, "0 kill behind; 2 kill behind"),
+    "is killed half way, and the power fails in the next one": (1, "0 kill behind; 2 power"),
+    "is killed half way, and the power fails in the third": (0, "0 kill behind; 4 power behind"),
+    "late": (0, "0 long; 1 long"),
+}
+"""What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
+SWEEPS = {
+    "a steward": Sweep(
+        4,
+        "send foreign? everyone check send?",
+        "run_steward foreign|send|check|ack|release|resend|run_steward|foreign|register? foreign|send?",
+        "send|run_steward|check|foreign|resend run_steward|send|check?",
+    ),
+    "a steward killed half way": Sweep(
+        3,
+        "lead? send ask? everyone check send?",
+        "run_steward",
+        "send|run_steward|check|run_steward|ack|register|decide run_steward?",
+        (
+            "is killed half way",
+            "is killed half way",
+            "is killed half way, as is the next one",
+            "is killed half way, and the power fails in the next one",
+            "fails half way",
+        ),
+        outages=0.6,
+    ),
+    "a steward killed, and another one": Sweep(
+        2,
+        "send everyone check",
+        "run_steward",
+        "send everyone check run_steward",
+        ("is killed half way, and the power fails in the third",),
+        outages=0.5,
+    ),
+    "a steward beside strangers": Sweep(
+        3,
+        "send everyone check",
+        "run_steward foreign foreign?",
+        "run_steward|send|check",
+        (
+            "held, and fails half way",
+            "held, and fails half way",
+            "held",
+        ),
+        outages=0.0,
+    ),
+    "a writer": Sweep(
+        3,
+        "send? check?",
+        "send|ack|reply|register|send_many|check|send foreign|send|run_steward|foreign|check|register foreign|send?",
+        "everyone check",
+    ),
+    "a writer beside strangers": Sweep(
+        1.5,
+        "",
+        "send|send|ack foreign foreign?",
+        "everyone check",
+        (
+            "held",
+            "held half way",
+            "both held",
+        ),
+        outages=0.0,
+    ),
+    "a reader": Sweep(
+        3,
+        "send send? foreign? check? forget?",
+        "check|check|hook|question|peek run_steward|send|foreign|ack|release|check|question send|run_steward?",
+        "everyone check",
+    ),
+    "a reader beside stewards": Sweep(
+        2, "send everyone check forget?", "check|check|question run_steward run_steward?", "everyone check", ("held",)
+    ),
+    "what was not told": Sweep(
+        1.5,
+        "send? check",
+        "send|send|ack|send_many",
+        "foreign? resend|send|resend everyone check",
+        (
+            "falls short, and fails",
+            "falls short, and is killed",
+            "fails",
+            "faints",
+            "is killed",
+        ),
+    ),
+    "sent again": Sweep(
+        1,
+        "send everyone check",
+        "resend|run_steward run_steward|check?",
+        "run_steward resend everyone check",
+        outages=0.1,
+    ),
+    "questions": Sweep(
+        2.5,
+        "send foreign_note? send_many? question?",
+        "question|send|check|ack question|foreign_note|send|foreign|run_steward question?",
+        "everyone question",
+        small=0.85,
+    ),
+    "questions beside each other": Sweep(
+        2,
+        "send|send_many foreign_note? send? check question?",
+        "question|check|ack question|send_many|question question|run_steward?",
+        "everyone question",
+        (
+            "held",
+            "held",
+            "held",
+            "both held",
+        ),
+        outages=0.05,
+        small=0.9,
+    ),
+    "twins": Sweep(
+        2,
+        "send|foreign everyone check send|foreign foreign_again? check",
+        "foreign_again|check foreign_again|check|foreign check?",
+        "everyone check",
+        outages=0.1,
+        small=0.9,
+    ),
+    "files": Sweep(
+        1,
+        "attach? check",
+        "attach run_steward",
+        "run_steward check",
+        (
+            "held",
+            "late",
+            "late",
+        ),
+        outages=0.1,
+    ),
+    "beginnings": Sweep(1.5, "", "found found?", "found|register|send send", rounds=1, found=False),
+    "the first read": Sweep(
+        1.5,
+        "everyone check send send",
+        "check|check|hook check check|ack",
+        "everyone check",
+        (
+            "held behind what is not there",
+            "held behind what is not there",
+            "held",
+        ),
+        rounds=1,
+    ),
+}
+
+
+def sweep_of(seed: int, profile: Profile) -> Plan:
+    """What a seed means that means a sweep, in a world with names and times like ``profile``'s."""
+    chance = Random(f"sweep {seed}")
+    sweep = chance.choices(list(SWEEPS.values()), [one.weight for one in SWEEPS.values()])[0]
+    agents = 2 + (chance.random() < 0.3)
+    profile = Profile(
+        ordered=profile.ordered,
+        grain=profile.grain,
+        watchless=profile.watchless,
+        switch=(0.0, 0.0, 0.0, 0.02)[int(chance.random() * 4)],
+        strict=True,
+    )
+    jobs: list[tuple[str, int]] = [(CALM, 0), *(("register", who) for who in range(agents))] if sweep.found else []
+    sited: list[tuple[int, str]] = []
+    rounds = sweep.rounds // 2 + int(chance.random() * (sweep.rounds // 2)) + 1
+    for number in range(rounds):
+        places: dict[str, int] = {}
+        for role, word in _round(chance, sweep):
+            each = range(agents) if word.startswith("_") else [int(chance.random() * agents)]
+            places.setdefault(role, len(jobs))
+            jobs += [(word.lstrip("_"), who) for who in each]
+        if number or rounds == 1:
+            sited += _attack(chance, sweep, places)
+            if chance.random() < sweep.outages:
+                jobs += [(REST, 0), (OUTAGE, 0)]
+        if chance.random() < 0.05:
+            jobs.append((PAUSE, 11))
+    return Plan(
+        profile,
+        [(place, command, who) for place, (command, who) in enumerate(jobs)],
+        max_live=(0, 0, 1, 2)[int(chance.random() * 4)],
+        width=8,
+        found=sweep.found,
+        power_at_end=chance.random() < 0.5,
+        pauses=0.0,
+        sited=tuple(sited),
+        small=chance.random() < sweep.small,
+    )
+
+
+def _round(chance: Random, sweep: Sweep) -> Iterator[tuple[str, str]]:
+    """The words of a round, each with its part in the attack."""
+    yield "", CALM
+    for word in _words(chance, sweep.prepared):
+        yield "", word
+    yield "", STORM
+    for number, word in enumerate(_words(chance, sweep.met)):
+        yield str(number), word
+    for number, word in enumerate(_words(chance, sweep.since), 2):
+        yield "", REST
+        yield str(number), word
+
+
+def _words(chance: Random, words: str) -> Iterator[str]:
+    for word in words.replace("everyone ", "_").split():
+        if word.endswith("?") and chance.random() < 0.5:
+            continue
+        options = word.rstrip("?").split("|")
+        yield options[int(chance.random() * len(options))]
+
+
+def _attack(chance: Random, sweep: Sweep, places: dict[str, int]) -> Iterator[tuple[int, str]]:
+    if sweep.attacks:
+        name = sweep.attacks[int(chance.random() * len(sweep.attacks))]
+    else:
+        name = chance.choices([*ATTACKS], [weight for weight, _ in ATTACKS.values()])[0]
+    for one in ATTACKS[name][1].split("; "):
+        who, _, what = one.partition(" ")
+        if who in places:
+            yield places[who], what
