@@ -28,11 +28,12 @@ def waiting(copy: PublishingCopy) -> Iterator[Waiting]:
     for kind, part in copy.parts.items():
         view = None if copy.judge is None else part.log.view()
         for position, line in part.waiting():
-            found = placed(kind, position, unsealed(line), copy.order.machine)
+            proof = None if view is None else view.proof(line, position)
+            found = placed(kind, position, unsealed(line), copy.order.machine, proof)
             if found is None:
                 part.settle(position)
             else:
-                yield found if view is None else found.replace(proof=view.proof(line, position))
+                yield found
 
 
 def signed(judge: SpaceJudge | None, log: str, line: bytes, proof: str | None) -> bytes:
@@ -45,12 +46,16 @@ def publish_waiting(copy: PublishingCopy) -> bool:
 
     Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
     done, last = False, dict(copy.last)
-    found = (one.replace(line=signed(copy.judge, one.log, one.line, one.proof)) for one in waiting(copy))
+    found = (one if one.proof is None else _signed(copy, one) for one in waiting(copy))
     for log, group in itertools.groupby(found, lambda one: one.log):
         for batch in batches(group):
             last[log] = _publish_lines(copy, log, batch, last.get(log, 0))
             done = True
     return done
+
+
+def _signed(copy: PublishingCopy, one: Waiting) -> Waiting:
+    return one.replace(line=signed(copy.judge, one.log, one.line, one.proof))
 
 
 def _publish_lines(copy: PublishingCopy, log: str, batch: Sequence[Waiting], last: int) -> int:

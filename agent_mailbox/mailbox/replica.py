@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from .waiting_lines import Waiting
 
 LOCK, STEWARD = "lock", "steward"
-PAGE = 1000
-"""Records that are read and written at once."""
+PAGE, PAGE_SIZE = 1000, 1 << 20
+"""Records that are read at once, and bytes of records that are written at once."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
 KINDS = (ROSTER, MESSAGES, CLAIMS)
@@ -241,12 +241,23 @@ class Replica:
         """Write what is new in the order; return how many records that were.
 
         ``proofs`` are those of lines that this machine has just published."""
-        taken = 0
-        while records := self.order.read(self.applied, PAGE):
-            taken += self._take(records, proofs or {})
-            if len(records) < PAGE:
-                break  # fewer than were asked for: there are no more
+        taken, is_all = 0, False
+        while not is_all:
+            records, is_all = self._page()
+            taken += self._take(records, proofs or {}) if records else 0
         return taken
+
+    def _page(self) -> tuple[list[Ordered], bool]:
+        """Return the next records, as many as are worth one sync, and whether they are all that there are."""
+        found: list[Ordered] = []
+        size = 0
+        while size < PAGE_SIZE:
+            more = self.order.read(found[-1].position if found else self.applied, PAGE)
+            found += more
+            if len(more) < PAGE:
+                return found, True  # fewer than were asked for
+            size += sum(len(record.line) for record in more)
+        return found, False
 
     def _take(self, there: Sequence[Ordered], proofs: Mapping[bytes, str | None]) -> int:
         """Write records that follow what is here; return how many of them no steward decided.
@@ -291,39 +302,37 @@ class Replica:
             self.damaged.discard(damaged)
 
     def _take_lines(self, records: Sequence[Ordered]) -> None:
-        keys = [digest(unsealed(record.line)) for record in records]
-        self._write(records, keys)
-        for record, key in zip(records, keys, strict=True):
-            self.last[record.log] = record.position
-            if self._heard is not None:
-                self._heard[_kind(record.log)] += number(key)
-        self.applied, self.tip = records[-1].position, keys[-1].hex()
-        self._save()
-
-    def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
-        """Append the records that the local logs do not have; ``keys`` are the digests of their lines."""
+        """Append the records that the local logs do not have."""
         fresh: dict[str, list[tuple[Ordered, bytes, Judged]]] = {kind: [] for kind in KINDS}
+        key = b""
         if self.judge is not None:
             self.judge.look(self.logs.read_roster())
-        for record, key in zip(records, keys, strict=True):
-            kind = _kind(record.log)
+        for record in records:
+            kind, line = _kind(record.log), unsealed(record.line)
+            key = digest(line)
             if not self.parts[kind].strike(key) and not (self.compares and self.filed.has(key)):
-                fresh[kind].append((record, key, self._judged(record)))
+                fresh[kind].append((record, key, self._judged(record, line)))
             elif self.judge is not None:
                 self.judge.is_here(record)
+            self.last[record.log] = record.position
+            if self._heard is not None:
+                self._heard[kind] += number(key)
         if self.judge is not None:
             self.judge.settle()
         for kind, found in fresh.items():
             if found:
-                lines = [verdict.line + b"\n" for _, _, verdict in found]
-                disturbed = taken_records.disturbed(self.logs, kind, [record for record, _, _ in found])
-                self._log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
-                self.parts[kind].look()
-                for _, key, _ in found:
-                    self.parts[kind].strike(key)
+                self._write(kind, found)
+        self.applied, self.tip = records[-1].position, key.hex()
+        self._save()
 
-    def _judged(self, record: Ordered) -> Judged:
-        line = unsealed(record.line)
+    def _write(self, kind: str, found: Sequence[tuple[Ordered, bytes, Judged]]) -> None:
+        disturbed = taken_records.disturbed(self.logs, kind, [record for record, _, _ in found])
+        lines = [verdict.line + b"\n" for _, _, verdict in found]
+        self._log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
+        self.parts[kind].look([(verdict.line, key) for _, key, verdict in found])
+
+    def _judged(self, record: Ordered, line: bytes) -> Judged:
+        """Return the verdict on a record; ``line`` is its line without seals."""
         ours = self._proofs.get(line) if record.machine == self.order.machine else None
         return Judged(line, ours) if self.judge is None else self.judge.judge(record, ours)
 

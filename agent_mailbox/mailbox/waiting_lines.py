@@ -24,24 +24,23 @@ class Waiting(Record):
     line: bytes
     log: str
     id: str | None
-    proof: str | None = None
+    proof: str | None
 
 
-def placed(kind: str, position: int, line: bytes, machine: str) -> Waiting | None:
+def placed(kind: str, position: int, line: bytes, machine: str, proof: str | None) -> Waiting | None:
     """Return where a local log's line, without seals, belongs in the order of that machine; None for no record."""
     if len(line) > WIDEST:
         return None
     if kind == ROSTER:
         event = codec.roster_event(line)
-        return None if isinstance(event, BadLine) else Waiting(position, line, ROSTER, None)
+        return None if isinstance(event, BadLine) else Waiting(position, line, ROSTER, None, proof)
     if kind == MESSAGES:
         message = codec.message(line)
-        return None if isinstance(message, BadLine) else Waiting(position, line, MESSAGES, message.id)
+        return None if isinstance(message, BadLine) else Waiting(position, line, MESSAGES, message.id, proof)
     read = codec.read(line)
     if not isinstance(read, Read):
         return None
-    log = CLAIMS if read.event in DECIDED else reads_of(machine)
-    return Waiting(position, line, log, None)
+    return Waiting(position, line, CLAIMS if read.event in DECIDED else reads_of(machine), None, proof)
 
 
 def batches(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:

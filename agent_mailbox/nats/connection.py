@@ -17,16 +17,19 @@ from urllib.parse import urlsplit
 
 from ..core.records import Record
 from ..errors import BadData, Malformed, Refused, Unavailable
+from .server_bytes import ServerBytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-LINE, PAYLOAD = 64 << 10, 8 << 20
-"""Bytes of the longest line of the protocol, and of the largest message, that a server may send."""
+PAYLOAD = 8 << 20
+"""Bytes of the largest message that a server may send."""
 NEWS, MOST_NEWS = "mbxlive.", 64
 """The subjects of which the last message is kept, and how many of them."""
 PORT = 4222
 _VERSION = b"NATS/1.0"
+_UNMARKED = _VERSION + b"\r\n"
+"""The beginning of a head without a status."""
 
 
 class ServerAnswer(Record):
@@ -59,7 +62,7 @@ class NatsConnection:
         self._credential = credential
         self._authority = authority
         self._socket: socket.socket | None = None
-        self._buffer = bytearray()
+        self._incoming: ServerBytes | None = None
         self._inbox = ""
         self._asked = 0
         self._told = False
@@ -110,12 +113,12 @@ class NatsConnection:
             mine = f"{self._inbox}.{self._asked}".encode()
             deadline = time.monotonic() + self.patience
             while True:
-                words = self._line(deadline).split()
-                if words[:1] not in ([b"MSG"], [b"HMSG"]) or words[1] != mine:
+                words = self._come().line(deadline).split()
+                if len(words) < 4 or words[1] != mine:
                     self._heard(words, deadline)
                     continue
                 head, data = self._parts(words, deadline)
-                if head[len(_VERSION) : len(_VERSION) + 2] != b"\r\n":
+                if not head.startswith(_UNMARKED):
                     return found
                 found.append((head, data))
         except OSError as error:
@@ -189,7 +192,7 @@ class NatsConnection:
 
     def _received(self, deadline: float) -> ServerAnswer | None:
         """Return the next message, or None for anything else that the server says."""
-        return self._heard(self._line(deadline).split(), deadline)
+        return self._heard(self._come().line(deadline).split(), deadline)
 
     def _heard(self, words: list[bytes], deadline: float) -> ServerAnswer | None:
         verb = words[0].upper() if words else b""
@@ -224,36 +227,13 @@ class NatsConnection:
         head, whole = int(sizes[0]), int(sizes[1])
         if not head <= whole <= PAYLOAD:
             raise unavailable(self.urls, f"the server sends {whole} bytes at once")
-        data = self._bytes(whole + 2, deadline)
+        data = self._come().take(whole + 2, deadline)
         return data[:head], data[head:whole]
 
-    def _line(self, deadline: float) -> bytes:
-        while (end := self._buffer.find(b"\r\n")) < 0:
-            if len(self._buffer) > LINE:
-                raise unavailable(self.urls, "the server sends a line without an end")
-            self._fill(deadline)
-        line = bytes(self._buffer[:end])
-        del self._buffer[: end + 2]
-        return line
-
-    def _bytes(self, size: int, deadline: float) -> bytes:
-        while len(self._buffer) < size:
-            self._fill(deadline)
-        found = bytes(self._buffer[:size])
-        del self._buffer[:size]
-        return found
-
-    def _fill(self, deadline: float) -> None:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError("no answer in time")
-        if self._socket is None:
+    def _come(self) -> ServerBytes:
+        if self._incoming is None:
             raise OSError("not connected")
-        self._socket.settimeout(left)
-        data = self._socket.recv(1 << 18)
-        if not data:
-            raise OSError("the server closed the connection")
-        self._buffer += data
+        return self._incoming
 
     def _send(self, data: bytes) -> None:
         if self._socket is None:
@@ -282,13 +262,15 @@ class NatsConnection:
         deadline = time.monotonic() + self.patience
         self._socket = socket.create_connection((split.hostname, split.port or PORT), self.patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        word, _, text = self._line(deadline).partition(b" ")
+        self._incoming = ServerBytes(self._socket)
+        word, _, text = self._incoming.line(deadline).partition(b" ")
         if word.upper() != b"INFO":
             raise unavailable([url], "no NATS server answers there")
         self.info = parsed(text)
         if split.scheme == "tls" or self.info.get("tls_required") is True:
             context = ssl.create_default_context(cafile=self._authority)
             self._socket = context.wrap_socket(self._socket, server_hostname=split.hostname)
+            self._incoming = ServerBytes(self._socket)
         hello: dict[str, object] = {
             "verbose": False,
             "pedantic": False,
@@ -300,7 +282,7 @@ class NatsConnection:
         own = f"{user}." if (user := str(hello.get("user", ""))).replace("-", "").isalnum() else ""
         self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
         self._send(b"CONNECT %s\r\nSUB %s.* 0\r\nPING\r\n" % (json.dumps(hello).encode(), self._inbox.encode()))
-        while (line := self._line(deadline)).upper() != b"PONG":
+        while (line := self._come().line(deadline)).upper() != b"PONG":
             if line.startswith(b"-ERR"):
                 raise self._complaint(line[4:].strip())
 
@@ -329,23 +311,20 @@ class NatsConnection:
 
     def close(self) -> None:
         """Close the connection; the next request opens one."""
-        self._buffer.clear()
+        self._incoming = None
         self._subjects.clear()
         if self._socket is not None:
             self._socket.close()
             self._socket = None
 
 
-def header(head: bytes, name: bytes) -> str:
+def header(head: bytes, name: bytes) -> bytes:
     """Return the value of a header, as it was spelled; empty if there is none.
 
     The last one of the name counts: a server adds its own behind those of the publisher, who may use the same names."""
     mark = b"\r\n%s:" % name
     start = head.rfind(mark)
-    if start < 0:
-        return ""
-    start += len(mark)
-    return head[start : head.find(b"\r\n", start)].strip().decode("utf-8", "replace")
+    return b"" if start < 0 else head[start + len(mark) : head.find(b"\r\n", start + 2)].strip()
 
 
 def parsed(data: bytes) -> dict[str, Any]:

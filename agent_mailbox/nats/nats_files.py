@@ -75,7 +75,7 @@ class NatsFiles:
             machine = str(found["subject"]).split(".")[2]
             count = _count(_head(found))
             parts = [self._part(machine, digest, number) for number in range(count)]
-            if parts and all(header(head, _PARTS.encode()) == str(count) for head, _ in parts):
+            if parts and all(_count(head) == count for head, _ in parts):
                 yield b"".join(part for _, part in parts)
 
     def _put(self, digest: str, number: int, data: bytes, head: dict[str, str]) -> None:

@@ -43,6 +43,7 @@ PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _WHOLE = "Nats-Expected-Last-Sequence"
 _SUM = "Mailbox-Sum"
+_MARK = _SUM.encode()
 _GONE = (10043, 10057, 10037)
 """The server's answers to a removal of what is not there."""
 _FULL = (10023, 10047, 10077)
@@ -59,6 +60,8 @@ class NatsOrder:
         self.connection = connection
         self.space = space
         self.machine = machine
+        self._last = 0
+        """The position of the last record when the leader was asked."""
 
     @property
     def stream(self) -> str:
@@ -172,39 +175,37 @@ class NatsOrder:
         check_size(lines)
         if not lines:
             return self.end()
-        batch = [self._publication(log, line, ids[n] if ids else None) for n, line in enumerate(lines)]
-        if expect is not None and log == ARCHIVE:
-            batch[0] = batch[0].replace(headers={**(batch[0].headers or {}), _WHOLE: str(expect)})
-        elif expect is not None and batch[0].headers is not None:
-            filtered = f"mbx.{self.space}.*.{log}" if not is_reads(log) else batch[0].subject
-            headers = {**batch[0].headers, _EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
-            batch[0] = batch[0].replace(headers=headers)
+        names = [f"{log}.{_digest(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
+        heads = [{_SUM: _sum(line)} for line in lines]
+        if ids:
+            for name, head in zip(names, heads, strict=True):
+                head |= {_EXPECTED: "0", f"{_EXPECTED}-Subject": f"mbx.{self.space}.*.{name}"}
+        elif expect is not None and log == ARCHIVE:
+            heads[0][_WHOLE] = str(expect)
+        elif expect is not None:
+            own = f"mbx.{self.space}.{self.machine}.reads"
+            filtered = own if is_reads(log) else f"mbx.{self.space}.*.{log}"
+            heads[0] |= {_EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
         try:
-            return int(self.judged(self._published(batch))["seq"])
+            return int(self.judged(self._published(names, lines, heads))["seq"])
         except Moved:
             for message_id in ids:
                 self._refuse_taken(message_id)
             raise
 
-    def _published(self, batch: Sequence[Publication]) -> ServerAnswer:
-        if len(batch) == 1:
-            return self.connection.ask(batch)[0]
-        name = os.urandom(16).hex()
-        numbered = [
-            one.replace(headers={**(one.headers or {}), "Nats-Batch-Id": name, "Nats-Batch-Sequence": str(n + 1)})
-            for n, one in enumerate(batch)
-        ]
-        last = numbered.pop()
-        self.connection.tell(numbered)
-        return self.connection.ask([last.replace(headers={**(last.headers or {}), "Nats-Batch-Commit": "1"})])[0]
-
-    def _publication(self, log: str, line: bytes, message_id: str | None) -> Publication:
-        headers = {_SUM: _sum(line)}
-        name = "reads" if is_reads(log) else log
-        if message_id is not None:
-            name = f"{log}.{_digest(message_id)}"
-            headers |= {_EXPECTED: "0", f"{_EXPECTED}-Subject": f"mbx.{self.space}.*.{name}"}
-        return Publication(f"mbx.{self.space}.{self.machine}.{name}", line, headers)
+    def _published(self, names: Sequence[str], lines: Sequence[bytes], heads: Sequence[dict[str, str]]) -> ServerAnswer:
+        """Publish lines on subjects of this machine, several as one atomic batch; return the answer to the last."""
+        if len(lines) > 1:
+            batch = os.urandom(16).hex()
+            for number, head in enumerate(heads, 1):
+                head |= {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+            heads[-1]["Nats-Batch-Commit"] = "1"
+        own = f"mbx.{self.space}.{self.machine}"
+        all_of_it = zip(names, lines, heads, strict=True)
+        *others, last = (Publication(f"{own}.{name}", line, head) for name, line, head in all_of_it)
+        if others:
+            self.connection.tell(others)
+        return self.connection.ask([last])[0]
 
     def _refuse_taken(self, message_id: str) -> None:
         subject = f"mbx.{self.space}.*.{MESSAGES}.{_digest(message_id)}"
@@ -215,23 +216,25 @@ class NatsOrder:
     def read(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order. If there is none, that is one question."""
         found: list[Ordered] = []
-        answer = self._next(after)
-        if not _is_missing(answer):
-            found.append(self._record(answer))
-            if most > 1:
-                info = self.info()
-                by_batch = info["config"].get("allow_direct") is True
-                self._read_on(found, found[0].position + 1, int(info["state"]["last_seq"]), most, by_batch=by_batch)
+        if after + most <= self._last:  # as a machine joins: for these the leader need not be asked how far they go
+            self._read_on(found, after + 1, self._last, most)
+        if len(found) < most:
+            answer = self._next(found[-1].position if found else after)
+            if not _is_missing(answer):
+                found.append(self._record(answer))
+                if most > 1:
+                    self._last = self.end()
+                    self._read_on(found, found[-1].position + 1, self._last, most)
         return found
 
-    def _read_on(self, found: list[Ordered], place: int, last: int, most: int, *, by_batch: bool) -> None:
+    def _read_on(self, found: list[Ordered], place: int, last: int, most: int) -> None:
         """Read from a place on, up to the last that the leader knows.
 
         The nearest server answers a batch. It may lack the newest records, or have lost some: for those that it does
         not have, the leader is asked one by one."""
         while place <= last and len(found) < most:
             wanted = min(most - len(found), last + 1 - place)
-            records = self._batch(place, wanted) if by_batch and wanted > FEW else {}
+            records = self._batch(place, wanted) if wanted > FEW else {}
             end = place + (min(wanted, WINDOW) if not records else max(records) + 1 - place)
             missing = [seq for seq in range(place, end) if seq not in records]
             while missing:
@@ -251,10 +254,11 @@ class NatsOrder:
         asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
         found: dict[int, Ordered] = {}
         for head, line in self.connection.stream(Publication(f"$JS.API.DIRECT.GET.{self.stream}", asked)):
-            seq = header(head, b"Nats-Sequence")
-            if not seq.isdigit():
+            said, subject = header(head, b"Nats-Sequence"), header(head, b"Nats-Subject")
+            if not said.isdigit() or len(said) >= 20:
                 raise _of_another_form()
-            found[int(seq)] = self._ordered(int(seq), header(head, b"Nats-Subject"), head, line)
+            seq = int(said)
+            found[seq] = _ordered(seq, subject.decode("utf-8", "replace"), head, line)
         return found
 
     def _get(self, what: dict[str, object]) -> Publication:
@@ -272,14 +276,7 @@ class NatsOrder:
             subject, seq = str(found["subject"]), int(found["seq"])
         except (KeyError, ValueError, TypeError, AttributeError):
             raise _of_another_form() from None
-        return self._ordered(seq, subject, head, line)
-
-    def _ordered(self, seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
-        _, _, machine, log, *_ = [*subject.split("."), "", "", "", ""]
-        known = header(head, _SUM.encode())
-        if not known or not is_machine(machine):
-            return Ordered(seq, "", b"", "")  # a stranger's
-        return Ordered(seq, reads_of(machine) if log == "reads" else log, line, machine, known != _sum(line))
+        return _ordered(seq, subject, head, line)
 
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long.
@@ -359,6 +356,15 @@ def _is_missing(answer: ServerAnswer) -> bool:
     """Return whether there is no record there."""
     error = parsed(answer.data).get("error")
     return isinstance(error, dict) and error.get("err_code") == _NO_MESSAGE
+
+
+def _ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
+    words = subject.split(".")
+    known = header(head, _MARK)
+    if not known or len(words) < 4 or not is_machine(words[2]):
+        return Ordered(seq, "", b"", "")  # a stranger's
+    machine, log = words[2], words[3]
+    return Ordered(seq, reads_of(machine) if log == "reads" else log, line, machine, known != _sum(line).encode())
 
 
 def _of_another_form() -> BadData:

@@ -9,7 +9,7 @@ its seals. So it does not matter at which moment a process was killed: what is i
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from hashlib import blake2b
 
 from ..core.space_seals import unsealed as unsealed
@@ -18,7 +18,7 @@ from .lines import boundary, lines_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from .log import Log
 
@@ -32,11 +32,17 @@ class Unordered:
         self.log = log
         self.inode = inode
         self.mark = mark
-        self._ordered = {start: end for start, end in spans or ()}  # noqa: C416 - JSON has lists
+        self._saved = {start: end for start, end in spans or ()}  # noqa: C416 - JSON has lists
         self._seen = mark
-        self._lines: deque[tuple[int, int]] = deque()
-        self._waiting: dict[int, bytes] = {}
-        self._places: dict[bytes, list[int]] = {}
+        self._waiting: dict[int, tuple[int, bytes]] = {}
+        """The waiting lines: their beginning, with their end and their digest."""
+        self._queue: deque[int] = deque()
+        """Their beginnings in the log's order; some may wait no more."""
+        self._behind: dict[int, int] = {}
+        """The ordered lines behind the first that waits: their beginning, with their end."""
+        self._places: dict[bytes, int] = {}
+        self._twins: dict[bytes, deque[int]] = {}
+        """The beginning of the first waiting line with a digest, and those of further ones."""
         self.alone = 0
         """The sum of the digests of what was settled."""
 
@@ -49,10 +55,13 @@ class Unordered:
             found = sum(number(digest(unsealed(line))) for _, line in lines_of(fd, 0, self._seen))
         finally:
             system.close(fd)
-        return found - self.alone - sum(map(number, self._waiting.values()))
+        return found - self.alone - sum(number(key) for _, key in self._waiting.values())
 
-    def look(self) -> bool:
-        """Read on to the log's end; return whether the log is still the one that the mark was made for."""
+    def look(self, written: Sequence[tuple[bytes, bytes]] = ()) -> bool:
+        """Read on to the log's end; return whether the log is still the one that the mark was made for.
+
+        ``written``: lines of the order, with their digests, that the caller has just appended. Each is struck out as it
+        is met."""
         fd = self.log.open()
         if fd is None:
             return not self.inode
@@ -64,27 +73,34 @@ class Unordered:
                 return False
             self.inode = there.st_ino
             end = boundary(fd, there.st_size)
+            known, expected = dict(written), Counter(key for _, key in written)
             for start, line in lines_of(fd, self._seen, end):
-                self._add(start, line)
+                self._add(start, line, known.get(line) or digest(unsealed(line)), expected)
             self._seen = max(self._seen, end)
         finally:
             system.close(fd)
         return True
 
-    def _add(self, start: int, line: bytes) -> None:
+    def _add(self, start: int, line: bytes, key: bytes, expected: dict[bytes, int]) -> None:
         end = start + len(line) + 1
-        self._lines.append((start, end))
-        if self._ordered.get(start) != end:
-            key = digest(unsealed(line))
-            self._waiting[start] = key
-            self._places.setdefault(key, []).append(start)
+        is_expected = expected.get(key, 0) > 0
+        if is_expected or self._saved.get(start) == end:
+            if is_expected:
+                expected[key] -= 1
+            if self._queue:
+                self._behind[start] = end
+            return
+        self._waiting[start] = end, key
+        self._queue.append(start)
+        if self._places.setdefault(key, start) != start:
+            self._twins.setdefault(key, deque()).append(start)
 
     def strike(self, key: bytes) -> bool:
         """Return whether a line with that digest waits; the first of them is then struck out."""
-        places = self._places.get(key)
-        if not places:
+        start = self._places.get(key)
+        if start is None:
             return False
-        self._drop(places[0])
+        self._drop(start)
         return True
 
     def is_ordered(self, start: int) -> bool:
@@ -112,15 +128,27 @@ class Unordered:
 
     def settle(self, start: int) -> None:
         """Let the waiting line at a position stay here alone."""
-        self.alone += number(self._waiting[start])
+        self.alone += number(self._waiting[start][1])
         self._drop(start)
 
     def _drop(self, start: int) -> None:
-        key = self._waiting.pop(start)
-        places = self._places[key]
-        places.remove(start)
-        if not places:
+        end, key = self._waiting.pop(start)
+        self._behind[start] = end
+        twins = self._twins.get(key)
+        if twins is None:
             del self._places[key]
+        elif self._places[key] == start:
+            self._places[key] = twins.popleft()
+        else:
+            twins.remove(start)
+        if twins is not None and not twins:
+            del self._twins[key]
+
+    def _first(self) -> int:
+        """Return the beginning of the first waiting line; the end of what was seen if none waits."""
+        while self._queue and self._queue[0] not in self._waiting:
+            self._queue.popleft()
+        return self._queue[0] if self._queue else self._seen
 
     def waiting(self) -> Iterator[tuple[int, bytes]]:
         """Yield (position, line as it is) of the lines that wait, in the order of the log; some may be settled
@@ -130,7 +158,7 @@ class Unordered:
             return
         try:
             if system.fstat(fd).st_ino == self.inode:
-                for start, line in lines_of(fd, next(iter(self._waiting)), self._seen):
+                for start, line in lines_of(fd, self._first(), self._seen):
                     if start in self._waiting:
                         yield start, line
         finally:
@@ -138,11 +166,9 @@ class Unordered:
 
     def saved(self) -> tuple[int, int, Spans]:
         """Return (inode, mark, spans) for the next process."""
-        while self._lines and self._lines[0][0] not in self._waiting:
-            _, self.mark = self._lines.popleft()
-        if not self._lines:
-            self.mark = self._seen
-        return self.inode, self.mark, [[a, b] for a, b in self._lines if a not in self._waiting]
+        self.mark = self._first()
+        self._behind = {start: end for start, end in self._behind.items() if start > self.mark}
+        return self.inode, self.mark, [[start, end] for start, end in sorted(self._behind.items())]
 
 
 def digest(line: bytes) -> bytes:

@@ -19,8 +19,14 @@ MUTANTS = (
         tests=f"{TESTS}::test_who_is_overtaken_while_it_claims_is_shown_nothing",
     ),
     Mutant(
+        "of two equal lines the one that was not taken in is published",
+        "Unordered._add",
+        ("            if is_expected:\n                expected[key] -= 1\n", ""),
+        tests="tests/store/test_unordered.py::test_what_waits_is_what_a_plain_list_says",
+    ),
+    Mutant(
         "a killed process's lines are found again",
-        "Replica._write",
+        "Replica._take_lines",
         (
             "            if not self.parts[kind].strike(key) and not (self.compares and self.filed.has(key)):\n",
             "            if True:\n",

@@ -51,7 +51,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost state forgets no number",
-        "Replica._write",
+        "Replica._take_lines",
         ("                self.judge.is_here(record)\n", "                pass\n"),
         tests=f"{JUDGE}::test_a_revoked_order_is_published_again",
     ),

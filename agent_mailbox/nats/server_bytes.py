@@ -1,0 +1,61 @@
+"""The bytes that a NATS server sends, taken from its socket in lines and pieces.
+
+Belongs here: that, within a time limit and a bound on the size. Must not know what they say (``connection``).
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+
+LINE = 64 << 10
+"""Bytes of the longest line of the protocol that a server may send."""
+_AT_ONCE = 64 << 10
+"""Bytes that are received at once. With TLS a few come: room made anew for each time costs more than they."""
+
+
+class ServerBytes:
+    """The bytes that come from one socket. A ``deadline`` is a time of ``time.monotonic``."""
+
+    def __init__(self, source: socket.socket) -> None:
+        self.source = source
+        self._room = memoryview(bytearray(_AT_ONCE))
+        self._bytes = b""
+        self._place = 0
+
+    def line(self, deadline: float) -> bytes:
+        """Return the next line without its end; raise ``OSError`` if none comes in time, or one without an end."""
+        while (end := self._bytes.find(b"\r\n", self._place)) < 0:
+            if len(self._bytes) - self._place > LINE:
+                raise OSError("the server sends a line without an end")
+            self._bytes = self._bytes[self._place :] + self._received(deadline)
+            self._place = 0
+        found = self._bytes[self._place : end]
+        self._place = end + 2
+        return found
+
+    def take(self, size: int, deadline: float) -> bytes:
+        """Return the next ``size`` bytes; raise ``OSError`` if they do not come in time."""
+        end = self._place + size
+        if end <= len(self._bytes):
+            found = self._bytes[self._place : end]
+            self._place = end
+            return found
+        whole = bytearray(self._bytes[self._place :])
+        while len(whole) < size:
+            whole += self._received(deadline)
+        self._bytes, self._place = bytes(whole[size:]), 0
+        return bytes(whole[:size])
+
+    def _received(self, deadline: float) -> bytes:
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("no answer in time")
+        self.source.settimeout(left)
+        count = self.source.recv_into(self._room)
+        if not count:
+            raise OSError("the server closed the connection")
+        return bytes(self._room[:count])
