@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
-PATIENCE = 60
+PATIENCE = 150
 """Seconds after which a child that should have ended counts as hung; never a synchronisation."""
 MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "agent-roster.jsonl"
 ARCHIVE, HEARTBEATS = "agent-mailbox-archive", "agent-heartbeats"
