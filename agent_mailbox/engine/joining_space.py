@@ -140,15 +140,20 @@ def forget(desk: Mailbox, machine: str) -> tuple[RosterEvent, ...]:
         there = order.machines()
         if machine not in there:
             raise NotFound(f"machine is not in the space: {machine}", f"these are: {', '.join(there)}")
-        desk.catch_up()
-        registered = {
-            event.session_id: record.machine
-            for record in order.of_log(ROSTER)
-            if not isinstance(event := codec.roster_event(record.line), BadLine) and event.event == "register"
-        }
-        order.append(PASSED, [passed.gave_up(machine)])
+        return give_up(desk, order, machine)
     finally:
         order.close()
+
+
+def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> tuple[RosterEvent, ...]:
+    """Do what ``forget`` does, for a machine that joined, by a way to the space."""
+    desk.catch_up()
+    registered = {
+        event.session_id: record.machine
+        for record in order.of_log(ROSTER)
+        if not isinstance(event := codec.roster_event(record.line), BadLine) and event.event == "register"
+    }
+    order.append(PASSED, [passed.gave_up(machine)])
     space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
     theirs = [who for who, where in registered.items() if where == machine]
     return absence.give_up(desk, theirs, USER)

@@ -6,14 +6,16 @@ their positions to others. So a copy keeps the digest of the last record that it
 none.
 
 A bundle of this kind names a log in place of an archive's file. A machine that has a line already, live or archived,
-does not write it again. So any number of machines may restore the same at once.
+does not write it again. So any number of machines may restore the same at once. Agents whose lives were retold come
+back as a steward's decision: with what is archived of them, and what is told in its place.
 """
 
 from __future__ import annotations
 
 from ..core import codec
 from ..core.records import BadLine, Message
-from ..store.bundles import records_of, unpacked
+from ..store.archive import ROSTER as EVENTS
+from ..store.bundles import WHOLE, Bundle, packed, records_of, unpacked
 from ..store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, is_known
 from ..store.stamps import EVERYONE
 from ..store.unordered import digest, unsealed
@@ -23,7 +25,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..store.bundles import Bundle
     from .local_copy import LocalCopy
 
 LOGS = (ROSTER, MESSAGES, CLAIMS)
@@ -42,11 +43,43 @@ def restore(copy: LocalCopy) -> int:
             present.update(map(digest, (*bundle.lines, *bundle.told)))
             bundled.update(map(digest, bundle.lines))
     count = 0
+    for retold in _retold(copy, bundled):
+        copy.order.append(ARCHIVE, [packed(retold)])
+        present.update(map(digest, (*retold.lines, *retold.told)))
+        bundled.update(map(digest, retold.lines))
+        count += 1
     for kind in LOGS:
         for one in records_of(kind, _lost(copy, kind, present)):
             copy.order.append(ARCHIVE, [one])
             count += 1
     return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
+
+
+def _retold(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
+    """Yield the decisions to retell the dead that are lost, some agents in each.
+
+    A line of a retold life may be one that the agent had: by itself it would be left out, or the dead would rise."""
+    lost: dict[str, list[bytes]] = {}
+    since = dict[str, int]()
+    for _, line in copy.archive.roster_log().lines():
+        event = codec.roster_event(line)
+        if not isinstance(event, BadLine) and digest(unsealed(line)) not in bundled:
+            lost.setdefault(event.session_id, []).append(unsealed(line))
+            since[event.session_id] = max(event.timestamp + 1, since.get(event.session_id, 0))
+    told: dict[str, list[bytes]] = {}
+    for _, line in copy.parts[ROSTER].ordered() if lost else ():
+        event = codec.roster_event(line)
+        if not isinstance(event, BadLine) and event.session_id in lost:
+            told.setdefault(event.session_id, []).append(line)
+    group, size = list[str](), 0
+    for who in (*told, None):
+        size += 0 if who is None else sum(map(len, (*lost[who], *told[who])))
+        if group and (who is None or size > WHOLE):
+            gone, life = ([line for one in group for line in lines[one]] for lines in (lost, told))
+            yield Bundle(EVENTS, tuple(gone), tuple(life), max(since[one] for one in group))
+            group, size = [], 0
+        if who is not None:
+            group.append(who)
 
 
 def _lost(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:

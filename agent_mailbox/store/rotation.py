@@ -222,11 +222,13 @@ def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder
         events = [line for line in told.told if _agent(line) not in staying]
         again = {digest(line) for line in events}
         kept = [at for at in lines if at not in dropped and digest(unsealed(at[1])) not in again]
-        if not dropped and [unsealed(line) for _, line in lines[: len(events)]] == events:
-            return None
-        if absent := gone - {unsealed(line) for _, line in lines}:  # the order has them no more: it is told here
-            first = parse_roster((-1, line) for line in told.lines if line in absent and _agent(line) not in staying)
-            before = Roster((*first, *parse_roster(lines, roster.view())))
+        there = {unsealed(line) for _, line in lines}
+        if there.issuperset(events) and {unsealed(line) for _, line in dropped}.issubset(events):
+            return None  # it was told here; an event may be one that the agent had
+        if gone - there:  # the order has not all of them any more: it is told here
+            first = parse_roster((-1, line) for line in told.lines if _agent(line) not in staying)
+            rest = parse_roster((at for at in lines if at not in dropped), roster.view())
+            before = Roster((*first, *rest))
         after = Roster(_retold(parse_roster((-1, line) for line in events), kept, roster.view()))
         if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, told.since):
             return None

@@ -12,7 +12,7 @@ from agent_mailbox.store.order import ARCHIVE, Moved, Ordered, Taken, Unavailabl
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 class MemorySpace:
@@ -21,6 +21,7 @@ class MemorySpace:
     def __init__(self) -> None:
         self.records: list[Ordered] = []
         self.ids: dict[tuple[str, str], int] = {}
+        self.joined: list[str] = []
         self._end = 0
         self.changed = Condition()
 
@@ -55,6 +56,13 @@ class MemorySpace:
             self.records = [record for record in self.records if record.position not in gone]
             self.ids = {key: position for key, position in self.ids.items() if position not in gone}
 
+    def lose(self, kept: int) -> list[Ordered]:
+        """Lose all records but the first ones, and their positions; return the lost ones."""
+        with self.changed:
+            lost, self.records, self._end = self.records[kept:], self.records[:kept], 0
+            self.ids = {key: position for key, position in self.ids.items() if position <= self.end()}
+            return lost
+
 
 class MemoryOrder:
     """One machine's way to a space. ``reachable``: the link stands. ``mute``: what is appended is not acknowledged."""
@@ -64,6 +72,8 @@ class MemoryOrder:
         self.machine = machine
         self.reachable = True
         self.mute = False
+        if machine not in space.joined:
+            space.joined.append(machine)
 
     def _reach(self) -> None:
         if not self.reachable:
@@ -100,6 +110,16 @@ class MemoryOrder:
         self._reach()
         with self.space.changed:
             return self.space.changed.wait_for(lambda: self.space.end() > after, seconds)
+
+    def machines(self) -> list[str]:
+        """Return the machines that joined."""
+        self._reach()
+        return [*self.space.joined]
+
+    def of_log(self, log: str) -> Iterator[Ordered]:
+        """Yield all records of a log, in order."""
+        self._reach()
+        yield from [record for record in self.space.records if record.log == log and not record.damaged]
 
     def remove(self, positions: Sequence[int]) -> None:
         """Remove records for ever."""

@@ -198,15 +198,46 @@ def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:  
         assert (live(south), archived(south)) == ([], ["one"])
 
 
+def with_dead(box: Mailbox, patch: pytest.MonkeyPatch) -> None:
+    """Two sessions come, take three names each, and end; a steward finds that long."""
+    patch.setattr(shared_steward, "COMPACT_ABOVE", 8)
+    for who in ("cat", "dot"):
+        for name in ("one", "two", "three"):
+            box.register(Registration(session_id=who, name=f"{who}-{name}"), who)
+            box.end(who, "freeze", who)
+        box.end(who, "retire", who)
+
+
+def roster_lines(box: Mailbox) -> tuple[list[bytes], list[bytes]]:
+    """The roster's lines of a machine, live and archived, without seals and sorted."""
+    live, gone = ([unsealed(line) for _, line in log.lines()] for log in (box.logs.roster, box.archive.roster_log()))
+    return sorted(live), sorted(gone)
+
+
+def test_a_machine_that_lost_its_record_retells_the_dead_once(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """The first and the last event of a life are told as they were, and archived under their seals: each once."""
+    north, south = two.boxes
+    monkeypatch.setattr(shared_steward, "COMPACT_ABOVE", 8)
+    north.register(Registration(session_id="eve", name="eve"), "eve")
+    for _ in range(4):
+        north.end("eve", "freeze", "eve")
+        north.check_in("eve")
+    north.end("eve", "retire", "eve")
+    steward(north)
+    south.catch_up()
+    before = roster_lines(north)
+    for box in two.boxes:
+        assert box.replica is not None
+        os.unlink(os.path.join(box.replica.directory, "state"))
+        box.catch_up()
+        assert roster_lines(box) == before
+    assert len(before[1]) == len({*before[1]}) == 10
+
+
 def test_the_dead_are_retold_everywhere(two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     """A long roster of the dead is retold in fewer events on every machine; who joins after a purge has the same."""
     north, south = two.boxes
-    monkeypatch.setattr(shared_steward, "COMPACT_ABOVE", 8)
-    for who in ("cat", "dot"):
-        for name in ("one", "two", "three"):
-            north.register(Registration(session_id=who, name=f"{who}-{name}"), who)
-            north.end(who, "freeze", who)
-        north.end(who, "retire", who)
+    with_dead(north, monkeypatch)
     before = [(a.session_id, a.name, a.state) for a in north.logs.read_roster().agents.values()]
     steward(north)
     for _ in range(2):

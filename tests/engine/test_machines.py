@@ -1,42 +1,39 @@
 """Many directories are one mailbox: machines that share an order, cut off and killed at any moment.
 
-A state machine drives two to four mailbox directories with sends, checks, acks, releases, roster changes, lines of
-other programs, cut links, acknowledgements that are lost, and processes that die at any write. After every example the
-links stand again, and all machines are compared.
+A state machine drives three to five mailbox directories, each with its own clock and key, with sends, checks, acks,
+releases, roster changes and lines of other programs. Meanwhile links are cut, acknowledgements are lost, and processes
+die at any write, clocks jump, and machines are given up and come back. After every example the links stand again, and
+all machines are compared.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
-from agent_mailbox import Draft, Mailbox, MailboxError, Request
+from agent_mailbox import Draft, MailboxError, Request
 from agent_mailbox.core import claims, codec, instant
-from agent_mailbox.core.records import Message
-from agent_mailbox.engine import purging
+from agent_mailbox.core.records import Message, Read
+from agent_mailbox.engine import joining_space, purging
 from agent_mailbox.mailbox import opened
-from agent_mailbox.mailbox.replica import Replica
-from agent_mailbox.store import creation, system, user_state
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.store import system
+from agent_mailbox.store.order import reads_of
 from agent_mailbox.upkeep import shared_steward
 
-from .memory_order import MemoryOrder, MemorySpace
+from .memory_order import MemorySpace
+from .mortal import Clock, Killed, Machine
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
     from agent_mailbox.core.inbox import Item
-    from agent_mailbox.store.order import Ordered
 
 MACHINES = ("north", "south", "west")
 SESSIONS = {machine: (f"{machine}-1", f"{machine}-2") for machine in MACHINES}
@@ -49,99 +46,22 @@ SINCE = instant.text(opened.wall_clock())
 machines, sessions = st.sampled_from(MACHINES), st.sampled_from(EVERYBODY)
 
 
-class Killed(BaseException):
-    """The process dies here."""
-
-
-class Mortal(Replica):
-    """A copy whose process dies after so many more steps; None: never."""
-
-    left: int | None = None
-
-    def step(self) -> None:
-        """Die if it is time."""
-        if self.left is not None:
-            self.left -= 1
-            if self.left < 0:
-                raise Killed
-
-    def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
-        self.step()
-        super()._write(records, keys)
-        self.step()
-
-    def _save(self) -> None:
-        self.step()
-        super()._save()
-        self.step()
-
-    def _follow(self, records: Sequence[Ordered]) -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            for name in ("rename", "fsync", "fdatasync"):
-                patch.setattr(system, name, self._mortally(getattr(system, name)))
-            super()._follow(records)
-
-    def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def called(*given: Any) -> Any:
-            self.step()
-            found = call(*given)
-            self.step()
-            return found
-
-        return called
-
-
-class MortalOrder(MemoryOrder):
-    """A way to the space on which the process may die before and after an append."""
-
-    copy: Mortal
-
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
-        """Append, perhaps for the last time."""
-        self.copy.step()
-        position = super().append(log, lines, ids=ids, expect=expect)
-        self.copy.step()
-        return position
-
-
-class Machine:
-    """One machine: a directory, its copy, its way to the space."""
-
-    def __init__(self, root: str, name: str, space: MemorySpace) -> None:
-        directory = creation.create(os.path.join(root, name), {user_state.SWITCH: root})
-        self.box = Mailbox(directory, wait=2)
-        self.order = MortalOrder(space, name)
-        self.copy = Mortal(self.box.logs, self.order, os.path.join(root, f"{name}.engine"))
-        self.order.copy = self.copy
-        self.box.share(self.copy)
-
-    def catch_up(self) -> None:
-        """Do what the replicator does."""
-        with self.copy.held():
-            self.copy.catch_up()
-
-    def lines(self, name: str) -> list[bytes]:
-        """The whole lines of one log, without seals."""
-        path = Path(self.box.directory, name)
-        return [unsealed(line) for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
-
-    def archived(self, *ends: str) -> list[bytes]:
-        """The lines of the archive's files with these ends."""
-        names = [name for name in self.box.archive.files() if name[7:] in ends]
-        return [line for name in names for line in self.lines(f"agent-mailbox-archive/{name}")]
-
-
 class Space(RuleBasedStateMachine):
     """See the module."""
 
     sent = Bundle("sent")
 
-    @initialize()
-    def make(self) -> None:
-        """Make the machines, and register their sessions."""
+    @initialize(trusting=st.booleans())
+    def make(self, trusting: bool) -> None:
+        """Make the machines, and register their sessions. ``trusting``: each believes what the others prove."""
+        self.patch = pytest.MonkeyPatch()
+        self.patch.setattr(system, "time_ns", Clock.time_ns)
         self.root = tempfile.mkdtemp()
         self.space = MemorySpace()
         self.machines = {name: Machine(self.root, name, self.space) for name in MACHINES}
+        self.trusting, self.apart = trusting, False
+        for machine in self.machines.values():
+            self.introduce(machine)
         self.chance = random.Random(7)
         self.shown: dict[tuple[str, str], int] = {}
         self.by_role: dict[str, set[str]] = {}
@@ -155,8 +75,16 @@ class Space(RuleBasedStateMachine):
     def teardown(self) -> None:
         """Compare everything once the links stand again."""
         if hasattr(self, "machines"):
-            self.compare()
-            shutil.rmtree(self.root, ignore_errors=True)
+            try:
+                self.compare()
+            finally:
+                self.patch.undo()
+                shutil.rmtree(self.root, ignore_errors=True)
+
+    def introduce(self, machine: Machine) -> None:
+        """The person says on a machine that the others may speak for their sessions."""
+        if self.trusting:
+            machine.trust([other for other in self.machines.values() if other is not machine])
 
     # -- what happens -------------------------------------------------------------------------------------------------
 
@@ -179,6 +107,8 @@ class Space(RuleBasedStateMachine):
     def check(self, who: str, limit: int) -> None:
         """Check; what is shown is noted."""
         shown: list[Item] = []
+        order = self.machines[HOME[who]].order
+        self.apart = self.apart or order.mute or not order.reachable  # it may be thawed there, and elsewhere later
 
         def show(items: list[Item]) -> list[Item]:
             shown.extend(items[:limit])
@@ -257,11 +187,35 @@ class Space(RuleBasedStateMachine):
         """The person removes from the engine what everybody has archived."""
         order = self.machines[machine].order
         try:
-            found = purging.plan(order, self.machines)
+            found = purging.plan(order, order.machines())
             purging.purge(order, found, order)
         except (MailboxError, Killed):
             return
         self.purged.update(found.positions)
+
+    @rule(machine=machines, other=machines)
+    def forget(self, machine: str, other: str) -> None:
+        """The person gives a machine up, which may come back: its role mail goes back if nothing tells that it was
+        seen."""
+        if machine == other:
+            return
+        shipped = {
+            (read.message_id, read.session_id)
+            for record in self.space.records
+            if record.log == reads_of(other) and isinstance(read := codec.read(record.line), Read)
+        }
+        for message_id, holders in self.by_role.items():
+            if any(HOME[who] == other and (message_id, who) not in shipped for who in holders):
+                self.excused.add(message_id)
+        try:
+            joining_space.give_up(self.machines[machine].box, self.machines[machine].order, other)
+        except (MailboxError, Killed):
+            pass
+
+    @rule(machine=machines, hours=st.integers(-9, 9))
+    def clock(self, machine: str, hours: int) -> None:
+        """A machine's clock jumps: no mail to a session is that old."""
+        self.machines[machine].ahead = hours * 3_600_000
 
     @rule(machine=machines)
     def forget_state(self, machine: str) -> None:
@@ -303,7 +257,7 @@ class Space(RuleBasedStateMachine):
             machine.order.reachable, machine.order.mute, machine.copy.left = True, False, None
         for _ in range(2):
             for machine in self.machines.values():
-                machine.catch_up()
+                machine.catch_up(closer=True)
         for who in EVERYBODY:
             self.check(who, 99)
         self.join("east")
@@ -320,6 +274,7 @@ class Space(RuleBasedStateMachine):
     def join(self, name: str) -> None:
         """A machine joins at last, and a purge later another one: both have the whole history."""
         self.machines[name] = Machine(self.root, name, self.space)
+        self.introduce(self.machines[name])
         self.machines[name].catch_up()
 
     def nothing_is_lost_or_doubled(self) -> None:
@@ -335,7 +290,7 @@ class Space(RuleBasedStateMachine):
 
     def all_machines_are_equal(self) -> None:
         """The machines hold the same records live and archived, the live ones in the same order, and they mean the
-        same."""
+        same. A session's return while the engine was away stays where it was on its own machine."""
         held, folded = [], []
         for machine in self.machines.values():
             mail = [line for line in machine.lines(LOG) if b'"cron"' not in line]
@@ -344,7 +299,8 @@ class Space(RuleBasedStateMachine):
             decided = [line for line in lines if b'"event":"claim"' in line or b'"event":"release"' in line]
             owned = sorted(line for line in lines if line not in decided)
             archived = [sorted(machine.archived(end)) for end in (".jsonl", "-reads.jsonl", "jsonl")]
-            held.append((mail, foreign, machine.lines("agent-roster.jsonl"), decided, owned, archived))
+            events = machine.lines("agent-roster.jsonl")
+            held.append((mail, foreign, sorted(events) if self.apart else events, decided, owned, archived))
             state = machine.box.state()
             roster = state.roster
             folded.append(
@@ -357,17 +313,20 @@ class Space(RuleBasedStateMachine):
         for name, other in zip(self.machines, held, strict=True):
             for mine, theirs in zip(held[0], other, strict=True):
                 assert mine == theirs, name
-        assert all(one == folded[0] for one in folded)
+        for one in folded:
+            assert one == folded[0]
 
     def everybody_has_their_mail(self) -> None:
         """Nobody missed anything, nobody saw anything twice, and role mail went to one holder in the space."""
         north = self.machines["north"].box
+        roster = north.state().roster
         for message_id, message in {**north.state().messages, **north.archive.messages()}.items():
             for who in EVERYBODY:
                 count = self.shown.get((who, message_id), 0)
                 assert message_id in self.excused or count <= 1
-                if who in message.recipients and who != message.sender:
-                    assert count >= 1
+                heirs = {agent.session_id for agent in roster.line(who)}
+                if who in message.recipients and message.sender not in heirs:
+                    assert any((heir, message_id) in self.shown for heir in heirs)
             if ROLE in message.recipients and message_id not in self.excused:
                 assert len(self.by_role.get(message_id, ())) <= 1
 

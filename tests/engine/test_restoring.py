@@ -10,7 +10,7 @@ from agent_mailbox import Draft, Registration
 from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, reads_of
 
 from .nats_server import serving
-from .test_archiving import archived, live, machine, read, steward
+from .test_archiving import archived, live, machine, read, roster_lines, steward, with_dead
 from .test_commands import MACHINES, Pair
 from .test_replica import Two, shown, two  # noqa: F401 - a fixture
 
@@ -116,6 +116,23 @@ def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) 
     assert "broken" not in {content for box in two.boxes for content in live(box)}
     settled(two, doubt=False)
     assert sum(b'"damaged"' in r.line for r in space.records) == 1
+
+
+@pytest.mark.parametrize("kept", [0, 5, 12, 16])
+def test_the_retold_dead_stay_dead(two: Two, tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """The decision to retell them is lost, after one machine followed it: another one and a new one come to it, too."""
+    north, south = two.boxes
+    with_dead(north, monkeypatch)
+    south.catch_up()
+    steward(north)
+    space = two.orders[0].space
+    assert len(space.records) == 18
+    space.lose(kept)
+    settled(two)
+    boxes = [*two.boxes, machine(two, tmp_path, "east")]
+    assert len({str(roster_lines(box)) for box in boxes}) == 1
+    states = [{a.session_id: a.state for a in box.logs.read_roster().agents.values()} for box in boxes]
+    assert states == [{"ann": "alive", "ben": "alive", "cat": "dead", "dot": "dead"}] * 3
 
 
 def test_a_flipped_byte_in_a_server_s_store(program: Program, credential: str, place: Path) -> None:

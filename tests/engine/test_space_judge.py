@@ -24,7 +24,7 @@ from agent_mailbox.store import creation, resealing, system, user_state
 from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered
 
 from .memory_order import MemorySpace
-from .test_machines import Killed, Mortal, MortalOrder
+from .mortal import Killed, Mortal, MortalOrder
 
 LEAD, WORKER = "ann", "ben"
 

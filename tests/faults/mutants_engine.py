@@ -114,7 +114,7 @@ MUTANTS = (
     ),
     Mutant(
         "a machine that is given up has the agents that it registered",
-        "joining_space.forget",
+        "joining_space.give_up",
         ("if where == machine]", "if where]"),
         tests="tests/engine/test_commands.py::test_a_machine_that_is_lost_is_given_up",
     ),
@@ -201,6 +201,25 @@ MUTANTS = (
         "Replica.look_closer",
         ("        if holes == known and not at_all:\n", "        if True:\n"),
         tests=f"{RESTORING}::test_an_engine_that_lost_records_in_its_middle",
+    ),
+    Mutant(
+        "an event that is told again is archived once",
+        "rotation.retell_roster",
+        ("there.issuperset(events) and", "not dropped and there.issuperset(events) and"),
+        tests=f"{ARCHIVING}::test_a_machine_that_lost_its_record_retells_the_dead_once",
+    ),
+    Mutant(
+        "the retold dead stay dead when the engine lost that",
+        "lost_records.restore",
+        ("in _retold(copy, bundled):", "in ():"),
+        tests=f"{RESTORING}::test_the_retold_dead_stay_dead",
+    ),
+    Mutant(
+        "a life that is here in part is judged whole",
+        "rotation.retell_roster",
+        ("for line in told.lines if _agent(line) not in staying)", "for line in told.lines if line not in there)"),
+        ("(at for at in lines if at not in dropped)", "lines"),
+        tests=f"{RESTORING}::test_the_retold_dead_stay_dead",
     ),
     Mutant(
         "what comes back is written once",

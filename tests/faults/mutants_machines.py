@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "a lost machine's key counts for nothing",
-        "joining_space.forget",
+        "joining_space.give_up",
         ("    space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)\n", ""),
         tests="tests/engine/test_two_homes.py::test_the_person_decides_from_another_machine",
     ),

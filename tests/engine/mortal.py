@@ -1,0 +1,153 @@
+"""Machines of a space that a test may cut off and kill: their copies, and their ways to an order in memory.
+
+Belongs here: one such machine, whose process dies after a number of steps, and whose clock a test may set.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox import Mailbox
+from agent_mailbox.core.address import ALL
+from agent_mailbox.core.speaking import Rights
+from agent_mailbox.identity import machine_keys
+from agent_mailbox.mailbox import machine_trust
+from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.mailbox.space_judge import SpaceJudge
+from agent_mailbox.store import creation, system, user_state
+from agent_mailbox.store.unordered import unsealed
+
+from .memory_order import MemoryOrder, MemorySpace
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from agent_mailbox.store.order import Ordered
+
+
+class Killed(BaseException):
+    """The process dies here."""
+
+
+class Mortal(Replica):
+    """A copy whose process dies after so many more steps; None: never."""
+
+    left: int | None = None
+
+    def step(self) -> None:
+        """Die if it is time."""
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Killed
+
+    def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
+        self.step()
+        super()._write(records, keys)
+        self.step()
+
+    def _save(self) -> None:
+        self.step()
+        super()._save()
+        self.step()
+
+    def _follow(self, records: Sequence[Ordered]) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            for name in ("rename", "fsync", "fdatasync"):
+                patch.setattr(system, name, self._mortally(getattr(system, name)))
+            super()._follow(records)
+
+    def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*given: Any) -> Any:
+            self.step()
+            found = call(*given)
+            self.step()
+            return found
+
+        return called
+
+
+class MortalOrder(MemoryOrder):
+    """A way to the space on which the process may die before and after an append."""
+
+    copy: Mortal
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Append, perhaps for the last time."""
+        self.copy.step()
+        position = super().append(log, lines, ids=ids, expect=expect)
+        self.copy.step()
+        return position
+
+
+class Clock:
+    """The clock of the machine that a step happens on."""
+
+    ahead = 0
+    real = system.time_ns
+
+    @classmethod
+    def time_ns(cls) -> int:
+        """The nanoseconds since 1970, as that machine has it."""
+        return cls.real() + cls.ahead * 1_000_000
+
+
+class Machine:
+    """One machine: a directory and its record, its clock, its copy, its way to the space."""
+
+    def __init__(self, root: str, name: str, space: MemorySpace) -> None:
+        records = os.path.join(root, f"{name}.records")
+        directory = creation.create(os.path.join(root, name), {user_state.SWITCH: records})
+        self.ahead = 0
+        """The ms that its clock is ahead."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv(user_state.SWITCH, records)
+            self._box = Mailbox(directory, wait=2)
+            assert self._box.logs.custody is not None
+            place = self._box.logs.custody.path("engine")
+            system.make_directory(place)
+            machine_keys.make(place)
+            self.judge = SpaceJudge("team", name, place, system.environment())
+        self.order = MortalOrder(space, name)
+        self.copy = self.order.copy = Mortal(self._box.logs, self.order, place, self.judge)
+        self._box.share(self.copy)
+
+    @property
+    def box(self) -> Mailbox:
+        """The mailbox, as a process there opens it: with that machine's clock."""
+        Clock.ahead = self.ahead
+        return self._box
+
+    def trust(self, others: Sequence[Machine]) -> None:
+        """The person says here that these may speak for the sessions that live there."""
+        keys = {one.order.machine: one.judge.key for one in others}
+        rights = {
+            name: Rights(machine_keys.fingerprint(key.public), user=True, sessions=(ALL,))
+            for name, key in keys.items()
+            if key is not None
+        }
+        machine_trust.save(self.copy.directory, rights, applied=True)
+
+    def catch_up(self, *, closer: bool = False) -> None:
+        """Do what the replicator does; ``closer``: as it does once its connection broke."""
+        Clock.ahead = self.ahead
+        with self.copy.held():
+            if closer:
+                self.copy.doubt()
+            self.copy.catch_up()
+            if closer and self.copy.look_closer():
+                self.copy.catch_up()
+
+    def lines(self, name: str) -> list[bytes]:
+        """The whole lines of one log, without seals."""
+        path = Path(self.box.directory, name)
+        return [unsealed(line) for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
+
+    def archived(self, *ends: str) -> list[bytes]:
+        """The lines of the archive's files with these ends."""
+        names = [name for name in self.box.archive.files() if name[7:] in ends]
+        return [line for name in names for line in self.lines(f"agent-mailbox-archive/{name}")]
