@@ -78,7 +78,7 @@ class Edits:
             path = self._note(real, session_id)
             try:
                 when = system.lstat(path).st_mtime_ns // 1_000_000 if session_id != me else -1
-                if 0 <= now - when < RECENT:
+                if when >= 0 and abs(now - when) < RECENT:  # one may come between our time and our look
                     found.append(Edit(session_id, when))
                 elif when >= 0:
                     system.unlink(path)

@@ -253,6 +253,22 @@ def test_what_stands_in_a_note_s_place_is_not_written_to(desk: Desk, shell: str)
     assert precious.read_text() == "precious"
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_note_that_the_shell_makes_is_its_user_s_alone(desk: Desk, shell: str) -> None:
+    """Whatever the umask of the client: else the steward would report it."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    desk.writes(desk.top / "src/a.py")
+    desk.shim.starts()
+    before = os.umask(0o022)
+    try:
+        assert desk.writes(desk.top / "src/b.py", ME, *words) == ""
+    finally:
+        os.umask(before)
+    assert desk.shim.starts() == 0
+    (note,) = (desk.post.box / ".cache/edits").glob("*/*b.py")
+    assert note.stat().st_mode & 0o077 == 0
+
+
 def test_a_note_in_another_s_name_says_nothing_of_strangers(desk: Desk) -> None:
     """Who is not in the roster, or is dead, was not there; a name is no place for words."""
     path = desk.top / "src/a.py"

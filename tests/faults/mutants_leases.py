@@ -45,6 +45,12 @@ MUTANTS = (
         tests=f"{GUARD}::test_without_its_derived_files_a_lease_counts_all_the_same",
     ),
     Mutant(
+        "a note that comes between a writer's time and its look stays",
+        "Edits.others",
+        ("if when >= 0 and abs(now - when) < RECENT:", "if 0 <= now - when < RECENT:"),
+        tests="tests/simulation/test_found.py::test_a_write_beside_ours_is_told_though_it_came_after_our_time",
+    ),
+    Mutant(
         "a command's redirection writes a file",
         "written_files._written",
         ("[*simple.targets, *_named(words)]", "_named(words)"),

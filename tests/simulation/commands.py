@@ -24,6 +24,7 @@ from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.store import attachment_files, creation, system
 from agent_mailbox.upkeep import backup, doctor, restoring, steward
 from tests.simulation import guard
+from tests.simulation.coordination import Told, ends_turn
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import BOX, FREE, LIVE, OFFERED, READ, Judge, Letter, Session
 
@@ -60,6 +61,7 @@ class Stage:
         self.drafts: dict[str, Draft] = {}
         """What was sent, by id, to be sent again."""
         self.clients: dict[str, Client] = {}
+        self.told = Told()
         self.present: dict[str, str] = {}
         """Who has the place of each agent that another session continues."""
         for number in range(agents):
@@ -341,14 +343,18 @@ def hooked(
     client = CLAUDE_CODE if transcript else None
     if transcript:
         stage.judge.settles(me.id)
+    me.may_be_frozen = me.may_be_frozen or event == "SessionEnd"
     call = hook_events.Call(
         event=event, session_id=me.id, cwd="/work", source=source, reason=reason, told=True, conversation=transcript,
         client=client,
     )  # fmt: skip
     written: list[str] = []
-    hook_events.answer(
-        hook_events.Hook(call=call, desk=desk, environ=environ or {}, program="agent-mailbox", write=written.append)
-    )
+    asked = hook_events.Hook(call=call, desk=desk, environ=environ or {}, program="agent-mailbox", write=written.append)
+    try:
+        hook_events.answer(asked)
+    finally:
+        if event == "Stop":
+            ends_turn(stage, me)
     if event == "SessionStart":
         if me.may_be_dead:
             stage.judge.dying(me)  # it comes back; what was its own mail may be archived
@@ -499,6 +505,7 @@ def reply(stage: Stage, process: Process, me: Session) -> None:
 def freeze(stage: Stage, process: Process, me: Session) -> None:
     """End a session for now."""
     if me.registered is not None and not me.may_be_dead and me.id not in stage.clients:
+        me.may_be_frozen = True
         try:
             stage.desk(me.id).end(me.id, "freeze", me.id)
         except (Refused, NotFound):
@@ -510,9 +517,11 @@ def retire(stage: Stage, process: Process, me: Session) -> None:
     if me.registered is not None and len(stage.registered()) > 2:
         me.retired = True
         stage.judge.dying(me)
-        me.retirer, me.retiring = process, stage.world.calls
+        begun = stage.world.calls
+        me.retirer, me.retiring = process, begun
         try:
             stage.desk(me.id).end(me.id, "retire", me.id)
+            stage.told.ended[me.id] = begun
         except NotFound:
             return
         finally:
@@ -686,6 +695,8 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "decide",
             "lead",
             "clear",
+            "wake",
+            "unwatch",
         )
     if isinstance(error, OSError):
         return process.hurt or command in (

@@ -98,7 +98,9 @@ class Session:
         """Was its client's process killed?"""
         self.trusts_stamps = True
         """After a power failure a stamp may be back until the session starts."""
-        self.led = False
+        self.led = self.may_be_frozen = False
+        self.deaths = 0
+        """How often it may have died."""
         self.seen = 0
         self.name = f"n-{session_id}"
         self.line = [session_id]
@@ -501,7 +503,7 @@ class Judge:
 
     def dying(self, session: Session) -> None:
         """A session may die from now on: what it owes is given back then."""
-        session.may_be_dead = True
+        session.may_be_dead, session.deaths = True, session.deaths + 1
         for (who, message_id), (state, _) in self.given.items():
             letter = self.letters[message_id]
             gives_back = state == READ and letter.ack and letter.is_role

@@ -70,8 +70,6 @@ OUTSIDE = {
     "a backup of a read-only mailbox takes its locks": "there is one user, who may write; tests/store/test_backup.py",
     "the name of a new file is synced": "the log is made and synced by init; tests/faults/test_errors.py",
     "a failed send names the id to repeat it with": "a text; tests/faults/test_errors.py",
-    "the hook at a watched agent's turn end is let through": "no workload watches agents; tests/claude/test_watches.py",
-    "a lease is noted for the shim after it is in the log": "no workload leases files; tests/claude/test_leases.py",
     "a lock that comes too late is given back": "the thread that waits is behind the door; tests/store/test_lock.py",
     "a forked process keeps no descriptor of a waiting thread": "there are no forks; tests/store/test_lock.py",
     "the sweep of stamps follows no link": LINKS,

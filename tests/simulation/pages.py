@@ -70,6 +70,8 @@ LIBERTIES = (
     " a cursor that begins behind it.",
     "The steward removes a file that no message names after eight minutes, so a later message may name none.",
     "The steward compacts a roster of 15 lines, and moves mail above 0 to 9 live messages.",
+    "An agent that was retired and comes back may hold again what it leased before, though another leases it"
+    " meanwhile.",
     "Before somebody was told that the mailbox is made, nothing else counts as acknowledged: its own name may be lost.",
     "A foreign line that comes between our look and our write moves sealed lines of ours: at the steward's next run"
     " these come last. The order is not judged in such worlds.",
@@ -81,7 +83,7 @@ LIBERTIES = (
     " input.",
 )
 MISSING = (
-    "watches, leases, and the hooks that guard tools",
+    "the hooks that guard tools by a policy, and a lead's answers to them",
     "the console, teams, swarm and the engine",
     "the same workloads by real processes at the same time: their order cannot be chosen",
 )
@@ -176,6 +178,10 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "see goes to others. Sessions take the names of others, and clients clear their conversations",
         "(`tests/simulation/succession.py`). A successor is not shown what the older one had read. It is shown",
         "what waited for that one.",
+        "",
+        "Sessions lease files, write them beside each other, and watch each other",
+        "(`tests/simulation/coordination.py`). No two are told that they lease one file. One that writes what another",
+        "leases, or wrote a moment ago, is told. The watcher of a retired agent has a report.",
         "",
         "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
         "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",

@@ -24,7 +24,7 @@ from agent_mailbox.store import (
     system,
     untaken,
 )
-from tests.simulation import clients, commands, hosts, questions, succession
+from tests.simulation import clients, commands, coordination, hosts, questions, succession
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
+ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination)
 """The modules of commands that are not in ``commands``."""
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
@@ -148,10 +149,9 @@ def _drive(it: Driver) -> None:
     if it.plan.found:
         _found(it)
     if any(name in ("turn", "launch") for _, name, _ in it.jobs):
-        world.quiet = True
-        _start(it, "0", "home", lambda _: system.mkdir(clients.TRANSCRIPTS))
-        _until_idle(it)
-        world.quiet = False
+        _prepare(it, lambda _: system.mkdir(clients.TRANSCRIPTS))
+    if any(name in coordination.COMMANDS for _, name, _ in it.jobs):
+        _prepare(it, coordination.project)
     done = 0
     while not judge.breaches and world.calls < it.most:
         if not world.living() and it.pauses.random() < it.plan.pauses:
@@ -170,6 +170,13 @@ def _drive(it: Driver) -> None:
         world.power_off()  # what is counted or noted, and not durable, shows then
     if not judge.breaches:
         _settle(it)
+
+
+def _prepare(it: Driver, work: Callable[[Process], object]) -> None:
+    it.world.quiet = True
+    _start(it, "0", "home", work)
+    _until_idle(it)
+    it.world.quiet = False
 
 
 def _found(it: Driver) -> None:
@@ -225,6 +232,7 @@ def _settle(it: Driver) -> None:
         if session.registered is not None and _is_there(session):
             _command(it, 1003, "settle", session.id)
             _until_idle(it)
+    coordination.finish(it.stage)
     it.judge.finish()
 
 

@@ -155,6 +155,8 @@ def _cleared(process: Process, passing: Passing, *, alone: bool) -> None:
 
 def _clear_client(stage: Stage, process: Process, me: Session) -> None:
     it = clients.Turn(stage, process, me)
+    if stage.world.profile.lockless:  # where no hook can tell what the model took in, that may come again
+        return
     if it.client.is_busy() or len(hosts.living(stage, me)) != 1:  # another process would keep the older session
         return
     it.client.process = process

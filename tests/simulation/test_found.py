@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import proofs
 from agent_mailbox.store import custody, custody_setup, system
+from agent_mailbox.store.edits import RECENT, Edit, Edits
 from agent_mailbox.upkeep import steward
 from tests.simulation import commands
 from tests.simulation.commands import Stage
@@ -58,3 +59,20 @@ def test_a_new_record_accuses_nobody_of_lines_that_a_power_failure_took() -> Non
         world.power_off()
         alone(world, lambda: steward.run(stage.desk(proof=proofs.STEWARD), 3))
         assert not any(path.endswith("/broken") for path, _ in world.disk.files(solid=False))
+
+
+def test_a_write_beside_ours_is_told_though_it_came_after_our_time() -> None:
+    """Another session notes its write between our look at the clock and our look at the notes; an old note goes."""
+    world, stage = machine()
+    now = 1_000_000_000
+
+    def write() -> None:
+        edits = Edits(stage.desk().logs)
+        edits.settle(holds=False)
+        edits.note("/x", "agent-1", now + 2)
+        assert edits.others("/x", "agent-0", now) == [Edit("agent-1", now + 2)]
+        assert edits.others("/x", "agent-0", now + 2 + RECENT) == []
+        assert edits.others("/x", "agent-0", now) == []
+
+    with world:
+        alone(world, lambda: commands.found(stage, None), write)  # type: ignore[arg-type]

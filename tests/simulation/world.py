@@ -421,7 +421,7 @@ class World:
         self.on_power: Callable[[], None] = lambda: None
         self.is_off = False
         self._last: Process | None = None
-        self._failures_of_power = 0
+        self.failures_of_power = 0
         self._kinds: dict[str, Callable[[Process, str, tuple[Any, ...], int], None]] = {
             "switch": self._switch, "kill": self._kill, "stop": self._stop, "fault": self._fault, "full": self._full,
             "jump": self._jump, "power": self._lose_power, "slow": self._slow, "park": self._park, "long": self._long,
@@ -600,7 +600,7 @@ class World:
 
     def befell(self, *kinds: str) -> bool:
         """Has any of these happened in this world?"""
-        if "power" in kinds and self._failures_of_power:
+        if "power" in kinds and self.failures_of_power:
             return True  # one at the end is nobody's call
         return any(kind in kinds for _, _, kind, _ in self.met)
 
@@ -709,8 +709,8 @@ class World:
         """Lose the power, and start again from what was durable."""
         self.is_off = False
         self.kill_all()
-        self._failures_of_power += 1
-        self.disk.crash(Random(f"power {self.seed} {self._failures_of_power}"))
+        self.failures_of_power += 1
+        self.disk.crash(Random(f"power {self.seed} {self.failures_of_power}"))
         self.now += 60 * SECOND
         self.started = self.now
         self.hosts.boot()

@@ -98,7 +98,7 @@ class LeaseGuard(Record):
         if edits.was_told(me, what.format(you)) or edits.was_told(you, what.format(me)):
             return ""
         edits.tell(me, what.format(you))
-        shown, ago = self._shown(written), (now - other.when) // _MINUTE
+        shown, ago = self._shown(written), max(now - other.when, 0) // _MINUTE
         text = f"{self._name(me)} edits {shown} now; you did {ago} min ago, and nobody leases it. Agree who goes on."
         self._send(you, f"{self._name(me)} edits the same file", text, f"beside {real} {me} {you} {other.when}")
         lease = f"`{self.program} lease take PATH` tells others."

@@ -1,0 +1,311 @@
+"""Leases, notes of edits, watches: commands, and what the judge holds them to.
+
+Belongs here: sessions that lease files of a project, write beside each other, and watch each other. The guard before a
+tool is the shell's (``agent-mailbox-hook``) as far as it reads ``.cache/edits``, and behind it the real Python. The
+judge holds:
+
+- No two sessions are told at once that they lease one file.
+- Who writes a leased file is told of the lease, the first time; so is one of two that write one file beside each other.
+- The watcher of an agent that was retired gets a report.
+- The guard at the end of a watched agent's turn lets its hook through.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.permission.lease_guard import LeaseGuard
+from agent_mailbox.control.leasing import Leasing
+from agent_mailbox.control.watching import Watching
+from agent_mailbox.core.control.watches import DEAD, IDLE
+from agent_mailbox.errors import NotFound, Refused
+from agent_mailbox.store import system
+from agent_mailbox.store.edits import RECENT
+from tests.simulation.judge import BOX
+from tests.simulation.scene import Scene
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tests.simulation.commands import Stage
+    from tests.simulation.judge import Session
+    from tests.simulation.world import Process, World
+
+COMMANDS = ("lease", "unlease", "edit", "watch", "unwatch", "wake")
+SCENES = {
+    "leases": Scene(
+        2.5,
+        "everyone check",
+        "lease! lease! edit lease unlease edit run_steward retire register",
+        "everyone edit unlease lease",
+        least=3,
+    ),
+    "edits beside each other": Scene(
+        2, "everyone edit", "edit! edit! lease unlease edit run_steward check", "everyone edit", least=3
+    ),
+    "watches": Scene(
+        2.5,
+        "everyone check watch",
+        "watch! wake! watch unwatch retire wake send check run_steward succeed",
+        "everyone wake run_steward",
+        least=3,
+    ),
+}
+TREES = ("/work", "/two")
+"""Two worktrees of one repository."""
+COVERS = {
+    "src/a.py": ("src/a.py",),
+    "src": ("src/a.py", "src/b.py"),
+    "src/*.py": ("src/a.py", "src/b.py"),
+    "docs/x.md": ("docs/x.md",),
+}
+"""The paths and patterns that sessions lease, and the files that each covers."""
+FREE = ("notes.md", "docs/y.md")
+"""Files that nobody leases."""
+
+
+class Lease:
+    """A lease that its holder was told of."""
+
+    def __init__(self, world: World, holder: Session, files: tuple[str, ...], lease_id: str, ends: int) -> None:
+        self.world, self.holder, self.files, self.id, self.ends = world, holder, files, lease_id, ends
+        self.deaths = holder.deaths
+        self.failures = world.failures_of_power
+        self.over = False
+
+    def holds(self) -> bool:
+        """Does it hold at this moment, for sure?"""
+        return (
+            not self.over
+            and self.holder.deaths == self.deaths  # one that comes back may hold again what it leased
+            and not self.holder.is_gone
+            and self.world.wall() // 1_000_000 < self.ends
+            and not self.world.befell("jump")
+        )
+
+
+class AgentWatch:
+    """A watch that its watcher was told of. ``begun``: a turn of the agent ended since, which may have ended it."""
+
+    def __init__(self, world: World, watcher: Session, agent: Session, until: tuple[str, ...], made: object) -> None:
+        self.watcher, self.agent, self.until, self.acked = watcher, agent, until, world.calls
+        self.id: str = made.id  # type: ignore[attr-defined]
+        self.ends: int = made.ends  # type: ignore[attr-defined]
+        self.over = self.begun = False
+
+
+class Told:
+    """What sessions hold and were told, as far as the judge knows."""
+
+    def __init__(self) -> None:
+        self.leases: list[Lease] = []
+        self.watches: list[AgentWatch] = []
+        self.about: Counter[tuple[str, str]] = Counter()
+        """Session, and a file or its real path: how often it was told, or perhaps, of another who has that."""
+        self.edits: dict[str, dict[str, int]] = {}
+        """By the real path: when each session wrote the file, and was done with that."""
+        self.ended: dict[str, int] = {}
+        """The call before an agent's last retirement, of which somebody was told."""
+
+
+def project(_: Process) -> None:
+    """Make two worktrees of a repository."""
+    for path in ("/work", "/work/.git", "/work/.git/worktrees", "/work/.git/worktrees/two", "/work/src", "/work/docs"):
+        system.mkdir(path)
+    for path in ("/two", "/two/src", "/two/docs"):
+        system.mkdir(path)
+    for path, text in (
+        ("/two/.git", b"gitdir: /work/.git/worktrees/two\n"),
+        ("/work/.git/worktrees/two/commondir", b"../..\n"),
+    ):
+        fd = system.open(path, system.O_WRONLY | system.O_CREAT, 0o600)
+        system.write(fd, text)
+        system.fsync(fd)
+        system.close(fd)
+    for path in ("/", "/work", "/work/.git", "/work/.git/worktrees", "/work/.git/worktrees/two", "/two"):
+        system.sync_directory(path)
+
+
+def _is_there(me: Session) -> bool:
+    return me.registered is not None and not me.may_be_dead and not me.is_gone
+
+
+def lease(stage: Stage, process: Process, me: Session) -> None:
+    """Lease files of a project; another's lease refuses that."""
+    if not _is_there(me):
+        return
+    words = list(COVERS)
+    pattern, tree = words[int(process.chance.random() * len(words))], TREES[int(process.chance.random() * 2)]
+    minutes = (5, 60, 600)[int(process.chance.random() * 3)]
+    try:
+        made = Leasing.sharing(stage.desk(me.id)).lease(me.id, [pattern], tree, minutes)
+    except (Refused, NotFound):
+        return
+    stage.judge.acknowledge(("message", made.message_id))
+    if not made.proven or me.may_be_dead:
+        return
+    mine = Lease(stage.world, me, COVERS[pattern], made.id, made.ends)
+    for other in stage.told.leases:
+        if other.holds() and mine.holds() and other.holder.id not in me.line and {*other.files} & {*mine.files}:
+            stage.judge.breach(f"{me.id} and {other.holder.id} both lease {pattern}")
+    if not process.hurt:
+        stage.told.leases.append(mine)
+
+
+def unlease(stage: Stage, process: Process, me: Session) -> None:
+    """Give a lease back."""
+    mine = [one for one in stage.told.leases if one.holder is me and not one.over]
+    if mine:
+        given = mine[int(process.chance.random() * len(mine))]
+        given.over = True
+        try:
+            Leasing.sharing(stage.desk(me.id)).release_lease(me.id, given.id)
+        except (Refused, NotFound):
+            if not me.may_be_dead and given.holds():
+                raise
+
+
+def edit(stage: Stage, process: Process, me: Session) -> None:
+    """Before a tool writes a file: the shell guard, and Python where that cannot tell."""
+    if not _is_there(me):
+        return
+    tree = TREES[int(process.chance.random() * 2)]
+    files = (*COVERS["src"], "docs/x.md", *FREE)
+    file = files[int(process.chance.random() * len(files))]
+    real, told, begun = f"{tree}/{file}", stage.told, stage.world.now
+    leased = [one for one in told.leases if one.holds() and file in one.files and one.holder.id not in me.line]
+    beside = [*_beside(stage, me, real)] if file in FREE else []
+    told.about.update(((me.id, file), (me.id, real)))  # perhaps: it may be killed before it says so
+    nothing = _guard_says_nothing(me, real)
+    said = "" if nothing else _answer(stage, me, tree, real)
+    if process.hurt or stage.world.befell("full"):
+        return
+    still = [one for one in leased if one.holds() and one.failures == stage.world.failures_of_power]
+    if still and told.about[me.id, file] == 1 and not me.deaths and "leased by" not in said:
+        stage.judge.breach(f"{me.id} writes {file}, and is not told of {still[0].holder.id}'s lease")
+    alone = told.about[me.id, real] == 1 and not any(
+        told.about[who, real] for who in stage.judge.sessions if who != me.id
+    )
+    beside = [other for other in beside if _is_there(other) and _is_recent(stage, told.edits[real][other.id])]
+    if beside and alone and not stage.world.befell("jump") and "edited" not in said:
+        stage.judge.breach(f"{me.id} writes {real}, and is not told of {beside[0].id}, which did so before")
+    if not said and not leased:
+        told.about.subtract(((me.id, file), (me.id, real)))
+    told.edits.setdefault(real, {})[me.id] = begun
+
+
+def _beside(stage: Stage, me: Session, real: str) -> Iterator[Session]:
+    """The living that wrote a file in the last minutes, none of which was told of another."""
+    for who, when in stage.told.edits.get(real, {}).items():
+        session = stage.judge.sessions[who]
+        if who in me.line or not _is_recent(stage, when) or stage.world.befell("jump"):
+            continue
+        if stage.told.about[who, real] or session.may_be_frozen or not _is_there(session):
+            return
+        yield session
+
+
+def _is_recent(stage: Stage, when: int) -> bool:
+    return when > max(stage.world.now - (RECENT - 60_000) * 1_000_000, stage.world.started)
+
+
+def _guard_says_nothing(me: Session, real: str) -> bool:
+    """The shell guard's look at ``.cache/edits``, in its order of calls."""
+    edits, note = f"{BOX}/.cache/edits", real.replace("/", ":")
+    mine = f"{edits}/{me.id}"
+    if not system.is_directory(mine) or system.exists(f"{edits}/.leased"):
+        return False
+    for name in sorted(system.listdir(edits)):
+        if not name.startswith(".") and name != me.id and system.exists(f"{edits}/{name}/{note}"):
+            return False
+    if system.size(f"{mine}/{note}") == 0:
+        try:
+            system.close(system.open(f"{mine}/{note}", system.O_WRONLY | system.O_CREAT | system.O_TRUNC, 0o600))
+        except OSError:
+            pass
+    return True
+
+
+def _answer(stage: Stage, me: Session, tree: str, real: str) -> str:
+    call = hook_events.Call(
+        event="PreToolUse", session_id=me.id, cwd=tree, here=tree, tool="Write", given={"file_path": real}, told=True
+    )
+    desk = Leasing.sharing(stage.desk(me.id, wait=hook_events.LOCK_WAIT))
+    return LeaseGuard(call=call, desk=desk, program="agent-mailbox").answer()
+
+
+def watch(stage: Stage, process: Process, me: Session) -> None:
+    """Watch another agent."""
+    others = [other for other in stage.registered() if other is not me and other.id not in me.line]
+    if not _is_there(me) or not others:
+        return
+    agent = others[int(process.chance.random() * len(others))]
+    until = ((IDLE,), (DEAD,), (IDLE, DEAD))[int(process.chance.random() * 3)]
+    try:
+        made = Watching.sharing(stage.desk(me.id)).watch(me.id, agent.id, until)
+    except (Refused, NotFound):
+        return
+    stage.judge.acknowledge(("message", made.message_id))
+    if made.proven and not process.hurt:
+        stage.told.watches.append(AgentWatch(stage.world, me, agent, until, made))
+
+
+def unwatch(stage: Stage, process: Process, me: Session) -> None:
+    """End a watch."""
+    mine = [one for one in stage.told.watches if one.watcher is me and not one.over]
+    if mine:
+        ended = mine[int(process.chance.random() * len(mine))]
+        ended.over = True
+        Watching.sharing(stage.desk(me.id)).cancel(me.id, ended.id)
+
+
+def wake(stage: Stage, process: Process, me: Session) -> None:
+    """End a turn, as the client tells it: the shell guard, and Python behind it."""
+    from tests.simulation import commands, guard  # which have commands of all kinds
+
+    watched = [one for one in stage.told.watches if one.agent is me and IDLE in one.until and not one.begun]
+    watched = [one for one in watched if not one.over and one.ends > stage.world.wall() // 1_000_000]
+    nothing = guard.says_nothing(guard.Ask("Stop", me.id, BOX, commands.STATE))
+    sure = me.trusts_stamps and _is_there(me) and not process.hurt and not stage.world.befell("jump", "full")
+    if nothing and sure and any(_is_there(one.watcher) and not one.over and not one.begun for one in watched):
+        stage.judge.breach(f"the guard of {me.id} says nothing at its turn's end, and {watched[0].watcher.id} watches")
+    if not nothing:
+        commands.hooked(stage, process, me, "Stop")
+
+
+def ends_turn(stage: Stage, me: Session) -> None:
+    """The hook of a turn's end ended somehow: it may have told who watches the session, which ends the watch."""
+    for one in stage.told.watches:
+        if one.agent is me:
+            one.begun = True
+
+
+def finish(stage: Stage) -> None:
+    """In the end, behind a steward: who watched an agent that was retired has a report."""
+    wanted = [
+        one
+        for one in stage.told.watches
+        if not one.over and one.acked < stage.told.ended.get(one.agent.id, 0) and _is_there(one.watcher)
+    ]
+    now = stage.world.wall() // 1_000_000
+    if not wanted or stage.world.befell("jump"):
+        return
+    reported = {*_reports(stage)}
+    for one in wanted:
+        if one.id not in reported and one.ends > now:
+            stage.judge.breach(f"{one.watcher.id} watched {one.agent.id}, which was retired, and has no report")
+
+
+def _reports(stage: Stage) -> Iterator[str]:
+    for path, inode in stage.world.disk.files(solid=False):
+        if not path.startswith(f"{BOX}/") or not path.endswith(".jsonl"):
+            continue
+        for line in bytes(inode.data).split(b"\n"):
+            if b"watch_report" in line:
+                try:
+                    yield json.loads(json.loads(line)["content"]).get("requestId", "")
+                except (ValueError, KeyError):
+                    continue
