@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 from functools import partial
+from random import Random
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -87,11 +88,11 @@ def test_what_is_written_again_takes_no_stamp_away() -> None:
         assert note.mtime == log.mtime
 
 
-def test_where_locks_come_and_go_commands_fail_and_nothing_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_locks_come_and_go_commands_fail_and_nothing_is_lost() -> None:
     """A file system whose lock service is away for a while: no promise is broken."""
-    drawn = plans.profile_of
-    monkeypatch.setattr(plans, "profile_of", lambda seed: drawn(seed)._replace(lockless=True))
-    results = [runs.run(seed, told=True) for seed in (3, 4)]
+    scenes = {"writers": plans.SCENES["writers"]}
+    drawn = [plans.drill(Random(f"plan {seed}"), Profile(lockless=True), scenes) for seed in (3, 4)]
+    results = [runs.run(seed, plan=plan, told=True) for seed, plan in enumerate(drawn)]
     assert [result.breaches for result in results] == [[], []]
     assert sum(result.acknowledged for result in results) > 0
     assert any("cannot lock" in line for result in results for line in result.story)
