@@ -68,6 +68,7 @@ def save(logs: Logs, space: Space) -> None:
     """Keep the space; the mailbox is shared from now on."""
     record = record_of(logs)
     system.make_directory(record.path(PLACE))
+    system.sync_directory(system.dirname(record.path(PLACE)))  # a lost name would make the mailbox one machine's again
     replace_file(record.path(PLACE, FILE), codec.dumps(space.__dict__).encode())
 
 

@@ -203,6 +203,12 @@ MUTANTS = (
         tests=f"{RESTORING}::test_an_engine_that_lost_records_in_its_middle",
     ),
     Mutant(
+        "a mailbox that joined is in its space after a power failure",
+        "space.save",
+        ("    system.sync_directory(system.dirname(record.path(PLACE)))", "    pass"),
+        tests="tests/simulation/test_machines.py::test_a_mailbox_that_joined_is_in_its_space_after_a_power_failure",
+    ),
+    Mutant(
         "an event that is told again is archived once",
         "rotation.retell_roster",
         ("there.issuperset(events) and", "not dropped and there.issuperset(events) and"),

@@ -13,12 +13,14 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter, process_time
 
-from tests.simulation import runs, shorten
+from tests.simulation import machines_run, runs, shorten
 from tests.simulation.world import Met
 
 ROOT = Path(__file__).absolute().parents[2]
 LINES = 80
 """How much of a story is told: its end."""
+SHARE = 4
+"""One in so many worlds is followed by one of several machines, from the same seed."""
 
 
 class Sums:
@@ -73,11 +75,11 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def report(result: runs.Result, *, shrink: bool = True) -> None:
-    """Say what broke, how to replay it, and its short story."""
+def report(result: runs.Result, *, shrink: bool = True, machines: bool = False) -> None:
+    """Say what broke, how to replay it, and its short story; that of ``machines`` is not shortened."""
     print(f"seed {result.seed}: {result.breaches[0]}")
-    print(f"replay: scripts/simulate --seed {result.seed} --commit {commit()}")
-    if shrink:
+    print(f"replay: scripts/simulate{' --machines' if machines else ''} --seed {result.seed} --commit {commit()}")
+    if shrink and not machines:
         short = shorten.shortened(result)
         print(
             f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:"
@@ -92,6 +94,7 @@ def main(words: list[str] | None = None) -> int:
     """Run; the exit code is 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="scripts/simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="Replay one world.")
+    parser.add_argument("--machines", action="store_true", help="Worlds of several machines alone.")
     parser.add_argument("--commit", help="Replay it on that commit: refused on any other.")
     parser.add_argument(
         "--from", dest="first", type=int, default=1, help="The first seed; a second process takes another."
@@ -114,13 +117,14 @@ def main(words: list[str] | None = None) -> int:
         print(f"this is commit {commit()}: check out {given.commit} first", file=sys.stderr)
         return 2
     if given.seed is not None:
-        result = runs.run(given.seed, told=given.trace)
+        run = machines_run.run if given.machines else runs.run
+        result = run(given.seed, told=given.trace)
         if given.trace:
             print("\n".join(result.story))
         broken = len(result.breaches)
         print(f"seed {result.seed}: {result.calls} calls, digest {result.digest:08x}, {broken} broken promises")
         if result.breaches:
-            report(result)
+            report(result, machines=given.machines)
         return 1 if result.breaches else 0
     return _hunt(given.hunt, given.seconds or 60) if given.hunt else _many(given)
 
@@ -148,10 +152,12 @@ def _many(given: argparse.Namespace) -> int:
     until = perf_counter() + (given.hours * 3600 if given.hours else given.seconds or 1e12)
     sums, seed, told = Sums(), given.first, perf_counter()
     while perf_counter() < until and (given.worlds is None or sums.worlds < given.worlds):
-        result = runs.run(seed)
-        sums.add(result)
-        if result.breaches:
-            report(result)
+        worlds = [] if given.machines else [False]
+        for machines in worlds + ([True] if given.machines or seed % SHARE == 0 else []):
+            result = (machines_run.run if machines else runs.run)(seed)
+            sums.add(result)
+            if result.breaches:
+                report(result, machines=machines)
         seed += 1
         if given.hours and perf_counter() - told > 600:
             print(sums.told(), flush=True)

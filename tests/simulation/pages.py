@@ -49,7 +49,12 @@ LIBERTIES = (
     "Python repeats a call that a signal interrupts (PEP 475), so `EINTR` never comes to our code. No signal comes"
     " but `SIGKILL`, `SIGSTOP` and `SIGCONT`. These rooms install no handlers, so others end a process like a kill.",
     "There are no threads and no forks; so no two processes share an open file, nor its lock.",
-    "There is one user, one machine and one file system, without links except hard links.",
+    "There is one user, one machine and one file system, without links except hard links. Worlds of several machines"
+    " have one of each for every machine.",
+    "The product's connections to an engine are no calls of that module. So the network is behind the order of records,"
+    " which is kept in memory: servers, and what they lose, are the engine's own tests'. A question arrives whole, and"
+    " at once or late. Attached files and PostgreSQL's socket are left out. Stories of several machines are not"
+    " shortened.",
     "In most worlds each change of names is durable by itself, as POSIX allows. In the others names are durable in"
     " their order, as in ext4, and any sync takes all earlier ones along.",
     "In some worlds `flock` fails for a while, and then works again, as a lock service may. Commands then fail, and"
@@ -84,7 +89,7 @@ LIBERTIES = (
 )
 MISSING = (
     "the hooks that guard tools by a policy, and a lead's answers to them",
-    "the console, teams, swarm and the engine",
+    "the console, teams and swarm, and the servers of an engine",
     "the same workloads by real processes at the same time: their order cannot be chosen",
 )
 
@@ -183,11 +188,19 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "(`tests/simulation/coordination.py`). No two are told that they lease one file. One that writes what another",
         "leases, or wrote a moment ago, is told. The watcher of a retired agent has a report.",
         "",
+        "In other worlds two or three machines share a mailbox (`tests/simulation/machines.py`). Each has its own",
+        "disk, clock and processes: commands, hooks, a replicator, a steward. The network loses questions to the",
+        "engine, or its answers. It delays and doubles them, brings them after their sender died, and cuts machines",
+        "off. Single machines lose their power. The judge looks at the whole space: whatever was acknowledged is on",
+        "every machine in the end, once, and was shown once. Role mail had one holder. All copies are equal.",
+        "",
         "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
         "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",
         "as on the real system, and leave the same files (`tests/simulation/real.py`).",
         "",
         "- `scripts/simulate --seed N --commit C` replays a world, byte for byte.",
+        "- `scripts/simulate --machines` runs worlds of several machines alone. Else every fourth world is followed by",
+        "  one from the same seed.",
         "- `scripts/simulate --hours 8` goes on through the night; a failure prints its seed and a short story.",
         "- `python -m tests.simulation.mutation` takes protections away, and measures how soon the simulation notices.",
         "",

@@ -1,0 +1,328 @@
+"""Several simulated machines that share one mailbox: each its disk, clock and processes, one order, a bad network.
+
+Belongs here: such a world, and its way to the engine. The commands and the judge are ``machines_run``'s. The product
+reaches the engine at one place, ``mailbox.space.order_of``; there stands ``LossyOrder``, an order in memory
+(``tests.engine.memory_order``) behind a network. Every question is a call of the world, at which its process may be
+killed or overtaken. The network loses questions and answers, delays, doubles, lets them come after their sender has
+died, and cuts machines off.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from agent_mailbox.errors import MailboxError, Unavailable
+from tests.engine.memory_order import MemoryOrder, MemorySpace
+from tests.simulation.disk import SECOND, Disk
+from tests.simulation.hosts import Processes
+from tests.simulation.kernel import Kernel
+from tests.simulation.world import START, Process, Profile, World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from agent_mailbox.store.order import Ordered
+
+NAMES = ("north", "south", "west")
+PATIENCE = 5.0
+"""Seconds after which a question without an answer is given up."""
+
+
+class Network(NamedTuple):
+    """What the ways to the engine are like, drawn from a seed: the shares of questions that something befalls."""
+
+    lost: float
+    """It never arrives."""
+    mute: float
+    """It arrives, and its answer does not."""
+    late: float
+    """It is given up, and arrives after that, perhaps after its sender has died."""
+    doubled: float
+    slow: float
+    """It takes up to a second; else some milliseconds."""
+
+    @classmethod
+    def of(cls, seed: int) -> Network:
+        """What a seed means."""
+        chance = Random(f"network {seed}")
+        return cls(*(chance.random() * 0.15 if chance.random() < 0.5 else 0.0 for _ in range(5)))
+
+
+class Machine:
+    """One machine. ``away_until``: the instant until which its link is cut; ``offset`` is its clock's."""
+
+    def __init__(self, name: str, world: Machines, profile: Profile) -> None:
+        self.name = name
+        self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
+        self.hosts = Processes()
+        self.offset = START
+        self.started = 0
+        self.away_until = 0
+        self.failures = 0
+        self.kernel = MachineKernel(world, self)
+
+
+class MachineKernel(Kernel):
+    """The calls of one machine's processes, and their questions to the engine."""
+
+    def __init__(self, world: Machines, machine: Machine) -> None:
+        super().__init__(world, machine.disk)
+        self.machines = world
+        self.machine = machine
+
+    def home(self, process: Process) -> str:
+        """Each machine has paths of its own: what the product keeps by path within a process is then its own, too."""
+        return f"/{self.machine.name}/home"
+
+    def ask(self, process: Process, about: str, question: Callable[[], Any]) -> Any:
+        """Ask the engine over the network; raises ``Unavailable`` if no answer comes, and what the engine raises."""
+        world, net = self.machines, self.machines.network
+        if world.quiet:
+            return question()
+        if world.now < self.machine.away_until:
+            world.wait(process, 0.05)
+            raise Unavailable("engine is out of reach: cut off", "try again")
+        chance = Random(f"question {world.seed} {process.name} {process.calls}")
+        drawn = chance.random()
+        world.wait(process, chance.random() if chance.random() < net.slow else chance.random() / 200)
+        if drawn < net.lost:
+            self._give_up(process)
+        if (drawn := drawn - net.lost) < net.late:
+            world.late.append((world.now + int((1 + chance.random() * 30) * SECOND), question))
+            self._give_up(process)
+        if net.late <= drawn < net.late + net.doubled:
+            again(question)
+        answer = question()
+        if net.late + net.doubled <= drawn < net.late + net.doubled + net.mute:
+            self._give_up(process)
+        return answer
+
+    def _give_up(self, process: Process) -> None:
+        self.machines.wait(process, PATIENCE)
+        raise Unavailable("engine did not answer: lost", "try again")
+
+    def rest(self, process: Process, about: str, seconds: float, is_new: Callable[[], bool]) -> bool:
+        """Wait for news of the order, as long as the link stands."""
+        world, machine = self.machines, self.machine
+        world.wait(process, seconds, lambda: is_new() and world.now >= machine.away_until)
+        return is_new() and world.now >= machine.away_until
+
+
+class Question:
+    """What is asked, as a word of a call: every story tells it alike."""
+
+    __slots__ = ("ask",)
+
+    def __init__(self, ask: Callable[[], Any]) -> None:
+        self.ask = ask
+
+    def __call__(self) -> Any:
+        """Ask it."""
+        return self.ask()
+
+    def __repr__(self) -> str:
+        return "?"
+
+
+def again(question: Callable[[], Any]) -> None:
+    """Ask, and tell nobody the answer."""
+    try:
+        question()
+    except MailboxError:
+        pass
+
+
+class Calls:
+    """The kernel of whichever machine's process makes a call."""
+
+    def __init__(self, world: Machines) -> None:
+        self._world = world
+
+    def __getattr__(self, name: str) -> Any:
+        world = self._world
+        return lambda *words, **more: getattr(world.here.kernel, name)(*words, **more)
+
+
+class Machines(World):
+    """A world of several machines: whatever ``World`` says of one disk or clock is that of the machine at work."""
+
+    def __init__(self, seed: int, profile: Profile, count: int, only: dict[tuple[str, int], str] | None = None) -> None:
+        self.place: dict[Process, Machine] = {}
+        self.running = None
+        self.machines = [Machine(name, self, profile) for name in NAMES[:count]]
+        self.at = self.machines[0]
+        self.off: Machine | None = None
+        self.network = Network.of(seed)
+        self.space = MemorySpace()
+        self.owners: dict[str, str] = {}
+        self.words: dict[str, bytes] = {}
+        self.late: list[tuple[int, Callable[[], Any]]] = []
+        self.told_of_power: Callable[[Machine], None] = lambda _: None
+        super().__init__(seed, profile, only)
+        for name in ("ask", "rest"):
+            self.doors[name] = self._door(name)
+
+    @property
+    def here(self) -> Machine:
+        """The machine whose process is at work."""
+        return self.at if self.running is None else self.place.get(self.running, self.at)
+
+    @property
+    def disk(self) -> Disk:
+        """That machine's disk."""
+        return self.here.disk
+
+    @disk.setter
+    def disk(self, _: Disk) -> None:
+        """Each machine has its own."""
+
+    @property
+    def hosts(self) -> Processes:
+        """What runs there beside the commands."""
+        return self.here.hosts
+
+    @hosts.setter
+    def hosts(self, _: Processes) -> None:
+        """Each machine has its own."""
+
+    @property
+    def kernel(self) -> Any:
+        """That machine's calls."""
+        return Calls(self)
+
+    @kernel.setter
+    def kernel(self, _: Kernel) -> None:
+        """Each machine has its own."""
+
+    @property
+    def offset(self) -> int:
+        """That machine's clock."""
+        return self.here.offset
+
+    @offset.setter
+    def offset(self, value: int) -> None:
+        self.here.offset = value
+
+    @property
+    def started(self) -> int:
+        """When that machine started."""
+        return self.here.started
+
+    @started.setter
+    def started(self, value: int) -> None:
+        self.here.started = value
+
+    def begin(self, machine: Machine, name: str, work: Callable[[Process], object]) -> Process:
+        """Start a process on a machine."""
+        self.at = machine
+        process = self.spawn(name, work)
+        self.place[process] = machine
+        return process
+
+    def turn(self) -> bool:
+        """Let one process go on, once what was on its way has arrived."""
+        due = [one for one in self.late if one[0] <= self.now or self.quiet]
+        self.late = [one for one in self.late if one not in due]
+        for _, question in due:
+            again(question)
+        return super().turn()
+
+    def _bury(self, process: Process) -> None:
+        before, self.running = self.running, process
+        super()._bury(process)
+        self.running = before
+
+    def _lose_power(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+        self.off = self.place[process]
+        super()._lose_power(process, name, words, detail)
+
+    def power_off(self) -> None:
+        """One machine loses its power, and starts again from what was durable there."""
+        self.is_off = False
+        machine = self.off or self.here
+        for process in self.living():
+            if self.place[process] is machine:
+                process.dead = True
+                self._unwind(process)
+        machine.failures += 1
+        machine.disk.crash(Random(f"power {self.seed} {machine.name} {machine.failures}"))
+        machine.started = self.now
+        machine.hosts.boot()
+        if self.story is not None:
+            self.story.append(f"  the power of {machine.name} fails; it starts again")
+        self.told_of_power(machine)
+
+
+class LossyOrder(MemoryOrder):
+    """A machine's way to the space, over the network: what the product gets for a connection to an engine."""
+
+    def __init__(self, world: Machines, machine: str) -> None:
+        super().__init__(world.space, machine)
+        self._world = world
+        self._heard = dict[str, bytes]()
+
+    def _ask(self, about: str, question: Callable[[], Any]) -> Any:
+        return self._world.doors["ask"](about, Question(question))
+
+    def end(self) -> int:
+        """Ask for the end."""
+        found: int = self._ask("end", super().end)
+        return found
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Ask for an append."""
+        append = super().append
+        about = f"append {len(lines)} to {log}, expect {expect}"
+        found: int = self._ask(about, lambda: append(log, lines, ids=ids, expect=expect))
+        return found
+
+    def read(self, after: int, most: int) -> Sequence[Ordered]:
+        """Ask for records."""
+        read = super().read
+        found: Sequence[Ordered] = self._ask(f"read behind {after}", lambda: read(after, most))
+        return found
+
+    def holes(self) -> int:
+        """Ask for the number of positions without a record."""
+        found: int = self._ask("holes", super().holes)
+        return found
+
+    def wait(self, after: int, seconds: float) -> bool:
+        """Wait for news."""
+        is_new = Question(lambda: self.space.end() > after)
+        found: bool = self._world.doors["rest"](f"behind {after}", seconds, is_new)
+        return found
+
+    def make(self) -> bool:
+        """The space is there."""
+        return False
+
+    def named(self, owner: str) -> str:
+        """Take a name."""
+        found: str = self._ask("named", lambda: self._world.owners.setdefault(self.machine, owner))
+        return found
+
+    def machines(self) -> list[str]:
+        """Ask for the machines."""
+        found: list[str] = self._ask("machines", super().machines)
+        return found
+
+    def of_log(self, log: str) -> Iterator[Ordered]:
+        """Ask for a log."""
+        of_log = super().of_log
+        yield from self._ask(f"all of {log}", lambda: [*of_log(log)])
+
+    def tell(self, word: bytes) -> None:
+        """Tell the others something; nobody keeps it."""
+        self._ask("tell", lambda: self._world.words.update({self.machine: word}))
+
+    def told(self) -> dict[str, bytes]:
+        """What came from the others since."""
+        words = {name: word for name, word in self._world.words.items() if name != self.machine}
+        fresh = {name: word for name, word in words.items() if self._heard.get(name) != word}
+        self._heard = words
+        return fresh
+
+    def close(self) -> None:
+        """End the connection."""

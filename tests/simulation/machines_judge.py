@@ -1,0 +1,177 @@
+"""The judge of one mailbox on several simulated machines.
+
+Belongs here: the promises. The judge knows what was acknowledged and shown, and reads the disks by its own eyes. It
+holds:
+
+- Whatever was acknowledged, or durably queued, is on every machine in the end, once.
+- It is shown once in the whole space to those it was for, but for a kill between showing and record.
+- Role mail goes to one holder in the whole space.
+- In the end all machines have the same records, the ordered ones in the same order.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from agent_mailbox.store import system
+from agent_mailbox.store.unordered import unsealed
+from tests.simulation.machines import NAMES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from agent_mailbox.core.inbox import Item
+    from tests.simulation.machines import Machine, Machines
+    from tests.simulation.world import Process
+
+SHOWN, READ, MAYBE = "shown", "read", "maybe"
+"""A showing that goes on; one that was recorded; one that ended before somebody was told that it is recorded."""
+
+
+class Letter:
+    """A message as its sender meant it."""
+
+    def __init__(self, message_id: str, sender: str, to: str, text: str) -> None:
+        self.id = message_id
+        self.sender = sender
+        self.to = to
+        self.text = text
+        self.acknowledged = False
+        self.released = False
+
+
+class Session:
+    """An agent, and the machine on which it lives."""
+
+    def __init__(self, session_id: str, machine: Machine, roles: tuple[str, ...]) -> None:
+        self.id = session_id
+        self.machine = machine
+        self.roles = roles
+
+    def gets(self, letter: Letter) -> bool:
+        """Is the letter for it?"""
+        return letter.sender != self.id and letter.to in (self.id, "all", *(f"role:{role}" for role in self.roles))
+
+
+class Judge:
+    """The promises of one mailbox on many machines."""
+
+    def __init__(self, world: Machines) -> None:
+        self.world = world
+        self.breaches: list[str] = []
+        self.letters: dict[str, Letter] = {}
+        self.given: dict[tuple[str, str], tuple[str, Process | None]] = {}
+        """(session, message) to what became of it, and by which process."""
+        self.shown = self.acknowledged = self.checks = 0
+        self.sessions: list[Session] = []
+        world.told_of_power = self._power
+
+    def breach(self, what: str) -> None:
+        """Note a broken promise."""
+        self.breaches.append(what)
+
+    def _power(self, machine: Machine) -> None:
+        for session in self.sessions:
+            if session.machine is machine:
+                self._doubt(session.id, None)
+
+    def interrupted(self, process: Process) -> None:
+        """A process has ended: whether its last showing was recorded is not known."""
+        self._doubt(None, process)
+
+    def _doubt(self, session: str | None, process: Process | None) -> None:
+        for (who, message_id), (state, by) in self.given.items():
+            if state == SHOWN and (who == session or (by is process and process is not None)):
+                self.given[who, message_id] = MAYBE, None
+
+    def show(self, me: Session, items: Sequence[Item], process: Process) -> None:
+        """A session is shown mail."""
+        for item in items:
+            message = item.message
+            if message.type != "message":
+                continue
+            self.shown += 1
+            letter = self.letters.get(message.id)
+            if letter is None or letter.text != message.content:
+                self.breach(f"{me.id} is shown {message.id}, which nobody sent so")
+                continue
+            if not me.gets(letter):
+                self.breach(f"{me.id} is shown {message.id}, which is for {letter.to}")
+            before = self.given.get((me.id, message.id), (MAYBE, None))[0]
+            if before != MAYBE and not letter.released:
+                self.breach(f"{me.id} is shown {message.id} twice: it was {before}")
+            if letter.to.startswith("role:") and not letter.released:
+                for (who, other), (state, _) in self.given.items():
+                    if other == message.id and who != me.id and state != MAYBE:
+                        self.breach(f"{message.id} for {letter.to} is shown to {me.id}, and was {state} by {who}")
+            self.given[me.id, message.id] = SHOWN, process
+        system.time_ns()  # a call, at which the process may be killed: shown, and not recorded
+
+    def recorded(self, me: Session, process: Process) -> None:
+        """What the process showed is recorded."""
+        for key, (state, by) in self.given.items():
+            if by is process and key[0] == me.id and state == SHOWN:
+                self.given[key] = READ, None
+
+    # -- in the end ---------------------------------------------------------------------------------------------------
+
+    def finish(self) -> None:
+        """All is calm, and everyone looked: compare."""
+        for letter in self.letters.values():
+            if letter.acknowledged:
+                self._reached(letter)
+        held = [self._held(machine) for machine in self.world.machines]
+        for machine, other in zip(self.world.machines[1:], held[1:], strict=True):
+            for what, lines in other.items():
+                self.checks += 1
+                if lines != held[0][what]:
+                    apart = [line for line in (*held[0][what], *lines) if (line in lines) != (line in held[0][what])]
+                    self.breach(f"{machine.name} and {NAMES[0]} differ in {what}: {apart[:2] or 'their order'}")
+
+    def _reached(self, letter: Letter) -> None:
+        readers = [s.id for s in self.sessions if s.gets(letter)]
+        seen = [who for who in readers if (who, letter.id) in self.given]
+        if not seen or (len(seen) < len(readers) and not letter.to.startswith("role:")):
+            self.breach(f"{letter.id} to {letter.to} was acknowledged, and shown to {seen} of {readers}")
+        for machine in self.world.machines:
+            self.checks += 1
+            count = sum(
+                f'"id":"{letter.id}"'.encode() in line for line in self._lines(machine, "messages", archived=True)
+            )
+            if count != 1:
+                self.breach(f"{letter.id} was acknowledged, and is {count} times on {machine.name}")
+
+    def _lines(self, machine: Machine, kind: str, *, archived: bool = False) -> list[bytes]:
+        ends = {"messages": ("mailbox.jsonl",), "reads": ("-reads.jsonl",), "roster": ("roster.jsonl",)}[kind]
+        found: list[bytes] = []
+        for path, inode in machine.disk.files(solid=False):
+            name = path.rpartition("/")[2]
+            is_archive = "/agent-mailbox-archive/" in path
+            is_month = is_archive and name[:4].isdecimal()
+            fits = name.endswith(ends) or (kind == "messages" and is_month and not name.endswith("-reads.jsonl"))
+            if path.startswith(f"/{machine.name}/m/") and fits and (archived or not is_archive):
+                found += [unsealed(line) for line in bytes(inode.data).split(b"\n") if _is_whole(line)]
+        return found
+
+    def _held(self, machine: Machine) -> dict[str, list[bytes]]:
+        """The records of a machine, as they must be on each: ordered ones in their order, the others sorted."""
+        reads = self._lines(machine, "reads")
+        decided = [line for line in reads if json.loads(line).get("event") in ("claim", "release")]
+        found = {
+            "messages": self._lines(machine, "messages"),
+            "decisions": decided,
+            "owned": sorted(line for line in reads if line not in decided),
+            "roster": sorted(self._lines(machine, "roster")),
+        }
+        for kind in ("messages", "reads", "roster"):
+            found[f"{kind} with archived ones"] = sorted(self._lines(machine, kind, archived=True))
+        return found
+
+
+def _is_whole(line: bytes) -> bool:
+    """Return whether a line is a record: a power failure may leave a torn one, which nobody removes."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
