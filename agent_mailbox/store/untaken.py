@@ -175,8 +175,9 @@ class UntakenTable:
             n = self._row_of(number_of(word))
             if n is not None:
                 self._gone.add(n)
-        missing = self._read_messages(taken)
-        missing.update(one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one)))
+        # Before the new messages: one may stand a second time there, and the first line of an id counts.
+        missing = {one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one))}
+        missing |= self._read_messages(taken)
         if missing:
             self._locate(missing)
 

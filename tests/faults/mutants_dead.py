@@ -35,6 +35,17 @@ MUTANTS = (
         tests=f"{UNTAKEN}::test_what_nobody_has_a_record_of_is_counted_undecoded",
     ),
     Mutant(
+        "what is given back is looked for before its second line is",
+        "UntakenTable.catch_up",
+        (
+            "        missing = {one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one))}\n"
+            "        missing |= self._read_messages(taken)\n",
+            "        missing = self._read_messages(taken)\n"
+            "        missing |= {one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one))}\n",
+        ),
+        tests=f"{UNTAKEN}::test_a_second_line_of_what_was_given_back_hides_no_first_one",
+    ),
+    Mutant(
         "an id that was there before is in doubt",
         "UntakenTable._read_messages",
         (" or n is not None:\n                if is_read", ":\n                if is_read"),

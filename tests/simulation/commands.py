@@ -552,7 +552,8 @@ def foreign(stage: Stage, process: Process, me: Session) -> None:
     """A program that knows no lock appends mail, whole or torn."""
     letter = stage.letter(f"cron-{stage.count}", _address(stage, process, me), process)
     letter.foreign = True
-    torn = process.chance.random() < 0.4 and stage.world.seed % 2 == 0
+    letter.lasting = process.chance.random() < 0.8
+    torn = process.chance.random() < 0.5 and stage.world.seed % 3 == 0
     said = letter.content
     if process.chance.random() < 0.3:
         letter.content += pick(process, ODD)
@@ -577,9 +578,10 @@ ODD = ("\\u0041", "\\\\u00fc", "\\n", '"}', "\x07", "\x1f\n", "ü\u2028", "\x7f"
 
 
 def _foreign_line(letter: Letter, said: str) -> bytes:
+    lives = LASTING if letter.lasting else 2
     return (
         f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{letter.to}","timestamp":'
-        f'"2026-01-01T00:00:00.000Z","content":"{said}","thread":null,"ttl_hours":{LASTING},"read_by":[]}}\n'
+        f'"2026-01-01T00:00:00.000Z","content":"{said}","thread":null,"ttl_hours":{lives},"read_by":[]}}\n'
     ).encode()
 
 

@@ -579,7 +579,7 @@ class Judge:
             if letter.stored and letter.acked is not None and not self._has_file(letter):
                 self.breach(f"the file that {letter.id} brings is gone")
         for path, inode in self._logs(solid_names=False):
-            lines = [line for line in bytes(inode.data).split(b"\n") if line and line not in self.doubled]
+            lines = [line for line in bytes(inode.data).split(b"\n") if line not in self.doubled and self._says(line)]
             if path.startswith(ARCHIVE) and len(lines) != len({*lines}) and not path.endswith("roster.jsonl"):
                 self.breach(f"{path} holds a line twice")
         for session in self.sessions.values():
@@ -588,6 +588,11 @@ class Judge:
             for letter in self.letters.values():
                 if (letter.acked is not None or letter.id in appended) and self.is_unread(session, letter):
                     self.breach(f"{session.id} was never shown {letter.id} from {letter.sender} to {letter.to}")
+
+    def _says(self, line: bytes) -> bool:
+        """Is the line a message or a record? Torn lines may be the same."""
+        fact = self._lines[line] if line in self._lines else self._fact(line)
+        return fact is not None
 
     def _has_file(self, letter: Letter) -> bool:
         try:

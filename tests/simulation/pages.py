@@ -165,7 +165,7 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "The shell guard is a model (`tests/simulation/guard.py`). Drawn directories hold it to the real dash, bash",
         "and busybox (`tests/simulation/shells.py`).",
         "",
-        "More than half of the seeds mean a sweep (`tests/simulation/sweeps.py`). In its rounds a few commands meet,",
+        "Three of four seeds mean a sweep (`tests/simulation/sweeps.py`). In its rounds a few commands meet,",
         "and others come behind them. Its first round teaches where these commands ask the system. In each other",
         "round an attack befalls them at such places, a rare one as often as a common one. One",
         "or two commands are held, killed or made to fail, often behind a change of names. Then the power may fail.",

@@ -1,6 +1,6 @@
 """What a seed means: the kind of world, and the commands in it.
 
-Belongs here: drawing. More than half of the seeds mean a *sweep* (``sweeps``). A fifth of the others mean turns of
+Belongs here: drawing. Three of four seeds mean a *sweep* (``sweeps``). A fifth of the others mean turns of
 clients with transcripts, and three of ten of the rest a *long* world, in which agents do everything for a day. All
 others mean a *drill*: few agents, and again and again a few commands beside each other that touch the same thing, with
 what they need prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet
@@ -141,7 +141,7 @@ CLIENTS |= succession.WITH_CLIENTS
 """Drills of clients with transcripts, which other commands do not know how to go on with."""
 
 
-SWEPT = 0.6
+SWEPT = 0.75
 """How many worlds are sweeps."""
 
 

@@ -8,6 +8,7 @@ hard: those that append records in another spelling, and a configuration that ch
 from __future__ import annotations
 
 import json
+import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -162,13 +163,16 @@ def foreign_note(stage: Stage, process: Process, me: Session) -> None:
     line = codec.read_line(read)
     drawn = chance.random()
     if drawn < 0.2:
-        line = line.replace(b'"timestamp":"2026-01-', b'"timestamp":"2026-02-3')  # no day, so no record
+        line = re.sub(rb'("timestamp":")[-0-9]{10}', rb"\g<1>2026-02-30", line)  # no day, so no record
     elif drawn < 0.5:
         said = json.loads(line)
         text = json.dumps(dict(reversed(said.items())) if drawn < 0.4 else said)
         line = text.replace(me.id, f"\\u{ord(me.id[0]):04x}{me.id[1:]}").encode() + b"\n"
-    if chance.random() < 0.1:
-        line = line[: int(chance.random() * len(line))]
+    if chance.random() < 0.15:  # torn, and rather behind a key
+        keys = [found.end() for found in re.finditer(rb'": ?', line)]
+        line = line[
+            : keys[int(chance.random() * len(keys))] if chance.random() < 0.7 else int(chance.random() * len(line))
+        ]
     judge.noted(me, message_id)
     fd = system.open(LIVE[1], system.O_WRONLY | system.O_APPEND | system.O_CREAT, 0o600)
     judge.torn = judge.torn or system.write(fd, line) < len(line)

@@ -24,7 +24,7 @@ from agent_mailbox.store import (
     system,
     untaken,
 )
-from tests.simulation import clients, commands, coordination, hosts, questions, succession
+from tests.simulation import clients, commands, coordination, hosts, mortal, questions, succession
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
 ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination)
+ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal)
 """The modules of commands that are not in ``commands``."""
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
@@ -214,6 +215,8 @@ def _settle(it: Driver) -> None:
     if it.judge.founded is None:
         _start(it, 999, "found", lambda process: commands.found(it.stage, process))
         _until_idle(it)
+        if it.judge.founded is None:
+            it.judge.breach("the mailbox cannot be made, and nothing goes wrong any more")
     for session_id in list(it.stage.clients):
         if _is_there(it.judge.sessions[session_id]):
             _command(it, 998, "resume", session_id)

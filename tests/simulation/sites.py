@@ -31,9 +31,9 @@ AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
     "park": ((0.15, SYNCS), (0.5, CHANGES)),
 }
 """Which calls are aimed at, by what shall befall them: shares that add up; the rest are any calls."""
-BEHIND, MISSED = "behind", "missed"
-"""Behind a kind: it befalls the process half way, or right behind a call that failed, as of a file that is not there:
-what it learned may be old by then."""
+BEHIND, MISSED, BETWEEN = "behind", "missed", "between"
+"""Behind a kind: it befalls the process half way; or right behind a call that failed, as of a file that is not there:
+what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then."""
 MISSING = 3
 """For so many calls."""
 DEPTH = 3
@@ -53,10 +53,10 @@ class Sites:
     """The places that each command of a world came to."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[Site, int]] = {}
-        """By command: how often each place was come to, in the order of the first time."""
-        self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set()}
-        """Places to which a process came half way, or right behind a failed call."""
+        self._known: dict[tuple[str, bool], dict[Site, int]] = {}
+        """By command, and whether in peace: how often each place was come to, in the order of the first time."""
+        self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set(), BETWEEN: set()}
+        """Places near something else that the process did (``BEHIND`` and so on)."""
 
     def meet(self, process: Process, call: str, frame: FrameType | None) -> Site:
         """Note the place of a call, and return it."""
@@ -69,13 +69,16 @@ class Sites:
                 left -= 1
             frame = frame.f_back
         site = tuple(found)
-        known = self._known.setdefault(process.command, {})
+        known = self._known.setdefault((process.command, process.world.quiet), {})
         known[site] = known.get(site, 0) + 1
         if call in TURNING:
             process.half_way = HALF_WAY
         elif process.half_way:
             process.half_way -= 1
             self._near[BEHIND].add(site)
+        if call == "open" and process.opened + 2 >= process.calls:
+            self._near[BETWEEN].add(site)
+        process.opened = process.calls if call == "open" else process.opened
         if process.missing:
             process.missing -= 1
             self._near[MISSED].add(site)
@@ -83,14 +86,15 @@ class Sites:
 
     def knows(self, command: str) -> bool:
         """Return whether the command ran."""
-        return command in self._known
+        return (command, False) in self._known or (command, True) in self._known
 
     def draw(self, command: str, what: str, chance: Random) -> tuple[Site, int] | None:
         """Draw a place for what shall befall a command, and which time it is meant there; None if none is known."""
-        known = self._known.get(command, {})
+        known = self._known.get((command, False)) or self._known.get((command, True), {})
         kind, _, where = what.partition(" ")
         drawn = chance.random()
-        wanted = next((calls for share, calls in AIMED.get(kind, ()) if drawn < share), None)
+        aimed = [(1.0, SYNCS)] if kind == "fault" and where else AIMED.get(kind, ())
+        wanted = next((calls for share, calls in aimed if drawn < share), None)
         there = [site for site in known if wanted is None or site[0] in wanted]
         if where:
             there = [site for site in there if site in self._near[where]]
@@ -100,4 +104,4 @@ class Sites:
             site = chance.choices(there, [1 / known[site] for site in there])[0]
         else:
             site = there[int(chance.random() * len(there))]
-        return site, 1 if chance.random() < 0.75 else 2 + int(chance.random() * 3)
+        return site, 1 if chance.random() < 0.85 else 2 + int(chance.random() * 3)

@@ -24,7 +24,7 @@ class Sweep(NamedTuple):
     weight: float
     prepared: str
     met: str
-    """The first one is attacked; ``everyone`` before a command: each agent does it."""
+    """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by."""
     since: str
     attacks: tuple[str, ...] = ()
     """Those of ``ATTACKS`` that suit it; none: all that have a weight."""
@@ -36,6 +36,12 @@ class Sweep(NamedTuple):
     """The most; the fewest are half of them. A single one is attacked, which others never are in the first round."""
     found: bool = True
     """Is the mailbox there?"""
+    registered: bool = True
+    """Are the agents registered first?"""
+    clients: bool = False
+    """Have agents clients with transcripts?"""
+    live: tuple[int, ...] = (0, 0, 1, 2)
+    """How many live messages a steward leaves: one of these."""
 
 
 ATTACKS = {
@@ -59,6 +65,7 @@ ATTACKS = {
     "held, and fails half way": (1, "0 park; 0 fault behind"),
     "held half way": (2, "0 park behind"),
     "held behind what is not there": (2, "0 park missed"),
+    "held between two files": (2, "0 park between"),
     "is killed half way, as is the next one": (1, "0 kill behind; 2 kill behind"),
     "is killed half way, and the power fails in the next one": (1, "0 kill behind; 2 power"),
     "is killed half way, and the power fails in the third": (0, "0 kill behind; 4 power behind"),
@@ -95,7 +102,7 @@ SWEEPS = {
         outages=0.5,
     ),
     "a steward beside strangers": Sweep(
-        3,
+        4,
         "send everyone check",
         "run_steward foreign foreign?",
         "run_steward|send|check",
@@ -130,8 +137,14 @@ SWEEPS = {
         "check|check|hook|question|peek run_steward|send|foreign|ack|release|check|question send|run_steward?",
         "everyone check",
     ),
-    "a reader beside stewards": Sweep(
-        2, "send everyone check forget?", "check|check|question run_steward run_steward?", "everyone check", ("held",)
+    "a reader beside a steward": Sweep(
+        1.5,
+        "send send everyone check forget",
+        "check run_steward",
+        "everyone check",
+        ("held between two files", "held between two files", "held"),
+        outages=0.0,
+        live=(0,),
     ),
     "what was not told": Sweep(
         1.5,
@@ -161,17 +174,12 @@ SWEEPS = {
         small=0.85,
     ),
     "questions beside each other": Sweep(
-        2,
-        "send|send_many foreign_note? send? check question?",
-        "question|check|ack question|send_many|question question|run_steward?",
+        2.5,
+        "demand demand? everyone check question demand take? foreign_note?",
+        "question question question|demand?",
         "everyone question",
-        (
-            "held",
-            "held",
-            "held",
-            "both held",
-        ),
-        outages=0.05,
+        ("held", "held", "held between two files", "both held"),
+        outages=0.0,
         small=0.9,
     ),
     "twins": Sweep(
@@ -181,6 +189,60 @@ SWEEPS = {
         "everyone check",
         outages=0.1,
         small=0.9,
+    ),
+    "records of mail to come": Sweep(
+        1.5,
+        "foreign_note foreign_note foreign_note? question demand demand?",
+        "question|check question|foreign_note",
+        "everyone question",
+        ("held", "is killed"),
+        outages=0.05,
+        small=0.9,
+    ),
+    "dead letters": Sweep(
+        3,
+        "register? freeze? mortal mortal? everyone check? later? question?",
+        "give_back|take|check|foreign_note|foreign_note|foreign_again|mortal|freeze question|foreign_note? question?",
+        "later? everyone question",
+        ("held", "held", "held", "is killed", "falls short, and is killed"),
+        outages=0.05,
+        small=0.9,
+    ),
+    "dead letters beside stewards": Sweep(
+        1.5,
+        "mortal mortal? everyone check? later? question",
+        "question|question|run_steward run_steward|question question|give_back?",
+        "everyone question",
+        ("held", "held", "both held"),
+        outages=0.05,
+        small=0.9,
+    ),
+    "clients that come back": Sweep(
+        2,
+        "everyone launch call call everyone turn die",
+        "run_steward|check|turn|run_steward launch|launch|turn|send launch?",
+        "turn check",
+        ("held", "held", "held, and is killed", "is killed", "both held"),
+        outages=0.05,
+        rounds=4,
+        clients=True,
+    ),
+    "clients": Sweep(
+        2,
+        "everyone launch call send?",
+        "turn|turn|launch die|turn|ack|reply|run_steward|register launch|check?",
+        "die? check|run_steward turn",
+        outages=0.1,
+        rounds=6,
+        clients=True,
+    ),
+    "who leaves and comes back": Sweep(
+        1,
+        "register send? everyone check retire",
+        "run_steward|run_steward|check register|register|check check|register?",
+        "send everyone check",
+        ("held", "held", "both held"),
+        outages=0.0,
     ),
     "files": Sweep(
         1,
@@ -194,9 +256,26 @@ SWEEPS = {
         ),
         outages=0.1,
     ),
-    "beginnings": Sweep(1.5, "", "found found?", "found|register|send send", rounds=1, found=False),
-    "the first read": Sweep(
+    "beginnings": Sweep(
+        2.5,
+        "",
+        "found",
+        "found|found|register send",
+        ("is killed", "is killed", "is killed", "is killed", "falls short, and is killed", "fails"),
+        rounds=1,
+        found=False,
+    ),
+    "the first agent": Sweep(
         1.5,
+        "send",
+        "send|send|peek register register?",
+        "everyone register send check",
+        ("held behind what is not there",),
+        rounds=1,
+        registered=False,
+    ),
+    "the first read": Sweep(
+        1,
         "everyone check send send",
         "check|check|hook check check|ack",
         "everyone check",
@@ -210,24 +289,33 @@ SWEEPS = {
 }
 
 
+LATER = "later"
+"""Hours go by, if nobody is at work."""
+
+
 def sweep_of(seed: int, profile: Profile) -> Plan:
     """What a seed means that means a sweep, in a world with names and times like ``profile``'s."""
     chance = Random(f"sweep {seed}")
     sweep = chance.choices(list(SWEEPS.values()), [one.weight for one in SWEEPS.values()])[0]
-    agents = 2 + (chance.random() < 0.3)
+    agents = 4 if sweep.clients else 2 + (chance.random() < 0.3)
     profile = Profile(
         ordered=profile.ordered,
-        grain=profile.grain,
+        grain=1 if sweep.clients else profile.grain,  # a client starts long after its machine
         watchless=profile.watchless,
         switch=(0.0, 0.0, 0.0, 0.02)[int(chance.random() * 4)],
         strict=True,
     )
-    jobs: list[tuple[str, int]] = [(CALM, 0), *(("register", who) for who in range(agents))] if sweep.found else []
+    jobs: list[tuple[str, int]] = (
+        [(CALM, 0), *(("register", who) for who in range(agents))] if sweep.found and sweep.registered else []
+    )
     sited: list[tuple[int, str]] = []
     rounds = sweep.rounds // 2 + int(chance.random() * (sweep.rounds // 2)) + 1
     for number in range(rounds):
         places: dict[str, int] = {}
         for role, word in _round(chance, sweep):
+            if word == LATER:
+                jobs.append((PAUSE, 150))
+                continue
             each = range(agents) if word.startswith("_") else [int(chance.random() * agents)]
             places.setdefault(role, len(jobs))
             jobs += [(word.lstrip("_"), who) for who in each]
@@ -240,10 +328,10 @@ def sweep_of(seed: int, profile: Profile) -> Plan:
     return Plan(
         profile,
         [(place, command, who) for place, (command, who) in enumerate(jobs)],
-        max_live=(0, 0, 1, 2)[int(chance.random() * 4)],
+        max_live=sweep.live[int(chance.random() * len(sweep.live))],
         width=8,
         found=sweep.found,
-        power_at_end=chance.random() < 0.5,
+        power_at_end=sweep.outages > 0 and chance.random() < 0.5,
         pauses=0.0,
         sited=tuple(sited),
         small=chance.random() < sweep.small,
@@ -254,6 +342,8 @@ def _round(chance: Random, sweep: Sweep) -> Iterator[tuple[str, str]]:
     """The words of a round, each with its part in the attack."""
     yield "", CALM
     for word in _words(chance, sweep.prepared):
+        if word == LATER:
+            yield "", REST
         yield "", word
     yield "", STORM
     for number, word in enumerate(_words(chance, sweep.met)):

@@ -233,6 +233,8 @@ class Process:
         self.aims = [] if world.quiet else world.choices.aims(self)
         self.marks = {} if world.quiet else world.choices.marks(self)
         """Places at which something befalls it: the how many-th time there, and what."""
+        self.opened = -9
+        """The number of its last call that opened a file."""
         self.half_way = self.missing = 0
         """How many of its next calls are half way, or right behind a failed one (``sites``)."""
         self.heat = 0
@@ -336,7 +338,7 @@ class Choices:
             aims.append(self._behind("park") if behind else Aim("park", "", 1 + int(chance.random() * length)))
         befalls = process.world.sited.get(place)
         if befalls and process.world.sites is not None and not process.world.sites.knows(process.command):
-            return [Aim(what.partition(" ")[0], "", 1 + int(chance.random() * length)) for what in befalls]
+            return [Aim(what.partition(" ")[0], "", 1 + int(chance.random() * min(length, 100))) for what in befalls]
         if not profile.aimed or chance.random() >= profile.aimed:
             return aims
         kind = profile.aims[int(chance.random() * len(profile.aims))]

@@ -225,6 +225,24 @@ def test_a_title_and_an_id_that_stands_twice_are_judged_decoded(tmp_path: Path) 
     assert [len(agrees(Logs(str(tmp_path)), who)) for who in ("bob", "eve", None)] == [1, 0, 1]
 
 
+def test_a_second_line_of_what_was_given_back_hides_no_first_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of one id the first message counts, which the table passed by as read, also if a second one comes with the
+    release."""
+    monkeypatch.setattr(untaken, "MUCH", 0)
+    line = {"id": "m1", "sender": "bob", "recipient": "ann", "timestamp": DATES[0], "content": "x"}
+    read = {"message_id": "m1", "reader_session_id": "ann", "timestamp": DATES[0]}
+    (tmp_path / MESSAGES).write_bytes(ours({**line, "ttl_hours": 9}))
+    (tmp_path / READS).write_bytes(ours({**read, "event": "read"}))
+    (tmp_path / ROSTER).write_bytes(b"")
+    assert agrees(Logs(str(tmp_path)), "ann") == []
+    with (tmp_path / MESSAGES).open("ab") as messages, (tmp_path / READS).open("ab") as reads:
+        messages.write(ours({**line, "timestamp": DATES[1], "ttl_hours": 1}))
+        reads.write(ours({**read, "event": "release"}))
+    assert agrees(Logs(str(tmp_path)), "ann") == []
+
+
 def test_a_torn_or_foreign_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the file holds, sealed by us or not."""
     monkeypatch.setattr(untaken, "MUCH", 0)

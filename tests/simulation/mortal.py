@@ -1,0 +1,70 @@
+"""Mail that nobody may live to read: it expires within hours, or its recipient is frozen or gone.
+
+Belongs here: commands for sweeps of dead letters and of mail that asks for an ack, whose tables (``store/untaken``,
+``store/asking``) must answer as the logs do (``questions``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_mailbox.core.compose import Draft
+from tests.simulation.commands import LASTING, pick
+from tests.simulation.judge import FREE
+
+if TYPE_CHECKING:
+    from tests.simulation.commands import Stage
+    from tests.simulation.judge import Session
+    from tests.simulation.world import Process
+
+COMMANDS = ("mortal", "demand", "give_back", "take")
+
+
+def mortal(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message that lives for an hour or two, or as long as its mode has it."""
+    others = [who for who in stage.judge.sessions if who != me.id]
+    letter = stage.letter(me.id, str(pick(process, (*others, me.role, me.tag, "all"))), process)
+    letter.lasting = False
+    draft = Draft(
+        sender=me.id,
+        to=(letter.to,),
+        content=letter.content[:60],
+        ttl_hours=pick(process, (1, 2, None)),
+        id=letter.id,
+    )
+    letter.content = draft.content
+    stage.drafts[letter.id] = draft
+    stage.desk(me.id).send(draft)
+    stage.judge.sent(letter)
+
+
+def demand(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message that asks for an ack."""
+    others = [who for who in stage.judge.sessions if who != me.id]
+    letter = stage.letter(me.id, str(pick(process, (*others, me.role, me.tag, "all"))), process)
+    letter.ack = True
+    draft = Draft(sender=me.id, to=(letter.to,), content=letter.content, ack=True, ttl_hours=LASTING, id=letter.id)
+    stage.drafts[letter.id] = draft
+    stage.desk(me.id).send(draft)
+    stage.judge.sent(letter)
+
+
+def give_back(stage: Stage, process: Process, me: Session) -> None:
+    """Give back what somebody read last: whoever has read something."""
+    from tests.simulation.commands import release
+
+    release(stage, process, _reader(stage, me))
+
+
+def take(stage: Stage, process: Process, me: Session) -> None:
+    """Deal with what somebody read last."""
+    from tests.simulation.commands import ack
+
+    ack(stage, process, _reader(stage, me))
+
+
+def _reader(stage: Stage, me: Session) -> Session:
+    for (who, _), (state, _) in reversed(stage.judge.given.items()):
+        if state not in (FREE, "shown") and not stage.judge.sessions[who].may_be_dead:
+            return stage.judge.sessions[who]
+    return me
