@@ -97,7 +97,8 @@ def found(
             def part(table: UntakenTable) -> tuple[int, set[int], set[int]]:
                 dead = table.dead(state, session_id, now, since)
                 answers = asked.answers([*table.doubtful, *others])
-                shown = table.positions(dead, newest)
+                # What a killed steward left in both logs is decoded, and counts once.
+                shown = table.positions(dead, newest) | table.positions_of(others, dead)
                 surely = table.count(dead) - len(shown) - table.count_at(answers - shown, dead)
                 doubtful = {at for known in table.doubtful.values() for at in known}
                 said = parse_messages(_lines(live.messages, answers))
@@ -356,6 +357,14 @@ class UntakenTable:
             return {self._row(n)[2] for span in spans for n in self._kept(span)}
         rows = [self._row(n) for span in spans for n in islice(self._kept(reversed(span)), newest)]
         return {at for _, _, at, _ in sorted(rows)[len(rows) - newest if newest < len(rows) else 0 :]}
+
+    def positions_of(self, ids: Iterable[str], spans: Sequence[range]) -> set[int]:
+        """Return where those of these rows stand that are of messages with these ids, and by chance of others."""
+        fresh = {row[1]: n for n, (_, row) in enumerate(self._fresh, self._size)}
+        numbers = {number_of(_spelt(message_id)) for message_id in ids}
+        rows = {fresh[number] for number in numbers & fresh.keys()}
+        rows.update(n for number in numbers for n in self._saved.of_id(number))
+        return {self._row(n)[2] for n in self._kept(rows) if any(n in span for span in spans)}
 
 
 def _spelt(message_id: str) -> bytes:

@@ -46,6 +46,12 @@ MUTANTS = (
         tests=f"{UNTAKEN}::test_a_second_line_of_what_was_given_back_hides_no_first_one",
     ),
     Mutant(
+        "what a killed steward left in both logs is counted once",
+        "untaken.found",
+        (" | table.positions_of(others, dead)", ""),
+        tests=f"{UNTAKEN}::test_what_a_killed_steward_left_in_both_logs_is_counted_once",
+    ),
+    Mutant(
         "an id that was there before is in doubt",
         "UntakenTable._read_messages",
         (" or n is not None:\n                if is_read", ":\n                if is_read"),

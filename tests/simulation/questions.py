@@ -174,6 +174,7 @@ def foreign_note(stage: Stage, process: Process, me: Session) -> None:
             : keys[int(chance.random() * len(keys))] if chance.random() < 0.7 else int(chance.random() * len(line))
         ]
     judge.noted(me, message_id)
+    judge.doubled.add(line.removesuffix(b"\n"))
     fd = system.open(LIVE[1], system.O_WRONLY | system.O_APPEND | system.O_CREAT, 0o600)
     judge.torn = judge.torn or system.write(fd, line) < len(line)
     system.close(fd)

@@ -243,6 +243,16 @@ def test_a_second_line_of_what_was_given_back_hides_no_first_one(
     assert agrees(Logs(str(tmp_path)), "ann") == []
 
 
+def test_what_a_killed_steward_left_in_both_logs_is_counted_once(tmp_path: Path) -> None:
+    """The archive's messages are told, so those of them that are still live are decoded, and merge with them."""
+    line = {"sender": "bob", "recipient": "ann", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
+    (tmp_path / MESSAGES).write_bytes(b"".join(ours({"id": f"m{n}", **line}) for n in range(3)))
+    for name in (READS, ROSTER):
+        (tmp_path / name).write_bytes(b"")
+    lonely = untaken.found(Logs(str(tmp_path)), "bob", DEFAULT_TTL, NOW, about=lambda: ["m0", "x"], newest=0)
+    assert (lonely.surely, list(lonely.messages)) == (2, ["m0"])
+
+
 def test_a_torn_or_foreign_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the file holds, sealed by us or not."""
     monkeypatch.setattr(untaken, "MUCH", 0)
