@@ -126,17 +126,18 @@ def main(words: list[str] | None = None) -> int:
         if result.breaches:
             report(result, machines=given.machines)
         return 1 if result.breaches else 0
-    return _hunt(given.hunt, given.seconds or 60) if given.hunt else _many(given)
+    return _hunt(given) if given.hunt else _many(given)
 
 
-def _hunt(seeds: list[int], seconds: float) -> int:
+def _hunt(given: argparse.Namespace) -> int:
     """Print how it went from each seed; end at the second one that finds nothing. It is measured in the seconds of one
     core, however busy that is."""
     found: list[dict[str, object]] = []
-    for first in seeds:
-        sums, seed, until = Sums(), first, process_time() + seconds
+    run = machines_run.run if given.machines else runs.run
+    for first in given.hunt:
+        sums, seed, until = Sums(), first, process_time() + (given.seconds or 60)
         while process_time() < until and not sums.broken:
-            result = runs.run(seed)
+            result = run(seed)
             sums.add(result)
             seed += 1
         how = {"calls": sums.calls, "seconds": sums.seconds, "worlds": sums.worlds}

@@ -17,6 +17,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.faults import mutants_engine, mutants_machines
 from tests.faults.mutant import Mutant
 from tests.faults.mutants import MUTANTS
 from tests.helpers import ROOT
@@ -32,7 +33,6 @@ FILES = (
     "limits and names of files, which no world comes to; tests/console/test_beside.py, tests/swarm/test_peer_files.py"
 )
 LEAVING = "mail to another machine; tests/swarm"
-MACHINES = "several machines: the engine's own tests, tests/engine"
 COST = "costs time alone: no answer changes"
 LINKS = "the world has no symbolic links; tests/store, tests/console"
 OUTSIDE = {
@@ -101,25 +101,10 @@ OUTSIDE = {
         ("no secret leaves in a file", "a secret does not leave by a command", "only the person lets a secret leave"),
         LEAVING,
     ),
-    **dict.fromkeys(
-        (
-            "a decision counts only if no other machine was first",
-            "a killed process's lines are found again",
-            "a seal of one machine proves nothing on another",
-            "a copy is compared before joining is done",
-            "a machine whose clock is ahead makes nobody seen tomorrow",
-            "what another machine seals counts as far as the person says",
-            "a machine's other key proves nothing",
-            "a machine seals in its own name alone",
-            "a line that is published again counts once",
-            "a lost state forgets no number",
-            "a line counts as it was signed",
-            "a machine vouches for what it saw itself",
-        ),
-        MACHINES,
-    ),
 }
 """Mutants in these places that no world of ours can notice, each with the reason."""
+SHARED = {mutant.without for mutant in (*mutants_engine.MUTANTS, *mutants_machines.MUTANTS)}
+"""Mutants for the worlds of several machines alone."""
 HISTORIC = (
     Mutant(
         "a release does not race the steward",
@@ -294,13 +279,15 @@ def ours() -> list[Mutant]:
 
 def hunt(mutant: Mutant | None, seconds: float = SECONDS) -> list[dict[str, Any]]:
     """How it went from each seed; ends at the second seed that finds nothing."""
+    worlds = ["--machines"] if mutant is not None and mutant.without in SHARED else []
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)
         for name in ("agent_mailbox", "tests"):
             shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
         if mutant is not None:
             mutant.apply(tree)
-        words = [sys.executable, "-m", "tests.simulation", "--seconds", str(seconds), "--hunt", *map(str, SEEDS)]
+        words = [sys.executable, "-m", "tests.simulation", *worlds, "--seconds", str(seconds), "--hunt"]
+        words += map(str, SEEDS)
         env = {**os.environ, "PYTHONPATH": str(tree)}
         done = subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
         if not done.stdout:
