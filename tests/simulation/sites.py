@@ -6,7 +6,7 @@ calls of a command sixty read. The first round of a sweep (``sweeps``) teaches t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from random import Random
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.simulation.world import Process
 
 Site = tuple[str | int, ...]
-"""A call, and the lines of the product that led to it: the innermost and the two above it."""
+"""A call, the file that it opens in the mailbox, and the lines of the product that led to it: the innermost three."""
 SYNCS = {"fsync", "fdatasync"}
 CHANGES = {"write", "pwrite", "ftruncate", "rename", "unlink", "link", "mkdir", "utime", "flock", "open"}
 FALLIBLE = {"write", "pwrite", "open", "pread", "rename", "unlink", "mkdir", "listdir", "link", "ftruncate"}
@@ -58,9 +58,11 @@ class Sites:
         self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set(), BETWEEN: set()}
         """Places near something else that the process did (``BEHIND`` and so on)."""
 
-    def meet(self, process: Process, call: str, frame: FrameType | None) -> Site:
+    def meet(self, process: Process, call: str, frame: FrameType | None, words: tuple[Any, ...]) -> Site:
         """Note the place of a call, and return it."""
         found: list[str | int] = [call]
+        if call == "open" and words[0].count("/") == 2:  # the logs are opened in one place
+            found.append(words[0])
         left = DEPTH
         while frame is not None and left:
             code = frame.f_code
@@ -97,7 +99,7 @@ class Sites:
         wanted = next((calls for share, calls in aimed if drawn < share), None)
         there = [site for site in known if wanted is None or site[0] in wanted]
         if where:
-            there = [site for site in there if site in self._near[where]]
+            there = [site for site in there if site in self._near[where]] or there
         if not there:
             return None
         if chance.random() < 0.5:  # those that few processes came to: what is done once, and after a failure

@@ -69,6 +69,7 @@ ATTACKS = {
     "is killed half way, as is the next one": (1, "0 kill behind; 2 kill behind"),
     "is killed half way, and the power fails in the next one": (1, "0 kill behind; 2 power"),
     "is killed half way, and the power fails in the third": (0, "0 kill behind; 4 power behind"),
+    "is killed half way, and the power fails half way in the next one": (0, "0 kill behind; 2 power behind"),
     "late": (0, "0 long; 1 long"),
 }
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
@@ -81,14 +82,15 @@ SWEEPS = {
     ),
     "a steward killed half way": Sweep(
         3,
-        "lead? send ask? everyone check send?",
+        "send ask? everyone check send?",
         "run_steward",
-        "send|run_steward|check|run_steward|ack|register|decide run_steward?",
+        "send|send|run_steward|check|take|register|decide run_steward?",
         (
             "is killed half way",
             "is killed half way",
             "is killed half way, as is the next one",
-            "is killed half way, and the power fails in the next one",
+            "is killed half way, and the power fails half way in the next one",
+            "is killed half way, and the power fails half way in the next one",
             "fails half way",
         ),
         outages=0.6,
@@ -100,6 +102,15 @@ SWEEPS = {
         "send everyone check run_steward",
         ("is killed half way, and the power fails in the third",),
         outages=0.5,
+    ),
+    "requests that move": Sweep(
+        1.5,
+        "lead decide decide run_steward foreign everyone check",
+        "run_steward",
+        "ask run_steward ask",
+        ("is killed half way",),
+        outages=0.1,
+        live=(0,),
     ),
     "a steward beside strangers": Sweep(
         4,

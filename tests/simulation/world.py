@@ -450,7 +450,7 @@ class World:
             self.now += TICK
             process.last = name
             sites = self.sites
-            site = None if sites is None else sites.meet(process, name, sys._getframe(1))
+            site = None if sites is None else sites.meet(process, name, sys._getframe(1), words)
             if not self.quiet:
                 chosen = self.choices.at(process, name, site)
                 if chosen is not None:
