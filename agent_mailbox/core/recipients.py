@@ -49,10 +49,10 @@ def delivery(message: Message, roster: Roster, gone: Collection[str] = ()) -> Re
 
 
 def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:
-    """Return all agents, in any state, that a role, tag or broadcast address matches now."""
+    """Return the agents that an address matches now: by a role or tag all that are not dead, by a broadcast all."""
     if stored == ALL:
         return list(roster.agents.values())
-    return roster.carrying(role_of(stored) if mode == ROLE else stored, None)
+    return roster.carriers(role_of(stored) if mode == ROLE else stored)
 
 
 def concerned(message: Message, roster: Roster) -> set[str] | None:
@@ -63,5 +63,5 @@ def concerned(message: Message, roster: Roster) -> set[str] | None:
             return None
         if ":" not in stored:
             found.update((stored, *roster.heirs(stored)))
-        found.update(a.session_id for a in roster.carrying(stored if ":" in stored else role_of(stored), None))
+        found.update(a.session_id for a in roster.carriers(stored if ":" in stored else role_of(stored)))
     return found

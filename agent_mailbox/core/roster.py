@@ -297,13 +297,17 @@ class Roster:
         """Return the agents in ``state`` (None: any) that carry the tag."""
         return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]
 
+    def carriers(self, tag: str) -> list[Agent]:
+        """Return the agents, alive or frozen, that carry the tag."""
+        return [a for a in self.agents.values() if tag in a.tags and a.state != DEAD]
+
     def some_carrying(self, tag: str, most: int) -> list[Agent]:
         """Return at most so many of the living agents that carry the tag; which ones is not defined."""
         return self.carrying(tag)[:most]
 
     def crowd(self, tag: str) -> int:
-        """Return how many agents, dead or not, may carry the tag, without a look at each: at least those that do."""
-        return len(self.carrying(tag, None))
+        """Return how many agents that are not dead may carry the tag, without a look at each: no fewer than do."""
+        return len(self.carriers(tag))
 
     def shown_as(self, _spelt: str, /) -> Iterable[Agent]:
         """Return all agents that a word of this folded case may show (``frame.shown_words``), and perhaps others."""
@@ -339,7 +343,7 @@ class Roster:
 
     def role_in_use(self, word: str) -> bool:
         """Return whether the word is a role that an agent not dead holds."""
-        return any(a.state != DEAD for a in self.carrying(f"role:{word}", None))
+        return bool(self.carriers(f"role:{word}"))
 
     def find(self, word: str, *, prefixes: bool = True) -> Agent:
         """Return the agent of a word: id, else name, else unique id prefix of ``MIN_PREFIX`` or more; ``team:t/n``.

@@ -23,7 +23,7 @@ from itertools import chain, islice
 
 from . import codec
 from .frame import shown_words
-from .roster import ALIVE, Agent, Roster
+from .roster import ALIVE, DEAD, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -120,8 +120,13 @@ class Rollbook(Roster):
         return [found[place] for place in sorted(found)]
 
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
-        found = [agent for _, agent in self._mentioning(tag)]
-        return [a for a in found if tag in a.tags and (state is None or a.state == state)]
+        if state is None:
+            return [a for a in self.agents.values() if tag in a.tags]
+        found = [agent for _, agent in self._mentioning(_of_dead(tag) if state == DEAD else tag)]
+        return [a for a in found if tag in a.tags and a.state == state]
+
+    def carriers(self, tag: str) -> list[Agent]:
+        return [a for _, a in self._mentioning(tag) if tag in a.tags and a.state != DEAD]
 
     def some_carrying(self, tag: str, most: int) -> list[Agent]:
         kept = (self._at(place) for place in self._with(tag) if place not in self._changed)
@@ -129,7 +134,7 @@ class Rollbook(Roster):
         return list(islice((a for a in chain(kept, changed) if tag in a.tags and a.state == ALIVE), most))
 
     def crowd(self, tag: str) -> int:
-        return sum(1 for _ in self._with(tag)) + len(self._changed_with.get(tag, ()))
+        return len(self._found(tag)) + len(self._changed_with.get(tag, ()))
 
     def _named(self, name: str) -> list[Agent]:
         return [agent for _, agent in self._mentioning(name) if agent.name == name]
@@ -175,11 +180,12 @@ class Rollbook(Roster):
 
     def _with(self, word: str) -> Iterator[int]:
         """Yield the lines whose agents have a word with this word's hash."""
+        return (self._table[at] & _LINE for at in self._found(word))
+
+    def _found(self, word: str) -> range:
+        """Return where the table has the numbers with this word's hash."""
         wanted = _hash(word)
-        table, low = self._table, _position(self._table, wanted << 32)
-        while low < len(table) and table[low] >> 32 == wanted:
-            yield table[low] & _LINE
-            low += 1
+        return range(_position(self._table, wanted << 32), _position(self._table, wanted + 1 << 32))
 
     def _at(self, place: int) -> Agent:
         if place not in self._decoded:
@@ -253,9 +259,16 @@ def _hash(word: str) -> int:
 
 
 def _words(agent: Agent) -> set[str]:
-    """Return the words that find an agent: its id, its name, both as one reads them, tags, the agents it continues."""
-    words = {agent.session_id, agent.name or agent.session_id, *agent.tags, *agent.continues}
+    """Return the words that find an agent: its id, its name, both as one reads them, tags, the agents it continues.
+
+    The tags of the dead are other words: who asks for a role's holders passes by those of the past."""
+    tags = map(_of_dead, agent.tags) if agent.state == DEAD else agent.tags
+    words = {agent.session_id, agent.name or agent.session_id, *tags, *agent.continues}
     return words.union([word.casefold() for word in shown_words(agent)])
+
+
+def _of_dead(tag: str) -> str:
+    return f"{tag} {DEAD}"
 
 
 def _entries(agent: Agent, place: int) -> list[int]:

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 
 LEAST = 140000
 """The first version of the server that is known to do what is used here, as it numbers itself: 14."""
-_CREDENTIAL = ("password", "authentication", "pg_hba.conf", "role ", "certificate")
-"""Words of the server's refusals that speak of who connects; it gives them no code that a client sees."""
+_CREDENTIAL = ("password", "authentication", "pg_hba.conf", "role ", "client certificate")
+"""Words of the server's refusals that speak of who connects; it gives them no code that a client sees.
+
+A server whose own certificate is another's is out of reach: mail waits for the right one."""
 _SETTINGS = """SELECT
     set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
         ELSE current_setting('synchronous_commit') END, false),

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core.roster import DEAD
 from ..errors import NotFound, Refused
 
 if TYPE_CHECKING:
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
 def members_here(mailbox: Mailbox, tag: str) -> list[str]:
     """Return the ids of a team's members (by its tag) that are in the roster and not dead."""
     ending = f"@{tag.partition(':')[2]}"
-    agents = mailbox.logs.read_roster().carrying(tag, None)
-    return [a.session_id for a in agents if a.session_id.endswith(ending) and a.state != DEAD]
+    agents = mailbox.logs.read_roster().carriers(tag)
+    return [a.session_id for a in agents if a.session_id.endswith(ending)]
 
 
 def bury(mailbox: Mailbox, tag: str) -> None:

@@ -18,16 +18,21 @@ import pytest
 from tests.helpers import PATIENCE, until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 OWNER, PASSWORD = "owner", "a-password-of-the-tests"
 pytest.importorskip("psycopg", reason="no psycopg here: the extra [postgresql] brings it")
 
 
+NAMED, OLD = "AGENT_MAILBOX_POSTGRES", "AGENT_MAILBOX_OLD_POSTGRES"
+"""Variables with the directory of another server's programs: of one to test with, and of one before version 14."""
+
+
 def programs() -> Path:
     """The directory of the server's programs, or a skip that says what is missing."""
     found = shutil.which("initdb")
-    places = [Path(found).resolve().parent] if found else []
+    places = [Path(os.environ[NAMED])] if NAMED in os.environ else []
+    places += [Path(found).resolve().parent] if found else []
     places += sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
     for place in places:
         if (place / "initdb").exists():
@@ -38,8 +43,9 @@ def programs() -> Path:
 class PostgresServer:
     """A server that runs. PostgreSQL refuses root, so it is an unprivileged user's."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, place: Path) -> None:
         self.home = home
+        self.place = place
         self.port = _free_port()
         self.url = f"postgresql://{OWNER}@127.0.0.1:{self.port}/postgres"
         self.child: subprocess.Popen[bytes] | None = None
@@ -57,6 +63,7 @@ class PostgresServer:
     def running(self) -> Iterator[None]:
         """The server answers within."""
         settings = ("unix_socket_directories=", "listen_addresses=127.0.0.1", "shared_buffers=16MB")
+        settings += ("dynamic_shared_memory_type=mmap",)  # in the directory that goes, whoever is killed
         words = [word for setting in settings for word in ("-c", setting)]
         self.child = self._start("postgres", "-D", self.home / "data", "-p", self.port, *words)
         try:
@@ -77,10 +84,47 @@ class PostgresServer:
                 os.kill(one, signal.SIGKILL)
         self.child.wait(PATIENCE)
         until(lambda: all(_state(one) in "ZX" for one in children))
+        lines = (self.home / "data/postmaster.pid").read_text().splitlines()
+        if ipcrm := shutil.which("ipcrm"):  # nobody else gives back what it shared
+            subprocess.run([ipcrm, "-m", lines[6].split()[1]], check=True)
+
+    @contextmanager
+    def encrypted(self, key: bytes, certificate: bytes) -> Iterator[None]:
+        """The server offers TLS within."""
+        for name, content in (("server.key", key), ("server.crt", certificate)):
+            path = self.home / name
+            path.touch(0o600)
+            path.write_bytes(content)
+            if os.getuid() == 0:
+                os.chown(path, self.home.stat().st_uid, -1)
+            self.ask(f"ALTER SYSTEM SET ssl_{'key' if name.endswith('key') else 'cert'}_file = '{path}'")
+        self._turn("ssl", "on")
+        try:
+            yield
+        finally:
+            self._turn("ssl", "off")
+
+    def _turn(self, setting: str, value: str) -> None:
+        self.ask(f"ALTER SYSTEM SET {setting} = {value}", "SELECT pg_reload_conf()")
+        until(lambda: self.found(f"SHOW {setting}") == value)
+
+    @contextmanager
+    def small_disk(self) -> Iterator[Callable[[str], None]]:
+        """A tablespace ``small`` of 1 MiB; what comes makes it as large as one says. A skip for who may not mount."""
+        place = self.home / "small"
+        place.mkdir()
+        kind = ("mount", "-t", "tmpfs", "-o", f"size=1m,mode=0700,uid={self.home.stat().st_uid}", "tmpfs")
+        if os.getuid() or subprocess.run([*kind, place], capture_output=True).returncode:
+            pytest.skip("no small disk here: only root may mount one")
+        try:
+            self.ask(f"CREATE TABLESPACE small LOCATION '{place}'")
+            yield lambda size: subprocess.run(["mount", "-o", f"remount,size={size}", place], check=True) and None
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
 
     def _start(self, name: str, *words: object) -> subprocess.Popen[bytes]:
         with (self.home / "log").open("ab") as log:
-            call = [programs() / name, *map(str, words)]
+            call = [self.place / name, *map(str, words)]
             env = {"LC_ALL": "C", "PATH": os.environ["PATH"]}
             return subprocess.Popen(call, stdout=log, stderr=log, cwd="/", env=env, **_as_nobody())
 
@@ -101,17 +145,25 @@ class PostgresServer:
             for query in queries:
                 connection.execute(query.encode())
 
+    def found(self, query: str) -> object:
+        """The first word of the answer to a query of the owner's."""
+        import psycopg
+
+        with psycopg.connect(self.url, password=PASSWORD) as connection:
+            row = connection.execute(query.encode()).fetchone()
+        return row and row[0]
+
 
 @contextmanager
-def made() -> Iterator[PostgresServer]:
-    """A cluster that does not run yet."""
-    programs()
+def made(place: Path | None = None) -> Iterator[PostgresServer]:
+    """A cluster that does not run yet, of the programs at a place."""
+    place = place or programs()
     home = Path(tempfile.mkdtemp(prefix="mailbox-pg-"))
     try:
         if os.getuid() == 0:
             nobody = pwd.getpwnam("nobody")
             os.chown(home, nobody.pw_uid, nobody.pw_gid)
-        server = PostgresServer(home)
+        server = PostgresServer(home, place)
         server.make()
         yield server
     finally:

@@ -1,7 +1,8 @@
 """Short-lived sessions, as in continuous integration: each registers, sends, looks and ends. What does each cost, and
 what grows?
 
-Belongs here: the run, on two machines and one server, in this process. ``python -m tests.engine.short_lived N``.
+Belongs here: the run, on two machines and one server, in this process, with the steward every thousand sessions.
+``python -m tests.engine.short_lived N``.
 """
 
 from __future__ import annotations
@@ -15,16 +16,18 @@ from statistics import median
 
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.engine import joining_space
-from agent_mailbox.mailbox.space import Space
+from agent_mailbox.mailbox.space import Space, order_in
 from agent_mailbox.store import creation
+from agent_mailbox.upkeep import steward
 
 from .nats_server import TOKEN, serving
 
-PARTS = 5
+PART = 1000
+"""Sessions between two runs of the steward: six minutes, where ten thousand live in an hour."""
 
 
 def main(arguments: list[str]) -> int:
-    """Run so many sessions; print, for each fifth of them, what a session took, and how large everything is."""
+    """Run so many sessions; print, for each thousand, what a session took, and how large everything is."""
     many = int(arguments[0]) if arguments else 10_000
     with tempfile.TemporaryDirectory() as scratch, serving(Path(scratch) / "server") as url:
         os.environ |= {
@@ -38,17 +41,24 @@ def main(arguments: list[str]) -> int:
         for name, place in zip(("north", "south"), places, strict=True):
             joining_space.join(Mailbox(place).logs, Space(url, "ci", name, str(token)))
         Mailbox(places[0]).register(Registration(session_id="lead"), "lead")
-        print("| sessions | a session takes | of the processor | files of a machine | of its record | server |")
-        for part in range(PARTS):
+        print(
+            "| sessions | a session takes | of the processor | the steward | files of each | of its record | server |"
+        )
+        for first in range(0, many, PART):
             times, began = list[float](), time.process_time()
-            for n in range(part * many // PARTS, (part + 1) * many // PARTS):
+            for n in range(first, min(first + PART, many)):
                 start = time.perf_counter()
                 _live(Mailbox(places[n % 2]), f"ci-{n}")
                 times.append(time.perf_counter() - start)
-            cost = (time.process_time() - began) / len(times)
+            cost, began = (time.process_time() - began) / len(times), time.process_time()
             Mailbox(places[0]).deliver("lead", lambda items: items)
+            for place in places:
+                box = Mailbox(place)
+                steward.run(box)
+                _close(box)
+            upkeep = (time.process_time() - began) / len(places)
             sizes = [_size(Path(one)) for one in (places[0], f"{scratch}/state", f"{scratch}/server/store")]
-            cells = [f"{(part + 1) * many // PARTS}", f"{median(times) * 1000:.1f} ms", f"{cost * 1000:.1f} ms"]
+            cells = [str(first + len(times)), *(f"{s * 1000:.1f} ms" for s in (median(times), cost)), f"{upkeep:.1f} s"]
             print("|", " | ".join([*cells, *(f"{size / 1024:.0f} KiB" for size in sizes)]), "|", flush=True)
     return 0
 
@@ -59,8 +69,12 @@ def _live(box: Mailbox, who: str) -> None:
     box.send(Draft(sender=who, to=("lead",), content=f"{who}: all tests passed"))
     box.deliver(who, lambda items: items)
     box.end(who, "retire", who)
+    _close(box)
+
+
+def _close(box: Mailbox) -> None:
     if box.replica is not None:
-        box.replica.order.close()  # type: ignore[attr-defined]
+        order_in(box.replica).close()
 
 
 def _size(place: Path) -> int:

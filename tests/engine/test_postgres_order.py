@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import itertools
+import os
+import random
 import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.engine import server_certificates
 from agent_mailbox.errors import Refused, Unavailable
 from agent_mailbox.postgres import database_checks, postgres_connection, space_tables
 from agent_mailbox.postgres.postgres_files import PostgresFiles
@@ -17,13 +21,12 @@ from agent_mailbox.store.space_files import MOST_PARTS, PART
 from tests.helpers import Program, until
 
 from .conformance import Conformance, Pair, lines_of
-from .postgres_server import OWNER, PASSWORD, PostgresServer, credential, made
+from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
 from .test_commands import MACHINES
 from .test_commands import Pair as Two
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from collections.abc import Iterator, Sequence
 
 _spaces = itertools.count()
 
@@ -243,6 +246,78 @@ def test_what_does_not_fit_is_said(
     monkeypatch.setattr(postgres_connection, "LEAST", 990000)
     with pytest.raises(Refused, match=r"engine is too old: PostgreSQL \d\d"):
         later.end()
+
+
+def test_a_full_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
+    """A real one: what does not fit is told as that, what was acknowledged is read, the rest comes with more room."""
+    with postgres.small_disk() as grow:
+        url, word = f"{postgres.url}?options=-c%20default_tablespace%3Dsmall", credential(tmp_path / "word")
+        order = open_order(url, f"own-{next(_spaces)}", "a", word)
+        order.make()
+        lines = [random.Random(n).randbytes(4000) for n in range(300)]  # which no page compresses
+        with pytest.raises(Unavailable, match=r"engine is full: could not extend file .*No space left on device"):
+            _sent(order, lines, 0)
+        there = lines_of(order, MESSAGES)
+        assert 0 < len(there) < len(lines)
+        assert there == lines[: len(there)]
+        grow("8m")
+        _sent(order, lines, len(there))
+        assert lines_of(order, MESSAGES) == lines
+        order.close()
+        postgres.ask(f'DROP SCHEMA "{order.schema}" CASCADE', "DROP TABLESPACE small")
+
+
+def _sent(order: PostgresOrder, lines: Sequence[bytes], start: int) -> None:
+    for n, line in enumerate(lines[start:], start):
+        order.append(MESSAGES, [line], ids=[f"m{n}"])
+
+
+def test_an_old_server_is_refused(tmp_path: Path) -> None:
+    """A real one: each call says which version it is, and which one it takes."""
+    if OLD not in os.environ:
+        pytest.skip(f"no old PostgreSQL here: {OLD} names the directory of its programs")
+    with made(Path(os.environ[OLD])) as server, server.running():
+        order = open_order(server.url, "space", "a", credential(tmp_path / "word"))
+        for call in (order.make, order.end, lambda: order.append(MESSAGES, [b"x"], ids=["m1"])):
+            with pytest.raises(Refused, match=r"engine is too old: PostgreSQL 1[0-3]$") as refusal:
+                call()
+            assert refusal.value.hint == "run PostgreSQL 14 or later"
+
+
+def test_the_server_proves_who_it_is(
+    postgres: PostgresServer, opened: PostgresOrder, program: Program, tmp_path: Path
+) -> None:
+    """By a certificate that follows from the authority, and names the host. Any other server hears nothing, nor does
+    one without TLS: it counts as out of reach, so mail waits."""
+    key, other, own = (server_certificates.new_key() for _ in range(3))
+    known, unknown = tmp_path / "authority.pem", tmp_path / "unknown.pem"
+    known.write_bytes(server_certificates.authority(key))
+    unknown.write_bytes(server_certificates.authority(other))
+    word, north = credential(tmp_path / "word"), program.scratch / "north"
+    send = "send", "--from", "user", "--to", "all", "--body", "hello", "--dir", north
+
+    def way(url: str = postgres.url, authority: Path | None = None) -> PostgresOrder:
+        return open_order(url, opened.space, "a", word, authority and str(authority))
+
+    with pytest.raises(Unavailable, match="server does not support SSL, but SSL was required"):
+        way(authority=known).end()
+    with postgres.encrypted(own, server_certificates.of_server(own, "127.0.0.1", key)):
+        by_url = f"{postgres.url}?sslmode=verify-full&sslrootcert={known}"
+        for order in (way(authority=known), way(by_url)):
+            assert order.end() == 0
+            assert order.connection.ask("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == [(True,)]
+            order.close()
+        with pytest.raises(Unavailable, match="certificate verify failed"):
+            way(authority=unknown).end()
+        space = "--space", opened.space, "--machine", "a", "--credential", word, "--authority", known
+        program.run("init", north)
+        joined = program.run("engine", "join", postgres.url, *space, "--dir", north)
+        assert joined.rc == 0, joined
+        assert program.run(*send).stdout.startswith("sent ")
+    with postgres.encrypted(own, server_certificates.of_server(own, "db.example", key)):
+        with pytest.raises(Unavailable, match=r'certificate for "db\.example".* does not match host name "127'):
+            way(authority=known).end()
+        assert program.run(*send).stdout.endswith(" to all: the engine is out of reach\n")
 
 
 def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:

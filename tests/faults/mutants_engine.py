@@ -25,6 +25,12 @@ MUTANTS = (
         tests="tests/store/test_unordered.py::test_what_waits_is_what_a_plain_list_says",
     ),
     Mutant(
+        "a server with another's certificate is out of reach, and refuses nothing",
+        "postgres_connection",
+        ('"client certificate")', '"certificate")'),
+        tests=f"{POSTGRES}::test_the_server_proves_who_it_is",
+    ),
+    Mutant(
         "a killed process's lines are found again",
         "Replica._take_lines",
         (
