@@ -184,7 +184,7 @@ MUTANTS = (
     Mutant(
         "a rollbook is asked for an agent's lines by every word that finds it",
         "roster_cache._words",
-        ("*agent.tags, *agent.continues}", "*agent.tags}"),
+        ("*tags, *agent.continues}", "*tags}"),
         tests=f"{ROLLBOOK}::test_a_written_roster_answers_as_the_roster_itself",
     ),
     Mutant(

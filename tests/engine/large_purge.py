@@ -1,0 +1,87 @@
+"""A space of very many records that all machines archived: what does `engine purge` take?
+
+Belongs here: the run, on one real server, by the calls of the command. ``python -m tests.engine.large_purge N ENGINE``,
+where ENGINE is ``nats`` or ``postgresql``.
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import sys
+import tempfile
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agent_mailbox import Draft
+from agent_mailbox.core import compose
+from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.engine import purging
+from agent_mailbox.mailbox import passed
+from agent_mailbox.nats.nats_order import open_order as open_nats
+from agent_mailbox.postgres.postgres_order import open_order as open_postgres
+from agent_mailbox.store import bundles
+from agent_mailbox.store.order import ARCHIVE, MESSAGES, MOST, PASSED
+
+from . import postgres_server
+from .nats_server import TOKEN, serving
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_mailbox.store.order import SpaceOrder
+
+FILE = "2026-01.jsonl"
+
+
+def main(arguments: list[str]) -> int:
+    """Fill a space, purge it, and print what that took."""
+    many, kind = int(arguments[0]), arguments[1]
+    with tempfile.TemporaryDirectory() as scratch, (_nats if kind == "nats" else _postgres)(Path(scratch)) as order:
+        order.make()
+        for first in range(0, many, MOST):
+            lines = [_line(n) for n in range(first, min(first + MOST, many))]
+            order.append(MESSAGES, [line for _, line in lines], ids=[message_id for message_id, _ in lines])
+        for record in bundles.records_of(FILE, (_line(n)[1] for n in range(many))):
+            order.append(ARCHIVE, [record])
+        order.append(PASSED, [passed.followed(order.end())])
+        print(f"{order.end():,} records on {kind}", flush=True)
+        start, used = time.perf_counter(), time.process_time()
+        plan = purging.plan(order, [order.machine])
+        planned, thought = time.perf_counter(), time.process_time()
+        purging.purge(order, plan, order)
+        done = time.perf_counter()
+        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+        print(f"planned in {planned - start:.0f} s ({thought - used:.0f} s of the processor), {memory} MiB")
+        print(f"removed {len(plan.positions):,} in {done - planned:.0f} s; {order.end() - order.holes():,} are left")
+        assert len(plan.positions) == order.holes() == many - 1
+        order.close()
+    return 0
+
+
+def _line(n: int) -> tuple[str, bytes]:
+    chance = random.Random(n)
+    message_id = uuid_of(f"{chance.getrandbits(128):032x}", "4")
+    draft = Draft(sender="ann", to=("ben",), content=chance.randbytes(chance.randrange(100)).hex())
+    return message_id, compose.stored_line(compose.message(draft, ("ben",), message_id, n)).rstrip(b"\n")
+
+
+@contextmanager
+def _nats(scratch: Path) -> Iterator[SpaceOrder]:
+    token = scratch / "token"
+    token.touch(0o600)
+    token.write_text(TOKEN)
+    with serving(scratch / "server") as url:
+        yield open_nats(url, "large", "north", str(token))
+
+
+@contextmanager
+def _postgres(scratch: Path) -> Iterator[SpaceOrder]:
+    with postgres_server.made() as server, server.running():
+        yield open_postgres(server.url, "large", "north", postgres_server.credential(scratch / "word"))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
