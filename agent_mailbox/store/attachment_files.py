@@ -64,7 +64,7 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
     try:
         if not system.exists(home):
             system.make_directory(home)
-            system.sync_directory(directory)
+        system.sync_directory(directory)  # another process may have made it, and died before its sync
         left = MOST_TOTAL - _total(home) if left is None else left
         aside = system.join(home, f".{system.urandom(8).hex()}~")
         fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)

@@ -51,6 +51,12 @@ MUTANTS = (
         tests="tests/simulation/test_found.py::test_a_write_beside_ours_is_told_though_it_came_after_our_time",
     ),
     Mutant(
+        "the directory of attachments is durable, whoever made it",
+        "attachment_files.put",
+        ("        system.sync_directory(directory)  #", "        #"),
+        tests="tests/simulation/test_found.py::test_a_file_stays_though_the_one_who_made_its_directory_was_killed",
+    ),
+    Mutant(
         "a command's redirection writes a file",
         "written_files._written",
         ("[*simple.targets, *_named(words)]", "_named(words)"),

@@ -27,6 +27,7 @@ from tests.simulation import guard
 from tests.simulation.coordination import Told, ends_turn
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import BOX, FREE, LIVE, OFFERED, READ, Judge, Letter, Session
+from tests.simulation.side_files import Waiting
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -62,6 +63,7 @@ class Stage:
         """What was sent, by id, to be sent again."""
         self.clients: dict[str, Client] = {}
         self.told = Told()
+        self.waiting = Waiting()
         self.present: dict[str, str] = {}
         """Who has the place of each agent that another session continues."""
         for number in range(agents):
@@ -414,12 +416,16 @@ def back_up(stage: Stage, process: Process, me: Session) -> None:
     """Make a backup and restore it elsewhere: everything acknowledged before is there."""
     stage.count += 1
     facts = set(stage.judge.facts)
+    brought = [letter for letter in stage.judge.letters.values() if letter.stored and letter.acked is not None]
     file, place = f"/backup-{stage.count}.tar", f"/restored-{stage.count}"
     backup.write(stage.desk(me.id), file)
     restoring.restore(file, place, {})
     lost = facts - stage.judge.found(place)
     if lost:
         stage.judge.breach(f"a backup lacks {min(lost)}")
+    for letter in brought:
+        if not stage.judge.has_file(letter, place + letter.stored.removeprefix(BOX)):
+            stage.judge.breach(f"a backup lacks the file that {letter.id} brings")
 
 
 def repair(stage: Stage, process: Process, me: Session) -> None:
@@ -701,13 +707,18 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "unwatch",
         )
     if isinstance(error, OSError):
-        return process.hurt or command in (
-            "foreign",
-            "foreign_again",
-            "foreign_note",
-            "damage",
-            "forget",
-            "configure",
-            "stand",
+        return (
+            process.hurt
+            or process.world.disk.full
+            or command
+            in (
+                "foreign",
+                "foreign_again",
+                "foreign_note",
+                "damage",
+                "forget",
+                "configure",
+                "stand",
+            )
         )
     return isinstance(error, MailboxError) and process.hurt

@@ -576,7 +576,7 @@ class Judge:
             if ("message", message_id) not in there:
                 self.breach(f"{message_id}, which a foreign program appended, is gone")
         for letter in self.letters.values():
-            if letter.stored and letter.acked is not None and not self._has_file(letter):
+            if letter.stored and letter.acked is not None and not self.has_file(letter, letter.stored):
                 self.breach(f"the file that {letter.id} brings is gone")
         for path, inode in self._logs(solid_names=False):
             lines = [line for line in bytes(inode.data).split(b"\n") if line not in self.doubled and self._says(line)]
@@ -594,9 +594,10 @@ class Judge:
         fact = self._lines[line] if line in self._lines else self._fact(line)
         return fact is not None
 
-    def _has_file(self, letter: Letter) -> bool:
+    def has_file(self, letter: Letter, place: str) -> bool:
+        """Is the file that a letter brings at that place, whole?"""
         try:
-            return bytes(self.world.kernel.look_up(letter.stored).data) == letter.content.encode()
+            return bytes(self.world.kernel.look_up(place).data) == letter.content.encode()
         except OSError:
             return False
 

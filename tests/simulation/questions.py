@@ -50,7 +50,7 @@ class Moment:
 
 
 @contextmanager
-def _alone(world: World) -> Iterator[None]:
+def alone(world: World) -> Iterator[None]:
     """Nobody interrupts, and nothing goes wrong: what the logs say is read so."""
     before, world.quiet = world.quiet, True
     try:
@@ -72,13 +72,13 @@ def question(stage: Stage, process: Process, me: Session) -> None:
     between = Moment(stage.world, process)
     letters, older = library.dead_letters(who, None, limit)
     after = Moment(stage.world, process)
-    with _alone(stage.world):
+    with alone(stage.world):
         fresh = stage.desk(me.id, clock=lambda: now)
         live, everything = fresh.state(), Library(fresh).everything(now - LATELY)
         unread = inbox.unread(me.id, live, now)
         last = Moment(stage.world, process)
-    alone = before.others == last.others and not process.hurt  # a lock that fails counts as held
-    if before.files == last.files and before.broken == last.broken and alone:
+    quiet = before.others == last.others and not process.hurt  # a lock that fails counts as held
+    if before.files == last.files and before.broken == last.broken and quiet:
         most = len(unread) + len(stage.early & live.messages.keys())
         _same(stage, me, "unread mail", status.unread, min(max(status.unread, len(unread)), most))
     if before.files == between.files == last.files and before.broken == last.broken:
@@ -115,7 +115,7 @@ def stand(stage: Stage, process: Process, me: Session) -> None:
         now = stage.world.wall() // 1_000_000 + ahead
         before, settings = Moment(stage.world, process), config.load(BOX)
         unread = Poll(desk.logs, me.id, settings.ttls, settings.stamp).unread(now)
-        with _alone(stage.world):
+        with alone(stage.world):
             state = stage.desk(me.id).logs.state(settings.ttls)
             wanted = inbox.unread(me.id, state, now)
             after = Moment(stage.world, process)

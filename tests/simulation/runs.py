@@ -16,6 +16,7 @@ from agent_mailbox.errors import MailboxError
 from agent_mailbox.store import (
     asking,
     attachment_files,
+    events,
     foreign_lines,
     id_table,
     poll,
@@ -24,7 +25,7 @@ from agent_mailbox.store import (
     system,
     untaken,
 )
-from tests.simulation import clients, commands, coordination, hosts, mortal, questions, succession
+from tests.simulation import clients, commands, coordination, hosts, mortal, questions, side_files, succession
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -42,6 +43,7 @@ ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMA
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
 ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination)
 ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal)
+ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination) | dict.fromkeys(side_files.COMMANDS, side_files)
 """The modules of commands that are not in ``commands``."""
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
@@ -50,6 +52,7 @@ SMALL: tuple[tuple[Any, str, int], ...] = (
     (id_table, "MOST", 1),
     (id_table, "ROOTS", 1),
     (asking, "MOST", 1),
+    (events, "LIMIT", 300),
     (asking, "ROOTS", 1),
     (stamps, "MANY", 1),
     (foreign_lines, "NEAR", 300),

@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from agent_mailbox.core import proofs
-from agent_mailbox.store import custody, custody_setup, system
+from agent_mailbox.store import attachment_files, custody, custody_setup, system
 from agent_mailbox.store.edits import RECENT, Edit, Edits
 from agent_mailbox.upkeep import steward
 from tests.simulation import commands
@@ -32,9 +34,9 @@ def _do(work: Callable[[], object], _: Any) -> None:
     work()
 
 
-def machine() -> tuple[World, Stage]:
-    """A quiet machine with a mailbox to come."""
-    world = World(1, Profile())
+def machine(seed: int = 1, *, ordered: bool = True) -> tuple[World, Stage]:
+    """A quiet machine with a mailbox to come. ``ordered``: any sync takes all earlier changes of names along."""
+    world = World(seed, Profile(ordered=ordered))
     world.quiet = True
     return world, Stage(world, Judge(world), 2, 3)
 
@@ -76,3 +78,20 @@ def test_a_write_beside_ours_is_told_though_it_came_after_our_time() -> None:
 
     with world:
         alone(world, lambda: commands.found(stage, None), write)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_file_stays_though_the_one_who_made_its_directory_was_killed(seed: int) -> None:
+    """It was killed before its sync; another process keeps a file there, and the power fails."""
+    world, stage = machine(seed, ordered=False)
+    kept: list[str] = []
+
+    def keep() -> None:
+        kept.append(attachment_files.put(BOX, "a.txt", [b"a file"]).stored)
+
+    with world:
+        alone(world, lambda: commands.found(stage, None))  # type: ignore[arg-type]
+        alone(world, lambda: system.mkdir(attachment_files.place(BOX)), keep)
+        world.power_off()
+        alone(world, lambda: kept.append(str(attachment_files.content(BOX, kept[0]))))
+    assert kept[1] == str(b"a file")
