@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
-ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination)
 ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal)
 ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination) | dict.fromkeys(side_files.COMMANDS, side_files)
 """The modules of commands that are not in ``commands``."""
