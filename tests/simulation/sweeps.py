@@ -22,6 +22,7 @@ class Sweep(NamedTuple):
     """What the rounds consist of. A ``?`` behind a word: in half of the rounds. ``a|b``: one of them."""
 
     weight: float
+    """Worlds of few calls have a large one."""
     prepared: str
     met: str
     """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by."""
@@ -75,7 +76,7 @@ ATTACKS = {
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
 SWEEPS = {
     "a steward": Sweep(
-        4,
+        3,
         "send foreign? everyone check send?",
         "run_steward foreign|send|check|ack|release|resend|run_steward|foreign|register? foreign|send?",
         "send|run_steward|check|foreign|resend run_steward|send|check?",
@@ -96,7 +97,7 @@ SWEEPS = {
         outages=0.6,
     ),
     "a steward killed, and another one": Sweep(
-        2,
+        1,
         "send everyone check",
         "run_steward",
         "send everyone check run_steward",
@@ -104,7 +105,7 @@ SWEEPS = {
         outages=0.5,
     ),
     "requests that move": Sweep(
-        1.5,
+        0.7,
         "lead decide decide run_steward foreign everyone check",
         "run_steward",
         "ask run_steward ask",
@@ -125,7 +126,7 @@ SWEEPS = {
         outages=0.0,
     ),
     "a writer": Sweep(
-        3,
+        2,
         "send? check?",
         "send|ack|reply|register|send_many|check|send foreign|send|run_steward|foreign|check|register foreign|send?",
         "everyone check",
@@ -143,13 +144,13 @@ SWEEPS = {
         outages=0.0,
     ),
     "a reader": Sweep(
-        3,
+        2,
         "send send? foreign? check? forget?",
         "check|check|hook|question|peek run_steward|send|foreign|ack|release|check|question send|run_steward?",
         "everyone check",
     ),
     "a reader beside a steward": Sweep(
-        1.5,
+        4,
         "send send everyone check forget",
         "check run_steward",
         "everyone check",
@@ -158,7 +159,7 @@ SWEEPS = {
         live=(0,),
     ),
     "what was not told": Sweep(
-        1.5,
+        1,
         "send? check",
         "send|send|ack|send_many",
         "foreign? resend|send|resend everyone check",
@@ -171,14 +172,14 @@ SWEEPS = {
         ),
     ),
     "sent again": Sweep(
-        1,
+        0.7,
         "send everyone check",
         "resend|run_steward run_steward|check?",
         "run_steward resend everyone check",
         outages=0.1,
     ),
     "questions": Sweep(
-        2.5,
+        1.5,
         "send foreign_note? send_many? question?",
         "question|send|check|ack question|foreign_note|send|foreign|run_steward question?",
         "everyone question",
@@ -202,7 +203,7 @@ SWEEPS = {
         small=0.9,
     ),
     "records of mail to come": Sweep(
-        1.5,
+        2,
         "foreign_note foreign_note foreign_note? question demand demand?",
         "question|check question|foreign_note",
         "everyone question",
@@ -211,7 +212,7 @@ SWEEPS = {
         small=0.9,
     ),
     "dead letters": Sweep(
-        3,
+        4,
         "register? freeze? mortal mortal? everyone check? later? question?",
         "give_back|take|check|foreign_note|foreign_note|foreign_again|mortal|freeze question|foreign_note? question?",
         "later? everyone question",
@@ -229,7 +230,7 @@ SWEEPS = {
         small=0.9,
     ),
     "clients that come back": Sweep(
-        2,
+        1,
         "everyone launch call call everyone turn die",
         "run_steward|check|turn|run_steward launch|launch|turn|send launch?",
         "turn check",
@@ -239,7 +240,7 @@ SWEEPS = {
         clients=True,
     ),
     "clients": Sweep(
-        2,
+        0.8,
         "everyone launch call send?",
         "turn|turn|launch die|turn|ack|reply|run_steward|register launch|check?",
         "die? check|run_steward turn",
@@ -248,7 +249,7 @@ SWEEPS = {
         clients=True,
     ),
     "who leaves and comes back": Sweep(
-        1,
+        0.7,
         "register send? everyone check retire",
         "run_steward|run_steward|check register|register|check check|register?",
         "send everyone check",
@@ -256,7 +257,7 @@ SWEEPS = {
         outages=0.0,
     ),
     "files": Sweep(
-        1,
+        1.2,
         "attach? check",
         "attach run_steward",
         "run_steward check",
@@ -268,16 +269,16 @@ SWEEPS = {
         outages=0.1,
     ),
     "beginnings": Sweep(
-        2.5,
+        25,
         "",
         "found",
         "found|found|register send",
-        ("is killed", "is killed", "is killed", "is killed", "falls short, and is killed", "fails"),
+        ("is killed", "is killed", "is killed", "is killed", "is killed", "falls short, and is killed"),
         rounds=1,
         found=False,
     ),
     "the first agent": Sweep(
-        1.5,
+        5,
         "send",
         "send|send|peek register register?",
         "everyone register send check",
