@@ -48,7 +48,7 @@ accounts {
     jetstream: enabled
     users: [
       { user: "KEEPER", password: "$keeper", permissions: {
-        publish: [ "$$JS.API.STREAM.MSG.DELETE.MBX_$space" ]
+        publish: [ "$$JS.API.STREAM.PURGE.MBX_$space", "$$JS.API.STREAM.MSG.DELETE.MBX_$space" ]
         subscribe: [ "_INBOX.KEEPER.>" ] } },
 $machines
     ]

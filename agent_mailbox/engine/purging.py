@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
+from ..errors import Refused
 from ..mailbox import passed
 from ..store.bundles import unpacked
 from ..store.order import ARCHIVE, PASSED, is_known
@@ -27,12 +28,15 @@ PAGE = 1000
 class PurgePlan(Record):
     """The records that may be removed, at ``positions``, of so many ``records``.
 
-    ``floor``: up to where all machines have followed. ``machines``: how far each one has."""
+    ``floor``: up to where all machines have followed. ``machines``: how far each one has. ``whole``: up to where all of
+    a log may go, by log. ``others``: the positions that are not in that."""
 
     floor: int
     machines: dict[str, int]
     positions: tuple[int, ...]
     records: int
+    whole: dict[str, int]
+    others: tuple[int, ...]
 
 
 def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
@@ -58,14 +62,30 @@ def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
         kept = record.log == ARCHIVE or record.position == last[record.log]
         return not kept and record.position < bundled.get(digest(unsealed(record.line)), 0) <= floor
 
-    positions = tuple(record.position for record in _everything(order) if may_go(record))
-    return PurgePlan(floor, {machine: standing.applied.get(machine, 0) for machine in machines}, positions, count)
+    positions, others, whole, kept = list[int](), list[int](), dict[str, int](), set[str]()
+    for record in _everything(order):
+        if not may_go(record):
+            kept.add(record.log)
+            continue
+        positions.append(record.position)
+        if kept.isdisjoint((record.log, "")):  # a stranger's message has no log, and may be on any log's subject
+            whole[record.log] = record.position
+        else:
+            others.append(record.position)
+    followed = {machine: standing.applied.get(machine, 0) for machine in machines}
+    return PurgePlan(floor, followed, tuple(positions), count, whole, tuple(others))
 
 
 def purge(order: TotalOrder, found: PurgePlan, remover: TotalOrder) -> None:
     """Remove what the plan says, by a way to the space that may; idempotent, at whatever record it was killed."""
-    if found.positions:
-        order.append(PASSED, [passed.purged(found.floor)])
+    if not found.positions:
+        return
+    order.append(PASSED, [passed.purged(found.floor)])
+    try:
+        for log, position in found.whole.items():
+            remover.remove_through(log, position)
+        remover.remove(found.others)
+    except Refused:  # by a credential of an earlier `engine config`, it may remove one by one alone
         remover.remove(found.positions)
 
 

@@ -36,6 +36,8 @@ WINDOW = 200
 """Records that are asked for at once, of the leader."""
 FEW, BATCH = 20, 1000
 """Records from which on the nearest server is asked, and the most that it sends at once."""
+AT_ONCE = 50_000
+"""Positions up to which a log is removed at once: the server answers in time."""
 LOOKS = 5.0
 """Seconds after which a waiting machine looks, whatever it heard."""
 PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
@@ -157,12 +159,16 @@ class NatsOrder:
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order: one question for each."""
         place = 0
-        subjects = f"mbx.{self.space}.*.{log}{'.*' if log == MESSAGES else ''}"
+        subjects = self._subjects(log)
         while not _is_missing(answer := self._got({"seq": place + 1, "next_by_subj": subjects})):
             record = self._record(answer)
             place = record.position
             if record.log == log and not record.damaged:
                 yield record
+
+    def _subjects(self, log: str) -> str:
+        """Return the subjects of a log of all machines."""
+        return f"mbx.{self.space}.*.{log}{'.*' if log == MESSAGES else ''}"
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
@@ -316,6 +322,13 @@ class NatsOrder:
             for answer in self.connection.ask([Publication(call, body) for body in asked]):
                 if parsed(answer.data).get("error", {}).get("err_code") not in (None, *_GONE):
                     self.judged(answer)
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position for ever; see ``TotalOrder.remove_through``."""
+        own = f"mbx.{self.space}.{log.removeprefix(reads_of(''))}.reads"
+        subjects = own if is_reads(log) else self._subjects(log)
+        for end in (*range(AT_ONCE, position, AT_ONCE), position):
+            self.api(f"STREAM.PURGE.{self.stream}", {"filter": subjects, "seq": end + 1})
 
     # -- what machines tell of themselves, and nobody keeps -----------------------------------------------------------
 

@@ -116,10 +116,14 @@ class PostgresOrder:
     def remove(self, positions: Sequence[int]) -> None:
         """Remove records for ever; see ``TotalOrder.remove``. The owner of the space alone may."""
         for start in range(0, len(positions), _AT_ONCE):
-            some = [*positions[start : start + _AT_ONCE]]
-            self.ask(
-                "WITH gone AS (DELETE FROM SPACE.log WHERE pos = ANY(%s) RETURNING 1) SELECT count(*) FROM gone", some
-            )
+            self.ask("DELETE FROM SPACE.log WHERE pos = ANY(%s)", [*positions[start : start + _AT_ONCE]])
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position for ever. The owner of the space alone may."""
+        first = self.ask("SELECT min(pos) FROM SPACE.log WHERE log = %s", log)[0][0] or position
+        for start in range(first, position + 1, _AT_ONCE):
+            end = min(start + _AT_ONCE - 1, position)
+            self.ask("DELETE FROM SPACE.log WHERE log = %s AND pos <= %s", log, end)
 
     def wait(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""

@@ -82,6 +82,10 @@ class RelayedOrder:
         """Remove records; not by way of the replicator, which appends alone."""
         self._by_itself().remove(positions)
 
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove the records of a log; not by way of the replicator either."""
+        self._by_itself().remove_through(log, position)
+
     def close(self) -> None:
         """Close the connections."""
         for one in (self._own, self._socket):

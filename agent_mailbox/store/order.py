@@ -110,6 +110,11 @@ class TotalOrder(Protocol):
 
         Raises ``Refused`` if this way to the space may not."""
 
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position for ever, in a fraction of the time; ``end`` stays as it is.
+
+        Raises ``Refused`` if this way to the space may not; it may be allowed ``remove`` all the same."""
+
 
 class SpaceOrder(TotalOrder, Protocol):
     """An order that an engine keeps: with what machines do as they join, and tell of themselves."""

@@ -109,6 +109,24 @@ class Conformance:
             assert [record.line for page in [order.read(places[22], 99)] for record in page] == wanted[3:]
         assert a.append(MESSAGES, [b"again"], ids=["m1"]) > places[59]
 
+    def test_remove_through(self, machines: Pair) -> None:
+        """The records of that log up to there are gone; those of other logs and machines stay, and positions go on."""
+        a, b = machines
+        for n in range(6):
+            a.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
+            for order in machines:
+                order.append(reads_of(order.machine), [b"%d" % n])
+        places, before = [record.position for record in everything(a) if record.log == MESSAGES], a.holes()
+        b.remove_through(MESSAGES, places[3])
+        b.remove_through(reads_of("a"), places[2])
+        b.remove_through(ROSTER, a.end())
+        assert a.holes() == before + 6
+        for order in machines:
+            assert lines_of(order, MESSAGES) == [b"4", b"5"]
+            assert lines_of(order, reads_of("a")) == [b"%d" % n for n in range(2, 6)]
+            assert lines_of(order, reads_of("b")) == [b"%d" % n for n in range(6)]
+        assert a.append(MESSAGES, [b"again"], ids=["m1"]) > places[5]
+
     def test_ids(self, machines: Pair) -> None:
         """An id is one record's for ever, whoever published it; a batch with a taken id appends nothing."""
         a, b = machines

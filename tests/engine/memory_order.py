@@ -125,3 +125,9 @@ class MemoryOrder:
         """Remove records for ever."""
         self._reach()
         self.space.remove(positions)
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position for ever."""
+        self._reach()
+        records = self.space.records
+        self.space.remove([one.position for one in records if one.log == log and one.position <= position])

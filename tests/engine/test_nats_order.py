@@ -8,11 +8,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.engine import purging
 from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.mailbox import passed
 from agent_mailbox.nats import nats_order
 from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_order import open_order
-from agent_mailbox.store.order import MESSAGES, ROSTER, Ordered, reads_of
+from agent_mailbox.store import bundles
+from agent_mailbox.store.order import ARCHIVE, MESSAGES, PASSED, ROSTER, Ordered, reads_of
 
 from .conformance import Conformance, Pair, lines_of
 from .nats_server import serving
@@ -73,6 +76,40 @@ def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: s
     assert len(list(order.of_log(MESSAGES))) == 59
     assert list(order.read(62, 100)) == []
     order.close()
+
+
+def test_what_all_archived_goes_at_once_up_to_what_must_stay(server: str, credential: str) -> None:
+    """A stranger's message among it stays, and what follows goes one by one; so does all, by a credential that may not
+    do more."""
+    order = open_order(server, "swept", "a", credential)
+    order.make()
+
+    def archived(first: int, last: int) -> None:
+        lines = [b'{"id":"m%d"}' % n for n in range(first, last)]
+        order.append(MESSAGES, lines, ids=[f"m{n}" for n in range(first, last)])
+        for record in bundles.records_of("2026-01.jsonl", lines):
+            order.append(ARCHIVE, [record])
+        order.append(PASSED, [passed.followed(order.end())])
+
+    archived(0, 5)
+    order.connection.ask([Publication("mbx.swept.b.messages.x", b"of a stranger")])
+    archived(5, 10)
+    plan = purging.plan(order, ["a"])
+    assert (plan.whole, plan.others) == ({MESSAGES: 5, PASSED: 7}, (9, 10, 11, 12))
+    purging.purge(order, plan, order)
+    assert [one.position for one in order.read(0, 99)] == [6, 8, 13, 14, 15, 16]
+    archived(10, 15)
+    plan, narrow = purging.plan(order, ["a"]), open_order(server, "swept", "a", credential)
+    assert (plan.whole, plan.others) == ({}, (13, 15, 17, 18, 19, 20))
+    narrow.remove_through = may_not  # type: ignore[method-assign]
+    purging.purge(order, plan, narrow)
+    assert [one.position for one in order.read(0, 99)] == [6, 8, 14, 16, 21, 22, 23, 24]
+    order.close()
+
+
+def may_not(log: str, position: int) -> None:
+    """Refuse, as a server does by the permissions of an earlier ``engine config``."""
+    raise Refused(f"engine refuses the credential: {log} {position}", "")
 
 
 def test_a_publisher_says_neither_its_machine_nor_its_place(server: str, credential: str) -> None:

@@ -31,6 +31,18 @@ MUTANTS = (
         tests=f"{POSTGRES}::test_the_server_proves_who_it_is",
     ),
     Mutant(
+        "a purge leaves strangers' messages where they are",
+        "purging.plan",
+        ('kept.isdisjoint((record.log, ""))', "kept.isdisjoint((record.log,))"),
+        tests="tests/engine/test_nats_order.py::test_what_all_archived_goes_at_once_up_to_what_must_stay",
+    ),
+    Mutant(
+        "a purge leaves what stands between",
+        "purging.plan",
+        ("            kept.add(record.log)\n", ""),
+        tests="tests/engine/test_nats_order.py::test_what_all_archived_goes_at_once_up_to_what_must_stay",
+    ),
+    Mutant(
         "a killed process's lines are found again",
         "Replica._take_lines",
         (
