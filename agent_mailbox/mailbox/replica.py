@@ -437,6 +437,8 @@ class Replica:
             self._compare_all()
 
     def _save(self) -> None:
+        for part in self.parts.values():
+            part.secure()
         marks = {kind: part.saved() for kind, part in self.parts.items()}
         told = {"applied": self.applied, "last": self.last, "marks": marks, "owes": self.owes, "purged": self.purged}
         told |= {"compares": self.compares, "doubts": self.doubts, "damaged": sorted(self.damaged), "tip": self.tip}

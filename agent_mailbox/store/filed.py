@@ -22,6 +22,8 @@ class Filed:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self._known: dict[str, tuple[int, set[bytes]]] = {}
+        self._durable: set[str] = set()
+        """The files that this process made durable: a killed one may have written to them."""
 
     def of(self, log: Log) -> set[bytes]:
         """Return the digests of an archived log's lines."""
@@ -50,5 +52,9 @@ class Filed:
         """Append lines to an archived log, those that it has left out; durable when this returns."""
         known = self.of(log)
         new = list({digest(line): line for line in lines if digest(line) not in known}.values())
+        if len(new) < len(lines) and log.path not in self._durable:
+            with log.held() as held:
+                held.sync()
+        self._durable.add(log.path)
         if new:
             log.append([line + b"\n" for line in new])

@@ -307,6 +307,11 @@ class HeldLog(FileLock):
             self._write_again([(0, None)])
         self._dirty = True
 
+    def sync_from(self, start: int) -> None:
+        """Sync the log when the block ends; what is there from ``start`` on is first written again."""
+        self._write_again([(start, None)])
+        self._dirty = True
+
     def _write_again(self, spans: Sequence[tuple[int, int | None]]) -> None:
         """Write the log's bytes between pairs of positions (None: its end) to their places, where they are already."""
         if not spans:

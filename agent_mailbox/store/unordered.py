@@ -45,6 +45,10 @@ class Unordered:
         """The beginning of the first waiting line with a digest, and those of further ones."""
         self.alone = 0
         """The sum of the digests of what was settled."""
+        self._solid: tuple[int, int] | None = None
+        """A part of the log that this process made durable."""
+        self._unsure: int | None = None
+        """The beginning of the first line that was struck out and may not be durable."""
 
     def total(self) -> int:
         """Return the sum of the digests of all lines of the log that were struck out, or are before the mark."""
@@ -101,7 +105,23 @@ class Unordered:
         if start is None:
             return False
         self._drop(start)
+        if self._solid is None or not self._solid[0] <= start < self._solid[1]:
+            self._unsure = start if self._unsure is None else min(start, self._unsure)
         return True
+
+    def secure(self) -> None:
+        """Make the lines that were struck out durable, before a state says that they are here.
+
+        A process that was killed, or whose sync failed, may have written them."""
+        if self._unsure is None:
+            return
+        start, self._unsure = self._unsure, None
+        with self.log.held() as log:
+            if system.fstat(log.fd).st_ino != self.inode:
+                return  # it was replaced, durably
+            log.sync_from(start)
+        first, end = self._solid or (start, start)
+        self._solid = min(first, start) if start <= end else start, self._seen
 
     def is_ordered(self, start: int) -> bool:
         """Return whether the line at a position was struck out, is before the mark, or stays here alone."""

@@ -366,3 +366,41 @@ def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None: 
         assert [json.loads(line)["content"] for line in lines] == ["one"]
         assert [json.loads(line)["content"] for line in (place / LOG).read_bytes().splitlines()] == ["two"]
         assert unsealed(lines[0]) == unsealed(month.read_bytes().splitlines()[0])
+
+
+def test_a_machine_that_was_given_up_holds_no_purge_and_comes_back(pair: Pair) -> None:  # noqa: F811
+    """South is given up while it is behind, with a read that it never shipped. The engine is purged past it. It comes
+    back: it has all from the bundles, its read counts, nobody is shown anything again, and it holds the next purge."""
+    for name, who in zip(("north", "south"), ("ann", "ben"), strict=True):
+        pair.join(name)
+        pair.ok(name, "roster", "register", "--session-id", who)
+    pair.send("north", "--from", "ben", "--to", "ann", "--body", "south has it")
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "to ben")
+    pair.ok("south", "steward", "run")
+    assert pair.seen("south", "ben") == ["to ben"]  # the read stays there
+    for body in ("south never had it", "nor that"):
+        pair.send("north", "--from", "ben", "--to", "ann", "--body", body)
+    assert pair.seen("north", "ann") == ["south has it", "south never had it", "nor that"]
+    assert pair.ok("north", "steward", "run", "--max-live", "0")["archived"] == 3
+    assert pair.ok("north", "engine", "purge")["removed"] == 0
+    assert pair.ok("north", "engine", "forget", "south")["frozen"] == ["ben"]
+    found = pair.ok("north", "engine", "purge")
+    assert (found["removed"], [*found["machines"]]) == (4, ["north"])  # the last of each log stays
+    with pair.serving("south"):
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "after")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        assert pair.seen("south", "ben") == ["after"]
+    assert pair.ok("south", "steward", "run", "--max-live", "0")["problems"] == []
+    assert pair.ok("north", "steward", "run", "--max-live", "0")["problems"] == []
+    for name in ("north", "south"):
+        doctor = pair.program.run("engine", "doctor", "--json", "--dir", pair.program.scratch / name).json
+        assert [problem.partition(":")[0] for problem in doctor["problems"]] == ["replicator does not run"]
+        place = pair.program.scratch / name / "agent-mailbox-archive"
+        (month,) = place.glob("????-??.jsonl")
+        contents = [json.loads(line)["content"] for line in month.read_bytes().splitlines()]
+        assert sorted(contents) == ["after", "nor that", "south has it", "south never had it", "to ben"]
+        assert pair.lines(name) == []
+    assert pair.seen("south", "ben") == pair.seen("north", "ann") == []
+    states = {agent["session_id"]: agent["state"] for agent in pair.ok("north", "roster", "list")["agents"]}
+    assert states == {"ann": "alive", "ben": "alive"}
+    assert [*pair.ok("north", "engine", "purge", "--dry-run")["machines"]] == ["north", "south"]

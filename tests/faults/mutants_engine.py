@@ -227,6 +227,12 @@ MUTANTS = (
         tests="tests/simulation/test_machines.py::test_a_mailbox_that_joined_is_in_its_space_after_a_power_failure",
     ),
     Mutant(
+        "a line that a dead process left is durable before a copy counts it",
+        "Replica._save",
+        ("            part.secure()\n", "            pass\n"),
+        tests="tests/simulation/test_machines.py::test_a_line_that_a_dead_process_left_is_durable_before_it_counts",
+    ),
+    Mutant(
         "an event that is told again is archived once",
         "rotation.retell_roster",
         ("there.issuperset(events) and", "not dropped and there.issuperset(events) and"),

@@ -98,9 +98,18 @@ def _mine(stage: Stage, me: Session, wait: float | None = None) -> Mailbox:
 
 def send(stage: Stage, process: Process, me: Session) -> None:
     """Send a message; after a failure try again under the same id, as the hint says."""
-    chance = process.chance
     others = [other.id for other in stage.judge.sessions if other is not me]
-    to = ("all", "role:ops", "role:dev", *others)[int(chance.random() ** 1.5 * (3 + len(others)))]
+    words = ("all", "role:ops", "role:dev", *others)
+    _send(stage, process, me, words[int(process.chance.random() ** 1.5 * len(words))])
+
+
+def call(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message to a role that sessions on all machines have."""
+    _send(stage, process, me, "role:dev")
+
+
+def _send(stage: Stage, process: Process, me: Session, to: str) -> None:
+    chance = process.chance
     stage.count += 1
     letter = Letter(uuid_of(f"{chance.getrandbits(128):032x}", "4"), me.id, to, f"number {stage.count} of {me.id}")
     stage.judge.letters[letter.id] = letter
@@ -211,7 +220,7 @@ def settle(stage: Stage, process: Process, machine: Machine) -> None:
 
 
 COMMANDS: dict[str, Callable[[Stage, Process, Session], object]] = {
-    "send": send, "check": check, "hook": hook, "ack": ack, "release": release, "freeze": freeze,
+    "send": send, "call": call, "check": check, "hook": hook, "ack": ack, "release": release, "freeze": freeze,
     "replicate": replicate, "run_steward": run_steward, "register": register, "look": look,
 }  # fmt: skip
 

@@ -19,7 +19,7 @@ from tests.simulation.judge import LAPSES
 from tests.simulation.machines import LossyOrder, Machines
 from tests.simulation.machines_commands import COMMANDS, NoFiles, Stage, expected, found, key_of, settle, trust
 from tests.simulation.machines_judge import Judge, Session
-from tests.simulation.plans import AIMS
+from tests.simulation.plans import AIMS, REST
 from tests.simulation.runs import Result
 from tests.simulation.world import Killed, Profile
 
@@ -38,12 +38,21 @@ WEIGHTS = {
 
 
 def jobs_of(seed: int, count: int, sessions: int) -> list[Job]:
-    """The commands that a seed means, in order, each with the number of its session."""
+    """The commands that a seed means, in order, each with the number of its session.
+
+    Some come in a bout: mail to a role, which all machines take in, and then everybody looks at once."""
     chance = Random(f"machines {seed}")
     habits = {name: weight * (0.2, 1.0, 1.0, 3.0)[int(chance.random() * 4)] for name, weight in WEIGHTS.items()}
     habits["send"], habits["check"] = WEIGHTS["send"], WEIGHTS["check"]
-    names = chance.choices([*habits], [*habits.values()], k=count)
-    return [(place, name, int(chance.random() * sessions)) for place, name in enumerate(names)]
+    names, bouts, jobs = [*habits], (0.0, 0.05, 0.2)[int(chance.random() * 3)], list[tuple[str, int]]()
+    while len(jobs) < count:
+        if chance.random() < bouts:
+            jobs += [("call", int(chance.random() * sessions)) for _ in range(1 + int(chance.random() * 3))]
+            jobs += [(REST, 0), *(("replicate", number) for number in range(0, sessions, 2)), (REST, 0)]
+            jobs += [(("check", "hook")[int(chance.random() * 2)], number) for number in range(sessions)]
+        else:
+            jobs.append((chance.choices(names, [*habits.values()])[0], int(chance.random() * sessions)))
+    return [(place, name, number) for place, (name, number) in enumerate(jobs)]
 
 
 def profile(seed: int) -> Profile:
@@ -112,7 +121,7 @@ class Driver:
         self.jobs = jobs
         self.most = most
         self.chance = Random(f"driver {world.seed}")
-        self.width = 2 + int(self.chance.random() * 4)
+        self.width = 2 + int(self.chance.random() * 5)
 
     def run(self) -> None:
         """Found, work, settle, judge."""
@@ -135,6 +144,8 @@ class Driver:
         done = 0
         while not self.judge.breaches and world.calls < self.most:
             while done < len(self.jobs) and len(world.living()) < self.width:
+                if self.jobs[done][1] == REST and world.living():
+                    break
                 self._begin(*self.jobs[done])
                 done += 1
             if not world.living():
@@ -149,6 +160,8 @@ class Driver:
         session = self.judge.sessions[number]
         if name == "cut":
             session.machine.away_until = self.world.now + int(self.chance.random() ** 2 * 120 * SECOND)
+        elif name == REST:
+            return
         elif name == "clock":
             session.machine.offset += int((self.chance.random() * 6 - 3) * 3600) * SECOND
         else:
