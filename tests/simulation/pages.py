@@ -90,7 +90,6 @@ LIBERTIES = (
 MISSING = (
     "the hooks that guard tools by a policy, and a lead's answers to them",
     "the console, teams and swarm, and the servers of an engine",
-    "the same workloads by real processes at the same time: their order cannot be chosen",
 )
 
 
@@ -199,7 +198,9 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "",
         "Drawn traces of calls hold the disk and the locks to the real ones (`tests/simulation/agreement.py`). Real",
         "processes make each call in turn, and some are killed. Whole workloads, one command after the other, answer",
-        "as on the real system, and leave the same files (`tests/simulation/real.py`).",
+        "as on the real system, and leave the same files (`tests/simulation/real.py`). Nobody can choose the order of",
+        "real processes beside each other, so those are compared in what each order must give",
+        "(`tests/simulation/together.py`).",
         "",
         "- `scripts/simulate --seed N --commit C` replays a world, byte for byte.",
         "- `scripts/simulate --machines` runs worlds of several machines alone. Else every fourth world is followed by",
