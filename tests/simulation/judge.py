@@ -109,6 +109,8 @@ class Session:
         """It and those that it continues for sure."""
         self.heir: Session | None = None
         """Who continues it."""
+        self.passings = 0
+        """How many sessions may have taken its place, or may be about to."""
 
     def may_get(self, letter: Letter) -> bool:
         """May it be shown the letter? What those sent that it continues, it may."""

@@ -67,11 +67,13 @@ class Passing:
         self.heir.name, self.heir.line, self.heir.may_hold = old.name, [self.heir.id, *old.line], old.may_hold
         judge.dying(old)
         old.retired = True
+        old.passings += 1
         self.last = old.retiring = stage.world.calls
 
     def fails(self) -> None:
         """The older one was alive, or another took its place."""
-        if self.old.heir is None and not self.was_ending:
+        self.old.passings -= 1
+        if self.old.heir is None and not self.was_ending and not self.old.passings:
             self.old.may_be_dead = self.old.retired = False
             self.old.retiring = self.stage.world.calls
 
