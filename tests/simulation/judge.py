@@ -383,7 +383,7 @@ class Judge:
         """A foreign program writes that a session read a message, gave it back, or claimed it: it may count."""
         self.strange = True
         if message_id in self.letters:
-            for member in session.line:
+            for member in self._line(session.id):
                 self.given[member, message_id] = MAYBE, None
             self.letters[message_id].was_released = True
 
@@ -482,10 +482,15 @@ class Judge:
             if key[0] == session_id and state == MAYBE and by is not None:
                 self.given[key] = MAYBE, None
 
+    def _line(self, session_id: str) -> list[str]:
+        """The session, those it continues, and those that continue it: what one reads or gives back, all do."""
+        heirs = (session.id for session in self.sessions.values() if session_id in session.line)
+        return list(dict.fromkeys((*self.sessions[session_id].line, *heirs)))
+
     def releasing(self, session_id: str, message_id: str) -> None:
         """A session begins to give a message back."""
         self.letters[message_id].was_released = True
-        for member in self.sessions[session_id].line:
+        for member in self._line(session_id):
             if (member, message_id) in self.given:
                 self.given[member, message_id] = RELEASING, None
 
@@ -517,7 +522,7 @@ class Judge:
 
     def released(self, session_id: str, message_id: str) -> None:
         """It was told that the message is given back."""
-        for member in self.sessions[session_id].line:
+        for member in self._line(session_id):
             if self.given.get((member, message_id), (FREE, None))[0] == RELEASING:
                 self.given[member, message_id] = FREE, None
             if (member, message_id) in self._settling:
