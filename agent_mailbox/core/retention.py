@@ -150,6 +150,8 @@ def retold_dead(
     ``events`` are those of each agent. An agent that was provably led and died since then may come back."""
     found, told, count = set[str](), list[RosterEvent](), 0
     for who, theirs in events.items():
+        if len(theirs) < 4:
+            continue  # a life takes two at least, its beginning and its end: those of a fleet have no more
         agent = roster.agents.get(who)
         if agent is None or agent.state != DEAD or (agent.proven_leads and agent.changed >= since):
             continue
