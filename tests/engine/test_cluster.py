@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import random
 import socket
-from contextlib import ExitStack, contextmanager
+import threading
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -16,7 +18,7 @@ from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_files import NatsFiles
 from agent_mailbox.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.store.order import ROSTER
-from tests.helpers import Program, until
+from tests.helpers import PATIENCE, Program, until
 
 from .nats_server import started
 from .test_commands import LOG, MACHINES, Pair
@@ -121,8 +123,36 @@ def test_a_leader_that_is_killed_loses_nothing(program: Program) -> None:
         assert f"server does not answer: {info['cluster']['leader']}" in result.stdout
 
 
+@contextmanager
+def _interfering(server: int) -> Iterator[int]:
+    """A way to the server on which somebody adds a word to its first, before TLS begins; the port."""
+
+    def move(source: socket.socket, to: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(65536):
+                to.sendall(data)
+            to.shutdown(socket.SHUT_WR)
+
+    def serve() -> None:
+        client, _ = listener.accept()
+        with client, socket.create_connection(("127.0.0.1", server)) as there:
+            client.sendall(there.makefile("rb", 0).readline() + b"-ERR 'said by nobody'\r\n")
+            back = threading.Thread(target=move, args=(there, client), daemon=True)
+            back.start()
+            move(client, there)
+            back.join()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield listener.getsockname()[1]
+        thread.join(PATIENCE)
+
+
 def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
-    """With a machine's credential nobody publishes as another, listens to its answers, or removes what is there."""
+    """With a machine's credential nobody publishes as another, listens to its answers, or removes what is there.
+
+    Without one, nobody says anything in the server's name."""
     servers = Servers(program, 1)
     with servers.running():
         pair = joined(servers, program)
@@ -152,7 +182,13 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
             [Publication(f"$JS.API.STREAM.CREATE.MBX_{SPACE}", json.dumps({**config, "max_msgs": 1}).encode())]
         )[0]
         assert b"different configuration" in answer.data
+        last = order.end()
         order.close()
+        with _interfering(urlsplit(servers.written["url"]).port or 0) as port:
+            word = str(servers.home / "machines/north")
+            other = open_order(f"tls://127.0.0.1:{port}", SPACE, "north", word, authority, 2.0)
+            assert other.end() == last
+            other.close()
         found = program.run(*DOCTOR, servers.home / "machines" / "north", "--dir", program.scratch / "north")
         assert 'Permissions Violation for Publish to "$SYS' in found.stdout
         with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):

@@ -31,6 +31,15 @@ MUTANTS = (
         tests=f"{POSTGRES}::test_the_server_proves_who_it_is",
     ),
     Mutant(
+        "what is said before TLS begins is not taken for the server's word",
+        "NatsConnection._connect",
+        (
+            "            self._incoming = ServerBytes(self._socket)\n        hello",
+            "            self._incoming.source = self._socket\n        hello",
+        ),
+        tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
+    ),
+    Mutant(
         "a purge leaves strangers' messages where they are",
         "purging.plan",
         ('kept.isdisjoint((record.log, ""))', "kept.isdisjoint((record.log,))"),
