@@ -77,7 +77,8 @@ class Unordered:
                 return False
             self.inode = there.st_ino
             end = boundary(fd, there.st_size)
-            known, expected = dict(written), Counter(key for _, key in written)
+            known = dict(written)
+            expected: dict[bytes, int] = Counter([key for _, key in written]) if written else {}
             for start, line in lines_of(fd, self._seen, end):
                 self._add(start, line, known.get(line) or digest(unsealed(line)), expected)
             self._seen = max(self._seen, end)
