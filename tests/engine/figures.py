@@ -25,6 +25,7 @@ from scripts.benchmarks import launch, world
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import ROOT, Program, until
 
+from .nats_server import processor
 from .test_cluster import SPACE, Servers, joined
 
 if TYPE_CHECKING:
@@ -114,9 +115,9 @@ def _looking(found: Figures, program: Program) -> None:
 
 def _standing(found: Figures, pid: int) -> None:
     """The replicator with nothing to do."""
-    before = _processor(pid)
+    before = processor(pid)
     time.sleep(IDLE)
-    busy = (_processor(pid) - before) / IDLE * 100
+    busy = (processor(pid) - before) / IDLE * 100
     status = Path(f"/proc/{pid}/status").read_text()
     memory = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS")) / 1024
     found.add("the replicator, idle", f"{memory:.0f} MiB, {busy:.2f} % of a processor", "", "80 MiB, 1 %")
@@ -128,16 +129,21 @@ def _joining(found: Figures, scratch: Path, servers: Servers, size: int) -> None
         old = world.build(scratch, size, 100)
         fresh = creation.create(str(scratch / "fresh"), os.environ)
         times = {}
+        spent: dict[str, tuple[float, float]] = {}
         until(lambda: servers.is_ready())
         for machine, directory in (("north", str(old.directory)), ("south", fresh)):
             files = str(servers.home / "machines" / machine), str(servers.home / "authority.pem")
-            began = time.perf_counter()
+            began, used, theirs = time.perf_counter(), time.process_time(), servers.processor()
             there = joining_space.join(Mailbox(directory).logs, Space(servers.written["url"], SPACE, machine, *files))
             times[machine] = time.perf_counter() - began
+            spent[machine] = time.process_time() - used, servers.processor() - theirs
     goal = "60 s" if size == 1_000_000 else ""
     about = f"{size:,} messages, {there.applied:,} records"
-    found.add(f"a mailbox joins: {about}", f"{times['north']:.0f} s", "", "")
-    found.add("a new machine joins that", f"{times['south']:.0f} s", "", goal)
+    for machine, what in (("north", f"a mailbox joins: {about}"), ("south", "a new machine joins that")):
+        found.add(what, f"{times[machine]:.0f} s", "", goal if machine == "south" else "")
+        found.add(
+            "… of the processor: its own, the three servers'", "{:.0f} s, {:.0f} s".format(*spent[machine]), "", ""
+        )
 
 
 @contextmanager
@@ -155,12 +161,6 @@ def _timed(program: Program, *words: object) -> float:
     began = time.perf_counter()
     assert program.run(*words).rc == 0
     return time.perf_counter() - began
-
-
-def _processor(pid: int) -> float:
-    """Seconds of the processor that a process has used."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _version() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -59,3 +60,9 @@ def started(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
         finally:
             server.kill()
             server.wait(PATIENCE)
+
+
+def processor(pid: int) -> float:
+    """Seconds of the processor that a process has used."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -20,7 +20,7 @@ from agent_mailbox.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.store.order import ROSTER
 from tests.helpers import PATIENCE, Program, until
 
-from .nats_server import started
+from .nats_server import processor, started
 from .test_commands import LOG, MACHINES, Pair
 
 if TYPE_CHECKING:
@@ -78,6 +78,10 @@ class Servers:
         finally:
             order.close()
         return True
+
+    def processor(self) -> float:
+        """Seconds of the processor that all of them have used."""
+        return sum(processor(node.pid) for node in self.nodes.values())
 
     def order(self, machine: str, credential: str = "") -> NatsOrder:
         """A machine's way to the space, with its credential or another's."""
