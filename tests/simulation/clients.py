@@ -75,9 +75,12 @@ class Turn:
         hosts.note(self.stage, self.me, first=event == "SessionStart")
         self.client.has_ended = event == "SessionEnd" or (self.client.has_ended and event != "SessionStart")
         around = SURROUNDINGS | hosts.surroundings(self.stage, self.me)
+        taken = self.stage.judge.ending(self.me.id) if event == "SessionEnd" else []
         ids, answers = commands.hooked(
             self.stage, self.process, self.me, event, self.path, around, source=source, reason=reason
         )
+        if not self.process.hurt:
+            self.stage.judge.ended(self.me.id, taken)
         told = [text for answer in answers if (text := _context(answer))]
         # The list of offers is derived: a failed write may lose it until the session starts again.
         self.me.lost_list = self.process.hurt or (self.me.lost_list and event != "SessionStart")

@@ -437,6 +437,18 @@ class Judge:
             if self.given[session.id, message_id][0] == MAYBE:
                 self.given[session.id, message_id] = LEFT, None
 
+    def ending(self, session_id: str) -> list[str]:
+        """The hook of a session's end begins: if it is killed before it told what the model took in, the steward gives
+        role mail back. Return what the model took in."""
+        taken = [i for (who, i), (state, _) in self.given.items() if who == session_id and state == TAKEN]
+        self.given.update({(session_id, i): (MAYBE, None) for i in taken})
+        return taken
+
+    def ended(self, session_id: str, taken: Iterable[str]) -> None:
+        """That hook ended well, and told it, unless a lock was not to be had."""
+        if not self.world.befell("long", "slow", "stop"):
+            self._goes_on(session_id, taken, MAYBE, TAKEN)
+
     def _frozen_alive(self) -> None:
         """Was a session frozen because of its client's process, which ran?"""
         if self.world.befell("jump"):
