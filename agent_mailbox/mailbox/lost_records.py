@@ -41,7 +41,7 @@ def restore(copy: LocalCopy) -> int:
             present.add(digest(unsealed(record.line)))
         else:
             present.update(map(digest, (*bundle.lines, *bundle.told)))
-            bundled.update(map(digest, bundle.lines))
+            bundled.update(map(digest, bundle.lines if bundle.file not in LOGS else ()))
     count = 0
     for retold in _retold(copy, bundled):
         copy.order.append(ARCHIVE, [packed(retold)])

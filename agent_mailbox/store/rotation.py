@@ -36,7 +36,7 @@ from .unordered import digest, unsealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     import portalocker
 
@@ -214,21 +214,20 @@ def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder
         refuse_broken(logs)
         clear_leftover(roster)
         lines, size = raw_lines(roster)
-        before = Roster(parse_roster(lines, roster.view()))
         gone = {*told.lines}
+        here: dict[bytes, list[Place]] = {}
+        for place in lines:
+            here.setdefault(unsealed(place[1]), []).append(place)
         named = {(at, line) for at, line in lines if unsealed(line) in gone and order.has(logs.roster, at)}
+        before = _lives(told, lines, here, roster.view())
         staying = {_agent(line) for _, line in named if _stays(line, before, told.since)}
         dropped = {place for place in named if _agent(place[1]) not in staying}
         events = [line for line in told.told if _agent(line) not in staying]
         again = {digest(line) for line in events}
         kept = [at for at in lines if at not in dropped and digest(unsealed(at[1])) not in again]
-        there = {unsealed(line) for _, line in lines}
-        if there.issuperset(events) and {unsealed(line) for _, line in dropped}.issubset(events):
+        if here.keys() >= {*events} and {unsealed(line) for _, line in dropped}.issubset(events):
             return None  # it was told here; an event may be one that the agent had
-        if gone - there:  # the order has not all of them any more: it is told here
-            first = parse_roster((-1, line) for line in told.lines if _agent(line) not in staying)
-            rest = parse_roster((at for at in lines if at not in dropped), roster.view())
-            before = Roster((*first, *rest))
+        before = _lives(told, lines, here, roster.view(), staying)
         after = Roster(_retold(parse_roster((-1, line) for line in events), kept, roster.view()))
         if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, told.since):
             return None
@@ -238,6 +237,24 @@ def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder
         inode = roster.replace([*events, *(line for _, line in kept)], size)
         places = [*((-1, len(line) + 1) for line in events), *((at, len(line) + 1) for at, line in kept)]
     return Replaced(logs.roster.path, inode, tuple(places))
+
+
+def _lives(
+    told: Bundle,
+    lines: Sequence[Place],
+    here: Mapping[bytes, Sequence[Place]],
+    view: ProofView | None,
+    without: Collection[str | None] = (),
+) -> Roster:
+    """Return the agents before they are retold, those ``without`` as they are.
+
+    A line that is not here, as the order has it no more, comes at its place among the others, and proves nothing."""
+    if here.keys() >= {*told.lines}:
+        return Roster(parse_roster(lines, view))
+    left = {line: iter(found) for line, found in here.items()}
+    whole = [next(left.get(line, iter(())), (-1, line)) for line in told.lines if _agent(line) not in without]
+    among = {*whole}
+    return Roster(parse_roster((*whole, *(place for place in lines if place not in among)), view))
 
 
 def _agent(line: bytes) -> str | None:

@@ -234,6 +234,24 @@ def test_a_machine_that_lost_its_record_retells_the_dead_once(two: Two, monkeypa
     assert len(before[1]) == len({*before[1]}) == 10
 
 
+def test_a_life_told_in_another_sequence_ends_nobody(two: Two) -> None:  # noqa: F811
+    """Another machine tells of a session that came back here as if its end were the last event; a line that nobody has
+    makes that a life to be completed. What is proven here stays."""
+    north, south = two.boxes
+    for end in (True, False):
+        north.register(Registration(session_id="eve", client="1"), "eve")
+        if end:
+            north.end("eve", "retire", "eve")
+    first, end_, again = [unsealed(line) for _, line in north.logs.roster.lines() if b'"eve"' in line]
+    other = first.replace(b"register", b"update")
+    south.catch_up()
+    bundle = bundles.Bundle("roster.jsonl", (first, other, again, end_), (first, end_), 1 << 50)
+    two.orders[1].append(ARCHIVE, [bundles.packed(bundle)])
+    north.catch_up()
+    assert north.logs.read_roster().state("eve") == "alive"
+    assert [unsealed(line) for _, line in north.logs.roster.lines() if b'"eve"' in line] == [first, end_, again]
+
+
 def test_the_dead_are_retold_everywhere(two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     """A long roster of the dead is retold in fewer events on every machine; who joins after a purge has the same."""
     north, south = two.boxes

@@ -8,7 +8,10 @@ import pytest
 
 from agent_mailbox import Draft, Registration
 from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, reads_of
+from agent_mailbox.upkeep import shared_steward
 
+from .memory_order import MemorySpace
+from .mortal import Machine
 from .nats_server import serving
 from .test_archiving import archived, live, machine, read, roster_lines, steward, with_dead
 from .test_commands import MACHINES, Pair
@@ -119,12 +122,21 @@ def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("kept", [0, 5, 12, 16])
-def test_the_retold_dead_stay_dead(two: Two, tmp_path: Path, kept: int, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
-    """The decision to retell them is lost, after one machine followed it: another one and a new one come to it, too."""
+@pytest.mark.parametrize("by", [0, 1])
+def test_the_retold_dead_stay_dead(
+    two: Two,  # noqa: F811
+    tmp_path: Path,
+    kept: int,
+    by: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The decision to retell them is lost, after one machine followed it: another one and a new one come to it, too.
+
+    If south decided, north is the first to bring its lines back."""
     north, south = two.boxes
     with_dead(north, monkeypatch)
     south.catch_up()
-    steward(north)
+    steward(two.boxes[by])
     space = two.orders[0].space
     assert len(space.records) == 18
     space.lose(kept)
@@ -133,6 +145,26 @@ def test_the_retold_dead_stay_dead(two: Two, tmp_path: Path, kept: int, monkeypa
     assert len({str(roster_lines(box)) for box in boxes}) == 1
     states = [{a.session_id: a.state for a in box.logs.read_roster().agents.values()} for box in boxes]
     assert states == [{"ann": "alive", "ben": "alive", "cat": "dead", "dot": "dead"}] * 3
+
+
+def test_a_newcomer_who_believes_the_others_has_the_retold_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a dead agent's life is in the bundle alone: what proves the rest of it does not make it a living one,
+    whose lines would stay."""
+    space = MemorySpace()
+    north, south = (Machine(str(tmp_path), name, space) for name in ("north", "south"))
+    with_dead(north.box, monkeypatch)
+    south.catch_up()
+    shared_steward.move(north.box, north.copy, 0, set())
+    space.lose(6)
+    for one in (north, south):
+        one.catch_up(closer=True)
+    east = Machine(str(tmp_path), "east", space)
+    east.trust([north, south])
+    east.catch_up()
+    assert {agent.state for agent in east.box.logs.read_roster().agents.values()} == {"dead"}
+    assert roster_lines(east.box) == roster_lines(north.box)
 
 
 def test_a_flipped_byte_in_a_server_s_store(program: Program, credential: str, place: Path) -> None:

@@ -244,7 +244,7 @@ MUTANTS = (
     Mutant(
         "an event that is told again is archived once",
         "rotation.retell_roster",
-        ("there.issuperset(events) and", "not dropped and there.issuperset(events) and"),
+        ("if here.keys() >= {*events} and", "if not dropped and here.keys() >= {*events} and"),
         tests=f"{ARCHIVING}::test_a_machine_that_lost_its_record_retells_the_dead_once",
     ),
     Mutant(
@@ -255,9 +255,20 @@ MUTANTS = (
     ),
     Mutant(
         "a life that is here in part is judged whole",
+        "rotation._lives",
+        ("    if here.keys() >= {*told.lines}:\n", "    if True:\n"),
+        tests=f"{RESTORING}::test_the_retold_dead_stay_dead",
+    ),
+    Mutant(
+        "the dead whose end is in a bundle alone are dead",
         "rotation.retell_roster",
-        ("for line in told.lines if _agent(line) not in staying)", "for line in told.lines if line not in there)"),
-        ("(at for at in lines if at not in dropped)", "lines"),
+        ("_stays(line, before, told.since)", "_stays(line, Roster(parse_roster(lines, roster.view())), told.since)"),
+        tests=f"{RESTORING}::test_a_newcomer_who_believes_the_others_has_the_retold_dead",
+    ),
+    Mutant(
+        "lines that came back are no decision to retell",
+        "lost_records.restore",
+        ("bundle.lines if bundle.file not in LOGS else ()", "bundle.lines"),
         tests=f"{RESTORING}::test_the_retold_dead_stay_dead",
     ),
     Mutant(

@@ -247,6 +247,7 @@ class Machines(World):
                 self._unwind(process)
         machine.failures += 1
         machine.disk.crash(Random(f"power {self.seed} {machine.name} {machine.failures}"))
+        machine.offset += 60 * SECOND  # it was off for a minute, while the others went on
         machine.started = self.now
         machine.hosts.boot()
         if self.story is not None:

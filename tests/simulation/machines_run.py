@@ -163,6 +163,8 @@ class Driver:
         elif name == REST:
             return
         elif name == "clock":
+            if self.world.profile.power or "power" in self.world.profile.aims:
+                return  # what is from before a machine's start is told by the clock
             session.machine.offset += int((self.chance.random() * 6 - 3) * 3600) * SECOND
         else:
             self._command(str(place), name, session)
