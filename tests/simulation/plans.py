@@ -1,7 +1,7 @@
 """What a seed means: the kind of world, and the commands in it.
 
-Belongs here: drawing. Three of four seeds mean a *sweep* (``sweeps``). A fifth of the others mean turns of
-clients with transcripts, and three of ten of the rest a *long* world, in which agents do everything for a day. All
+Belongs here: drawing. Three of four seeds mean a *sweep* (``sweeps``). One of ten of the others means turns
+of clients with transcripts, and three of ten of the rest a *long* world, in which agents do everything for a day. All
 others mean a *drill*: few agents, and again and again a few commands beside each other that touch the same thing, with
 what they need prepared in peace. Many short drills meet a race at one place sooner than long worlds do, and these meet
 what nobody thought of. In a drill each process may be aimed at: one thing befalls it, before one call.
@@ -176,7 +176,7 @@ def plan_of(seed: int, count: int = 60) -> Plan:
         return sweep_of(seed, profile_of(seed))
     chance = Random(f"plan {seed}")
     max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
-    if Random(f"client {seed}").random() < 0.2:
+    if Random(f"client {seed}").random() < 0.1:
         # A client starts long after its machine: no coarse time and no clock calls its offers older than the start.
         return drill(chance, profile_of(seed)._replace(grain=1, jump=0.0), CLIENTS)
     if chance.random() < 0.3:

@@ -158,6 +158,15 @@ SWEEPS = {
         outages=0.0,
         live=(0,),
     ),
+    "a release beside a steward": Sweep(
+        3,
+        "send everyone check",
+        "release run_steward",
+        "everyone check",
+        ("held", "held half way", "held between two files"),
+        outages=0.0,
+        live=(0,),
+    ),
     "what was not told": Sweep(
         1,
         "send? check",
