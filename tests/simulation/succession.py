@@ -174,3 +174,5 @@ def _clear_client(stage: Stage, process: Process, me: Session) -> None:
         heir.may_seem_gone = False
         stage.judge.lives(heir)
     _cleared(process, passing, alone=False)
+    if me.heir is None:
+        stage.judge.gone(me, certainly=False)  # its process is another session's now
