@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from ..core import codec
 from ..core.records import BadLine, Message
+from ..store import system
 from ..store.archive import ROSTER as EVENTS
 from ..store.bundles import WHOLE, Bundle, packed, records_of, unpacked
 from ..store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, is_known
@@ -42,14 +43,14 @@ def restore(copy: LocalCopy) -> int:
         else:
             present.update(map(digest, (*bundle.lines, *bundle.told)))
             bundled.update(map(digest, bundle.lines if bundle.file not in LOGS else ()))
-    count = 0
+    count, mark = 0, system.urandom(8).hex()  # what comes back twice differs: see ``passed``
     for retold in _retold(copy, bundled):
-        copy.order.append(ARCHIVE, [packed(retold)])
+        copy.order.append(ARCHIVE, [packed(retold, mark)])
         present.update(map(digest, (*retold.lines, *retold.told)))
         bundled.update(map(digest, retold.lines))
         count += 1
     for kind in LOGS:
-        for one in records_of(kind, _lost(copy, kind, present)):
+        for one in records_of(kind, _lost(copy, kind, present), mark):
             copy.order.append(ARCHIVE, [one])
             count += 1
     return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived

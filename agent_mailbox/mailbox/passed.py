@@ -1,6 +1,7 @@
 """The log of the order that tells how far each machine has followed the steward's decisions.
 
-Belongs here: the lines of that log, and the machine that is furthest behind. Each line has one key:
+Belongs here: the lines of that log, and the machine that is furthest behind. Each line says one thing, and has a
+``mark``, so that it is like no other. By its last record a copy tells whether the order is still the same.
 
     {"applied":812}    this machine has archived what was decided up to there
     {"gave_up":"M"}    the person gave up machine M: nobody waits for it until it says more
@@ -11,6 +12,7 @@ Belongs here: the lines of that log, and the machine that is furthest behind. Ea
 from __future__ import annotations
 
 from ..core import codec
+from ..store import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,22 +23,26 @@ if TYPE_CHECKING:
 
 def followed(applied: int) -> bytes:
     """Return a machine's line: it has archived what was decided up to a position."""
-    return codec.dumps({"applied": applied}).encode()
+    return _line("applied", applied)
 
 
 def gave_up(machine: str) -> bytes:
     """Return the line that gives up a machine."""
-    return codec.dumps({"gave_up": machine}).encode()
+    return _line("gave_up", machine)
 
 
 def purged(floor: int) -> bytes:
     """Return the line that comes ahead of removing records."""
-    return codec.dumps({"purged": floor}).encode()
+    return _line("purged", floor)
 
 
 def damaged(position: int) -> bytes:
     """Return the line that tells of a damaged record."""
-    return codec.dumps({"damaged": position}).encode()
+    return _line("damaged", position)
+
+
+def _line(what: str, said: int | str) -> bytes:
+    return codec.dumps({what: said, "mark": system.urandom(8).hex()}).encode()
 
 
 def damage(line: bytes) -> int | None:

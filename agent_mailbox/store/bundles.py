@@ -37,11 +37,11 @@ class Bundle(Record):
     since: int = 0
 
 
-def packed(bundle: Bundle) -> bytes:
-    """Return the bundle as the line of a record."""
+def packed(bundle: Bundle, mark: str = "") -> bytes:
+    """Return the bundle as the line of a record; with a ``mark`` it is like no other."""
     import zlib  # only where something is archived
 
-    head = codec.dumps({"file": bundle.file, "told": len(bundle.told), "since": bundle.since}).encode()
+    head = codec.dumps({"file": bundle.file, "told": len(bundle.told), "since": bundle.since, "mark": mark}).encode()
     return zlib.compress(b"\n".join((head, *bundle.told, *bundle.lines)))
 
 
@@ -87,12 +87,12 @@ def pieces(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
         yield group
 
 
-def records_of(file: str, lines: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield records for the lines of a file, each small enough to be appended alone."""
+def records_of(file: str, lines: Iterable[bytes], mark: str = "") -> Iterator[bytes]:
+    """Yield records for the lines of a file, each small enough to be appended alone. ``mark``: see ``packed``."""
     todo = [*pieces(lines)][::-1]
     while todo:
         group = todo.pop()
-        record = packed(Bundle(file, tuple(group)))
+        record = packed(Bundle(file, tuple(group)), mark)
         if len(record) <= WIDEST:
             yield record
         elif len(group) > 1:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Registration
-from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, reads_of
+from agent_mailbox.mailbox import passed
+from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
 from agent_mailbox.upkeep import shared_steward
 
 from .memory_order import MemorySpace
@@ -119,6 +120,22 @@ def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) 
     assert "broken" not in {content for box in two.boxes for content in live(box)}
     settled(two, doubt=False)
     assert sum(b'"damaged"' in r.line for r in space.records) == 1
+
+
+def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:  # noqa: F811
+    """Other records have the lost positions, and the last says of a machine what the lost one said: it is noticed."""
+    with_history(two)
+    north, space = two.boxes[0], two.orders[0].space
+    end = two.orders[0].append(PASSED, [passed.followed(7)])
+    settled(two)
+    space.lose(end - 3)
+    for n in range(2):
+        space.append("west", MESSAGES, [_line(f"w{n}")], [f"w{n}"], None)
+    assert two.orders[0].append(PASSED, [passed.followed(7)]) == end
+    settled(two)
+    for box in two.boxes:
+        assert [message.content for message in box.state().messages.values()].count("other") == 2
+    assert live(north).count("unread") == 1
 
 
 @pytest.mark.parametrize("kept", [0, 5, 12, 16])

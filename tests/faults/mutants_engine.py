@@ -266,6 +266,12 @@ MUTANTS = (
         tests=f"{RESTORING}::test_a_newcomer_who_believes_the_others_has_the_retold_dead",
     ),
     Mutant(
+        "a record of how far a machine is is like no other",
+        "passed._line",
+        (', "mark": system.urandom(8).hex()', ""),
+        tests=f"{RESTORING}::test_an_engine_whose_new_end_says_the_same",
+    ),
+    Mutant(
         "lines that came back are no decision to retell",
         "lost_records.restore",
         ("bundle.lines if bundle.file not in LOGS else ()", "bundle.lines"),
