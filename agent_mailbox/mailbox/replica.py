@@ -235,7 +235,7 @@ class Replica:
 
     def doubt(self) -> None:
         """Look again, with the next ``catch_up``, whether the order is still the one that was taken in."""
-        self._is_sure = False
+        self._is_sure = self._is_fresh = False
 
     def take_in(self, proofs: Mapping[bytes, str | None] | None = None) -> int:
         """Write what is new in the order; return how many records that were.
