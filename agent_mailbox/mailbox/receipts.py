@@ -41,6 +41,8 @@ def settle(
         open_offers = (offers.recalled if recall else offers.load)(desk.logs, session_id)
         if not open_offers:
             return False
+        if recall:  # should this fail, the hooks that follow know of them
+            offers.save(desk.logs, session_id, open_offers)
         verdict, now = judge(open_offers), desk.now()
         events = dict.fromkeys(verdict.seen, "seen") | dict.fromkeys(verdict.lost, "release")
         if verdict.lost and not recall:  # mail that was acked meanwhile must not be given back

@@ -14,6 +14,7 @@ import pytest
 from agent_mailbox.clients.hooks import receipt_rules, transcript
 from agent_mailbox.mailbox.receipts import Settlement
 from agent_mailbox.store import offers
+from agent_mailbox.store.logs import Logs
 from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, READS, Post, record, stamp
 
@@ -341,6 +342,17 @@ def test_a_killed_hook_s_list_is_looked_up_in_the_log(talk: Talk) -> None:
     assert talk.context("UserPromptSubmit") == ""
     talk.speak()
     assert sent[:8] in str(talk.hook("Stop"))
+
+
+def test_a_start_that_finds_the_log_locked_leaves_what_it_recalled_to_the_next_hook(talk: Talk) -> None:
+    """The list of offers was lost, and a steward holds the log: the mail that the client dropped comes all the same."""
+    talk.post.send("x", ME, "MAIL_DROPPED")
+    assert "MAIL_DROPPED" in talk.context("UserPromptSubmit")  # the client takes none of it into the conversation
+    talk.post.file(".cache", "offers", ME).unlink()
+    talk.speak()
+    with Logs(str(talk.post.box)).reads.held():
+        assert "MAIL_DROPPED" not in talk.context("SessionStart", source="resume")
+    assert "MAIL_DROPPED" in str(talk.hook("Stop"))
 
 
 @pytest.mark.parametrize(("number", "concludes"), [(errno.EMFILE, False), (errno.EACCES, True)])

@@ -455,6 +455,12 @@ MUTANTS = (
         tests=f"{RECEIPTS}::test_what_was_acked_meanwhile_is_not_given_back",
     ),
     Mutant(
+        "what a start recalled is known to the next hook, though it could not be settled",
+        "receipts.settle",
+        ("            offers.save(desk.logs, session_id, open_offers)\n", "            pass\n"),
+        tests=f"{RECEIPTS}::test_a_start_that_finds_the_log_locked_leaves_what_it_recalled_to_the_next_hook",
+    ),
+    Mutant(
         "open offers are known without the derived files",
         "receipts.settle",
         ("(offers.recalled if recall else offers.load)", "offers.load"),

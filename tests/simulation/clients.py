@@ -76,6 +76,7 @@ class Turn:
         self.client.has_ended = event == "SessionEnd" or (self.client.has_ended and event != "SessionStart")
         around = SURROUNDINGS | hosts.surroundings(self.stage, self.me)
         taken = self.stage.judge.ending(self.me.id) if event == "SessionEnd" else []
+        forgotten = self.me.forgotten
         ids, answers = commands.hooked(
             self.stage, self.process, self.me, event, self.path, around, source=source, reason=reason
         )
@@ -83,7 +84,8 @@ class Turn:
             self.stage.judge.ended(self.me.id, taken)
         told = [text for answer in answers if (text := _context(answer))]
         # The list of offers is derived: a failed write may lose it until the session starts again.
-        self.me.lost_list = self.process.hurt or (self.me.lost_list and event != "SessionStart")
+        is_found = event == "SessionStart" and self.me.forgotten == forgotten
+        self.me.lost_list = self.process.hurt or (self.me.lost_list and not is_found)
         if not system.exists(self.path):  # a client without a transcript keeps none, as far as a hook can tell
             self.stage.judge.unclear(self.me.id, self.stage.judge.letters)
         # What was shown and not recorded, for want of a lock, may come again whatever becomes of it here.

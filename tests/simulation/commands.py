@@ -623,6 +623,15 @@ def forget(stage: Stage, process: Process, me: Session) -> None:
     """All that is derived for readers goes: they look at everything anew."""
     for session in stage.judge.sessions.values():
         session.lost_list = True
+    try:
+        _remove_derived()
+    finally:
+        for session in stage.judge.sessions.values():  # one may have started again meanwhile
+            session.lost_list = True
+            session.forgotten += 1
+
+
+def _remove_derived() -> None:
     for name in ("cursors", "offers", "ids", "ids-news", "untaken", "asking"):
         where = f"{BOX}/.cache/{name}"
         try:

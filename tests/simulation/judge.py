@@ -92,6 +92,8 @@ class Session:
         self.may_be_dead = False
         self.lost_list = False
         """May the list of its open offers be lost, until it starts again?"""
+        self.forgotten = 0
+        """How often something removed that list."""
         self.may_seem_gone = False
         """Could its client's process not be recorded once? Then others may have got what it was offered."""
         self.is_gone = False
