@@ -91,7 +91,7 @@ class Passing:
             known = judge.given.get((old.id, message_id), (FREE, None))
             if letter.was_released or known not in ((MAYBE, None), (state, None)) or (is_owed and ended_before):
                 continue
-            if judge.given.get((heir.id, message_id), (FREE, None))[0] != FREE:
+            if judge.given.get((heir.id, message_id), (FREE, None))[0] not in (FREE, MAYBE):
                 judge.breach(f"{heir.id} is shown {message_id}, which {old.id} had read, whose place it took")
             judge.given[heir.id, message_id] = state, None
         for message_id in () if ended_before else self.waiting:
