@@ -6,7 +6,6 @@ Belongs here: drawing such a world, and driving it. ``scripts/simulate --machine
 from __future__ import annotations
 
 import traceback
-from contextlib import contextmanager
 from random import Random
 from time import process_time
 from typing import TYPE_CHECKING
@@ -20,11 +19,12 @@ from tests.simulation.machines import LossyOrder, Machines
 from tests.simulation.machines_commands import COMMANDS, NoFiles, Stage, expected, found, key_of, settle, trust
 from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.plans import AIMS, REST
-from tests.simulation.runs import Result
+from tests.simulation.runs import Result, replaced
 from tests.simulation.world import Killed, Profile
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from agent_mailbox.mailbox.space import Space
     from tests.simulation.machines import Machine
@@ -84,31 +84,24 @@ def profile(seed: int) -> Profile:
     )
 
 
-@contextmanager
-def networked(world: Machines) -> Iterator[None]:
-    """Let the product reach the engine by our order, and ask our clock where it asks Python's."""
+def networked(world: Machines) -> AbstractContextManager[None]:
+    """Let the product reach the engine by our order, and ask our clock where it asks Python's, for a block."""
 
     def order_of(space: Space, _patience: float = 5.0) -> LossyOrder:
         return LossyOrder(world, space.machine)
 
     doors = world.doors
-    ways = [
-        (spaces, "order_of", order_of),
-        (spaces, "files_of", lambda *_: NoFiles()),
-        (joining_space, "monotonic", doors["monotonic"]),
-        (joining_space, "sleep", doors["sleep"]),
-        (replicator, "monotonic", doors["monotonic"]),
-        (replicator, "time_ns", doors["time_ns"]),
-        (shared_steward, "COMPACT_ABOVE", 15),
-    ]
-    before = [getattr(module, name) for module, name, _ in ways]
-    try:
-        for module, name, other in ways:
-            setattr(module, name, other)
-        yield
-    finally:
-        for (module, name, _), value in zip(ways, before, strict=True):
-            setattr(module, name, value)
+    return replaced(
+        (
+            (spaces, "order_of", order_of),
+            (spaces, "files_of", lambda *_: NoFiles()),
+            (joining_space, "monotonic", doors["monotonic"]),
+            (joining_space, "sleep", doors["sleep"]),
+            (replicator, "monotonic", doors["monotonic"]),
+            (replicator, "time_ns", doors["time_ns"]),
+            (shared_steward, "COMPACT_ABOVE", 15),
+        )
+    )
 
 
 class Driver:

@@ -64,15 +64,16 @@ SMALL: tuple[tuple[Any, str, int], ...] = (
 
 
 @contextmanager
-def _few_are_many(numbers: tuple[tuple[Any, str, int], ...]) -> Iterator[None]:
-    before = [getattr(module, name) for module, name, _ in numbers]
+def replaced(values: Sequence[tuple[Any, str, Any]]) -> Iterator[None]:
+    """Give names of modules other values for a block."""
+    before = [getattr(module, name) for module, name, _ in values]
     try:
-        for module, name, number in numbers:
-            setattr(module, name, number)
+        for module, name, value in values:
+            setattr(module, name, value)
         yield
     finally:
-        for (module, name, _), number in zip(numbers, before, strict=True):
-            setattr(module, name, number)
+        for (module, name, _), value in zip(values, before, strict=True):
+            setattr(module, name, value)
 
 
 class Result(NamedTuple):
@@ -119,7 +120,7 @@ def run(
     judge = Judge(world)
     agents = 1 + max((number for _, name, number in plan.jobs if name not in DRIVEN), default=0)
     stage = Stage(world, judge, agents, plan.max_live)
-    with world, _few_are_many(SMALL if plan.small else SMALL[:3]):
+    with world, replaced(SMALL if plan.small else SMALL[:3]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
         seed=seed, breaches=judge.breaches, calls=world.calls, digest=world.digest, seconds=process_time() - started,
