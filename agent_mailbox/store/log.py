@@ -248,18 +248,19 @@ class HeldLog(FileLock):
 
     def _count(self, kept: Kept, start: int, *, left: bool = False) -> None:
         """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look
-        removed. ``left``: another writer left them, whose sync may have failed (see ``sync``)."""
+        removed. ``left``: another writer left the lines, whose sync may have failed (see ``sync``); so would any of
+        them, once the log's end is noted behind."""
         size = system.fstat(self.fd).st_size
         start = start if self._uncounted is None else min(start, self._uncounted)
         view = ProofView(kept)
         lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
         found = [line for at, line in lines if proven.proves(view.proof(line, at))]
+        inode = system.fstat(self.fd).st_ino
+        if left and (found or self._left_by_us(inode, size) is not None):
+            self._write_again([(start, None)])
         if not found:
             return
-        if left:
-            self._write_again([(start, None)])
         system.fdatasync(self.fd)
-        inode = system.fstat(self.fd).st_ino
 
         def counted(entry: LogEnd) -> LogEnd:
             from .keys import digest

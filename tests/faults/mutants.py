@@ -54,6 +54,12 @@ REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 
 MUTANTS = (
     Mutant(
+        "lines of a killed writer are written again before the log's end is noted behind them",
+        "HeldLog._count",
+        ("found or self._left_by_us(inode, size) is not None", "found"),
+        tests="tests/simulation/test_simulation.py::test_a_world_that_broke_a_promise_breaks_none",
+    ),
+    Mutant(
         "mail is recorded as read only after it was shown",
         "verbs.check",
         (

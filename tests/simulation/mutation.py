@@ -149,7 +149,11 @@ HISTORIC = (
     Mutant(
         "a line that another writer left is written again before it is counted",
         "HeldLog._count",
-        ("        if left:\n            self._write_again([(start, None)])\n", ""),
+        (
+            "        if left and (found or self._left_by_us(inode, size) is not None):\n"
+            "            self._write_again([(start, None)])\n",
+            "",
+        ),
         tests="",
     ),
     Mutant(
