@@ -11,7 +11,7 @@ from .roster import ALIVE, FROZEN, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterable
 
 
 class Reach(Record):
@@ -55,13 +55,14 @@ def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:
     return roster.carriers(role_of(stored) if mode == ROLE else stored)
 
 
-def concerned(message: Message, roster: Roster) -> set[str] | None:
-    """Return the sessions whose unread mail the message may change, by the present roster; None: everyone's."""
+def concerned(messages: Iterable[Message], roster: Roster) -> set[str] | None:
+    """Return the sessions whose unread mail the messages may change, by the present roster; None: everyone's."""
     found: set[str] = set()
-    for stored in message.recipients:
-        if stored == ALL:
-            return None
-        if ":" not in stored:
-            found.update((stored, *roster.heirs(stored)))
-        found.update(a.session_id for a in roster.carriers(stored if ":" in stored else role_of(stored)))
+    for message in messages:
+        for stored in message.recipients:
+            if stored == ALL:
+                return None
+            if ":" not in stored:
+                found.update((stored, *roster.heirs(stored)))
+            found.update(a.session_id for a in roster.carriers(stored if ":" in stored else role_of(stored)))
     return found

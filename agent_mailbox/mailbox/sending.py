@@ -13,7 +13,6 @@ from ..core.roster import ALIVE
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
 from ..store import paths, system
 from ..store.prefilter import may_be_message
-from ..store.stamps import EVERYONE
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -198,14 +197,7 @@ class Posting(OpenMailbox):
         """Return the sessions whose quiet stamps the messages end; None: everyone's.
 
         The caller holds the messages' lock, so that no stamp is newer."""
-        roster = self.logs.read_roster()
-        found: set[str] = set()
-        for message in messages:
-            concerned = recipients.concerned(message, roster)
-            if concerned is None:
-                return EVERYONE
-            found |= concerned
-        return found
+        return recipients.concerned(messages, self.logs.read_roster())
 
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         compose.checked(draft, self.config.max_content)

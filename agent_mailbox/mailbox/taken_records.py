@@ -26,7 +26,6 @@ CROWD = 100
 def disturbed(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | None:
     """Return the sessions whose quiet stamps the records end; None: everyone's."""
     if kind == MESSAGES:
-        roster, found = logs.read_roster(), set[str]()
         lines = [record.line for record in records]
         is_crowd = len(lines) > CROWD  # as a machine joins: to look at each costs more than everybody's next look
         looked = [line for line in lines if b"control" in line or b"\\u" in line] if is_crowd else lines
@@ -34,14 +33,7 @@ def disturbed(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | N
         for message in messages:
             if message.type == "control":
                 _bind_by(logs, message)
-        if is_crowd:
-            return EVERYONE
-        for message in messages:
-            concerned = recipients.concerned(message, roster)
-            if concerned is None:
-                return EVERYONE
-            found |= concerned
-        return found
+        return EVERYONE if is_crowd else recipients.concerned(messages, logs.read_roster())
     if kind == ROSTER:
         for record in records:
             event = codec.roster_event(record.line)

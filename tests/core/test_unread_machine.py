@@ -165,7 +165,7 @@ class Unread(RuleBasedStateMachine):
         plain = self.world.plainly()
         readers = [who for who in EVERYBODY if self.world.state.roster.state(who) != "dead"]
         for mail in self.world.messages[-3:]:
-            concerned = recipients.concerned(mail, self.world.state.roster)
+            concerned = recipients.concerned([mail], self.world.state.roster)
             for who in readers:
                 assert concerned is None or who in concerned or not plain.ways(mail, who)
 
