@@ -10,11 +10,16 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from time import perf_counter, process_time
+from typing import TYPE_CHECKING
 
-from tests.simulation import machines_run, runs, shorten
+from tests.simulation import directed, machines_run, plans, runs, shorten
 from tests.simulation.world import Met
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 ROOT = Path(__file__).absolute().parents[2]
 LINES = 80
@@ -78,7 +83,8 @@ def commit() -> str:
 def report(result: runs.Result, *, shrink: bool = True, machines: bool = False) -> None:
     """Say what broke, how to replay it, and its short story; that of ``machines`` is not shortened."""
     print(f"seed {result.seed}: {result.breaches[0]}")
-    print(f"replay: scripts/simulate{' --machines' if machines else ''} --seed {result.seed} --commit {commit()}")
+    of = " --machines" if machines else f" --plan '{result.kind}'" if result.kind else ""
+    print(f"replay: scripts/simulate{of} --seed {result.seed} --commit {commit()}")
     if shrink and not machines:
         short = shorten.shortened(result)
         print(
@@ -95,6 +101,12 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="scripts/simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="Replay one world.")
     parser.add_argument("--machines", action="store_true", help="Worlds of several machines alone.")
+    drawing = parser.add_mutually_exclusive_group()
+    drawing.add_argument("--plan", choices=[*plans.kinds()], default="", metavar="KIND", help="Worlds of one kind.")
+    drawing.add_argument(
+        "--changed", metavar="REF", help="Worlds that come to the lines which changed since a commit: mostly these."
+    )
+    drawing.add_argument("--shares", help="How often each kind of world is drawn: a file that `mutation` writes.")
     parser.add_argument("--commit", help="Replay it on that commit: refused on any other.")
     parser.add_argument(
         "--from", dest="first", type=int, default=1, help="The first seed; a second process takes another."
@@ -117,8 +129,7 @@ def main(words: list[str] | None = None) -> int:
         print(f"this is commit {commit()}: check out {given.commit} first", file=sys.stderr)
         return 2
     if given.seed is not None:
-        run = machines_run.run if given.machines else runs.run
-        result = run(given.seed, told=given.trace)
+        result = _runner(given)(given.seed, told=given.trace)
         if given.trace:
             print("\n".join(result.story))
         broken = len(result.breaches)
@@ -129,11 +140,26 @@ def main(words: list[str] | None = None) -> int:
     return _hunt(given) if given.hunt else _many(given)
 
 
+def _runner(given: argparse.Namespace) -> Callable[..., runs.Result]:
+    """How a seed is run, as the options say."""
+    if given.machines:
+        return machines_run.run
+    if given.plan:
+        return partial(runs.run, kind=given.plan)
+    shares: dict[str, float] = {}
+    if given.changed:
+        lines = directed.changed_since(given.changed)
+        shares = directed.shares(lines, directed.reach(lines)) if lines else {}
+    elif given.shares:
+        shares = json.loads(Path(given.shares).read_text())
+    return partial(directed.run, shares) if shares else runs.run
+
+
 def _hunt(given: argparse.Namespace) -> int:
     """Print how it went from each seed; end at the second one that finds nothing. It is measured in the seconds of one
     core, however busy that is."""
     found: list[dict[str, object]] = []
-    run = machines_run.run if given.machines else runs.run
+    run = _runner(given)
     for first in given.hunt:
         sums, seed, until = Sums(), first, process_time() + (given.seconds or 60)
         while process_time() < until and not sums.broken:
@@ -142,7 +168,7 @@ def _hunt(given: argparse.Namespace) -> int:
             seed += 1
         how = {"calls": sums.calls, "seconds": sums.seconds, "worlds": sums.worlds}
         breach = result.breaches[0] if sums.broken else None
-        found.append({"from": first, **how, "breach": breach, "seed": result.seed})
+        found.append({"from": first, **how, "breach": breach, "seed": result.seed, "kind": result.kind})
         if sum(one["breach"] is None for one in found) == 2:
             break
     print(json.dumps(found))
@@ -152,10 +178,10 @@ def _hunt(given: argparse.Namespace) -> int:
 def _many(given: argparse.Namespace) -> int:
     until = perf_counter() + (given.hours * 3600 if given.hours else given.seconds or 1e12)
     sums, seed, told = Sums(), given.first, perf_counter()
+    run, usual = _runner(given), not (given.machines or given.plan or given.changed or given.shares)
     while perf_counter() < until and (given.worlds is None or sums.worlds < given.worlds):
-        worlds = [] if given.machines else [False]
-        for machines in worlds + ([True] if given.machines or seed % SHARE == 0 else []):
-            result = (machines_run.run if machines else runs.run)(seed)
+        for machines in [given.machines] + [True] * (usual and seed % SHARE == 0):
+            result = machines_run.run(seed) if machines else run(seed)
             sums.add(result)
             if result.breaches:
                 report(result, machines=machines)

@@ -1,7 +1,7 @@
 """Worlds that once broke a promise, as short as they were found, whatever the drawing of worlds becomes.
 
-``python -m tests.simulation.kept NAME SEED`` keeps the world of a seed that breaks one. Belongs here: writing such a
-world to a file, and running it again. A file holds what the seed meant then: the plan, the commands, the choices.
+``python -m tests.simulation.kept NAME SEED [KIND]`` keeps the world of a seed that breaks one. Belongs here: writing
+such a world to a file, and running it again. A file holds what the seed meant then: plan, commands, choices.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tests.simulation.world import Profile
 PLACE = Path(__file__).parent / "worlds"
 
 
-def keep(name: str, seed: int) -> None:
-    """Write the shortened world of a seed to a file."""
-    found = runs.run(seed)
+def keep(name: str, seed: int, kind: str = "") -> None:
+    """Write the shortened world of a seed, as a ``kind`` of plan, to a file."""
+    found = runs.run(seed, kind=kind)
     if not found.breaches:
         raise SystemExit(f"seed {seed} breaks no promise")
     short = shorten.shortened(found, seconds=120)
-    plan = plan_of(seed)
+    plan = plan_of(seed, kind=kind)
     about = plan._asdict() | {"profile": plan.profile._asdict(), "jobs": [list(job) for job in short.jobs]}
     made = [[process, number, what] for (process, number), what in short.made.items()]
     story = list(shorten.words(short))
@@ -43,4 +43,4 @@ def again(name: str) -> runs.Result:
 
 
 if __name__ == "__main__":
-    keep(sys.argv[1], int(sys.argv[2]))
+    keep(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -1,8 +1,9 @@
 """Each protection of the store and of delivery taken away: does the simulation alone notice, and how soon?
 
 ``python -m tests.simulation.mutation [WORD…]`` patches a copy of the package, runs worlds on it from five seeds each,
-and writes how many calls and seconds it took to docs/internals/simulation-mutants.json. Belongs here: the mutants that
-are the simulation's to find, those of ``tests.faults``, and what the change log mended, put back.
+and writes how many calls and seconds it took to docs/internals/simulation-mutants.json. The worlds are directed at the
+lines that were changed, as ``scripts/simulate --changed`` directs them. Belongs here: the mutants that are the
+simulation's to find, those of ``tests.faults``, and what the change log mended, put back.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -21,6 +23,7 @@ from tests.faults import mutants_engine, mutants_machines
 from tests.faults.mutant import Mutant
 from tests.faults.mutants import MUTANTS
 from tests.helpers import ROOT
+from tests.simulation import directed
 from tests.simulation.__main__ import commit
 
 SEEDS = (302_507_443, 334_427_949, 644_610_900, 658_408_416, 741_556_228)
@@ -281,8 +284,16 @@ def ours() -> list[Mutant]:
     return [*HISTORIC, *there]
 
 
-def hunt(mutant: Mutant | None, seconds: float = SECONDS) -> list[dict[str, Any]]:
-    """How it went from each seed; ends at the second seed that finds nothing."""
+def lines_of(mutant: Mutant) -> set[directed.Line]:
+    """The lines of the whole package that it changes."""
+    path, text = mutant.patched(ROOT)
+    return {(mutant.file, line) for line in directed.touched(path.read_text(), text)}
+
+
+def hunt(
+    mutant: Mutant | None, seconds: float = SECONDS, shares: dict[str, float] | None = None
+) -> list[dict[str, Any]]:
+    """How it went from each seed, in kinds drawn by ``shares``; ends at the second seed that finds nothing."""
     worlds = ["--machines"] if mutant is not None and mutant.without in SHARED else []
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)
@@ -292,6 +303,9 @@ def hunt(mutant: Mutant | None, seconds: float = SECONDS) -> list[dict[str, Any]
             mutant.apply(tree)
         words = [sys.executable, "-m", "tests.simulation", *worlds, "--seconds", str(seconds), "--hunt"]
         words += map(str, SEEDS)
+        if shares:
+            (tree / "shares.json").write_text(json.dumps(shares))
+            words += ["--shares", str(tree / "shares.json")]
         env = {**os.environ, "PYTHONPATH": str(tree)}
         done = subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
         if not done.stdout:
@@ -301,18 +315,23 @@ def hunt(mutant: Mutant | None, seconds: float = SECONDS) -> list[dict[str, Any]
 
 
 def main(words: list[str]) -> int:
-    """Hunt all, or those that a word names; others keep what was found before."""
+    """Hunt all, or those that a word names, one on each core; others keep what was found before."""
     known = json.loads(FOUND.read_text()) if FOUND.exists() else {}
-    for mutant in ours():
-        if words and not any(word in f"{mutant.without} {mutant.at}" for word in words):
-            continue
-        found = hunt(mutant)
-        known[mutant.without] = {"in": mutant.file, "commit": commit(), "runs": found}
-        got = [one for one in found if one["breach"]]
-        calls, took = (median(one[key] for one in got or [{key: 0}]) for key in ("calls", "seconds"))
-        told = f", median {calls:,.0f} calls, {took:.1f} s: {got[0]['breach']}" if got else ""
-        print(f"{mutant.without}: {len(got)}/{len(SEEDS)}{told}", flush=True)
-        FOUND.write_text(json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    todo = [one for one in ours() if not words or any(word in f"{one.without} {one.at}" for word in words)]
+    here = {one.without: lines_of(one) for one in todo if one.without not in SHARED}
+    reached = directed.reach(set().union(*here.values()))
+
+    def found_for(mutant: Mutant) -> list[dict[str, Any]]:
+        return hunt(mutant, shares=directed.shares(here.get(mutant.without, set()), reached))
+
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
+        for mutant, found in zip(todo, cores.map(found_for, todo), strict=True):
+            known[mutant.without] = {"in": mutant.file, "commit": commit(), "runs": found}
+            got = [one for one in found if one["breach"]]
+            calls, took = (median(one[key] for one in got or [{key: 0}]) for key in ("calls", "seconds"))
+            told = f", median {calls:,.0f} calls, {took:.1f} s: {got[0]['breach']}" if got else ""
+            print(f"{mutant.without}: {len(got)}/{len(SEEDS)}{told}", flush=True)
+            FOUND.write_text(json.dumps(known, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
     return 0
 
 

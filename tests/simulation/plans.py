@@ -141,8 +141,10 @@ CLIENTS |= succession.WITH_CLIENTS
 """Drills of clients with transcripts, which other commands do not know how to go on with."""
 
 
-SWEPT = 0.75
-"""How many worlds are sweeps."""
+SWEPT, WITH_CLIENT, LASTS = 0.75, 0.1, 0.3
+"""How many worlds are sweeps; how many of the others have clients with transcripts; how many of the rest are long."""
+SWEEP, CLIENT, LONG, DRILL = "sweep ", "clients ", "long", "drill "
+"""The beginnings of the names of kinds of plans."""
 
 
 class Plan(NamedTuple):
@@ -168,26 +170,47 @@ class Plan(NamedTuple):
     """Does the product take a few for many, so that what it does with many happens here, too?"""
 
 
-def plan_of(seed: int, count: int = 60) -> Plan:
-    """What the seed means."""
-    if Random(f"kind {seed}").random() < SWEPT:
-        from tests.simulation.sweeps import sweep_of  # which are plans, too
+def kinds() -> dict[str, float]:
+    """Each kind of plan by its name, and how often it is drawn."""
+    from tests.simulation.sweeps import SWEEPS  # which are plans, too
 
-        return sweep_of(seed, profile_of(seed))
+    found: dict[str, float] = {}
+    for family, share, weights in (
+        (SWEEP, SWEPT, {name: sweep.weight for name, sweep in SWEEPS.items()}),
+        (CLIENT, (1 - SWEPT) * WITH_CLIENT, {name: scene.weight for name, scene in CLIENTS.items()}),
+        (LONG, (1 - SWEPT) * (1 - WITH_CLIENT) * LASTS, {"": 1.0}),
+        (DRILL, (1 - SWEPT) * (1 - WITH_CLIENT) * (1 - LASTS), {name: scene.weight for name, scene in SCENES.items()}),
+    ):
+        whole = sum(weights.values())
+        found |= {f"{family}{name}": share * weight / whole for name, weight in weights.items()}
+    return found
+
+
+def plan_of(seed: int, count: int = 60, *, kind: str = "") -> Plan:
+    """What the seed means; what it means as a plan of a ``kind``, if one is named."""
+    kind = kind or _drawn(Random(f"kind {seed}"))
+    family, _, name = kind.partition(" ")
     chance = Random(f"plan {seed}")
-    max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
-    if Random(f"client {seed}").random() < 0.1:
+    if f"{family} " == SWEEP:
+        from tests.simulation.sweeps import sweep_of
+
+        return sweep_of(seed, profile_of(seed), name)
+    if f"{family} " == CLIENT:
         # A client starts long after its machine: no coarse time and no clock calls its offers older than the start.
-        return drill(chance, profile_of(seed)._replace(grain=1, jump=0.0), CLIENTS)
-    if chance.random() < 0.3:
+        return drill(chance, profile_of(seed)._replace(grain=1, jump=0.0), CLIENTS[name])
+    if family == LONG:
+        max_live = (1, 1, 2, 3, 6, 9)[int(chance.random() * 6)]
         return Plan(profile_of(seed), jobs_of(seed, count), max_live, 2 + int(chance.random() * 4))
-    return drill(chance, profile_of(seed))
+    return drill(chance, profile_of(seed), SCENES[name])
 
 
-def drill(chance: Random, long: Profile, scenes: dict[str, Scene] = SCENES) -> Plan:
+def _drawn(chance: Random) -> str:
+    found = kinds()
+    return chance.choices([*found], [*found.values()])[0]
+
+
+def drill(chance: Random, long: Profile, scene: Scene) -> Plan:
     """A drill, in a world much like a long one's: its own seed decides which faults there are."""
-    names = list(scenes)
-    name = chance.choices(names, [scenes[name].weight for name in names])[0]
     profile = long._replace(
         switch=(0.0, 0.0, 0.02, 0.1, 0.3)[int(chance.random() * 5)],
         strict=chance.random() < 0.85,
@@ -196,13 +219,13 @@ def drill(chance: Random, long: Profile, scenes: dict[str, Scene] = SCENES) -> P
     )
     if chance.random() < 0.7:
         profile = profile._replace(kill=0.0, stop=0.0, fault=0.0, short=0.0, full=0.0, power=0.0, slow=0.0)
-    agents = max(2 + int(chance.random() * 2.5), scenes[name].least)
-    begins = name == BEGINNINGS
+    agents = max(2 + int(chance.random() * 2.5), scene.least)
+    begins = scene is SCENES[BEGINNINGS]
     jobs: list[tuple[str, int]] = [] if begins else [(CALM, 0), *(("register", who) for who in range(agents))]
     victims: list[int] = []
     directed: list[tuple[int, str]] = []
     for _ in range(1 if begins else 4 + int(chance.random() * 9)):
-        jobs += _round(chance, scenes[name], agents, len(jobs), victims, directed)
+        jobs += _round(chance, scene, agents, len(jobs), victims, directed)
     numbered = [(place, command, who) for place, (command, who) in enumerate(jobs)]
     max_live = (0, 0, 1, 2)[int(chance.random() * 4)]
     power = not long.jump and chance.random() < 0.5

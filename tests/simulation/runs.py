@@ -80,6 +80,8 @@ class Result(NamedTuple):
     """How a run ended."""
 
     seed: int
+    kind: str
+    """The kind of plan that was named; none: drawn from the seed."""
     breaches: list[str]
     calls: int
     digest: int
@@ -98,15 +100,16 @@ def run(
     seed: int,
     *,
     count: int = 60,
+    kind: str = "",
     plan: Plan | None = None,
     jobs: Sequence[Job] | None = None,
     only: dict[tuple[str, int], str] | None = None,
     told: bool = False,
     most: int = 200_000,
 ) -> Result:
-    """Run the world of a seed, or of a plan; ``jobs`` and ``only`` leave parts of it out."""
+    """Run the world of a seed, as a ``kind`` of plan, or of a plan; ``jobs`` and ``only`` leave parts of it out."""
     started = process_time()
-    plan = plan or plan_of(seed, count)
+    plan = plan or plan_of(seed, count, kind=kind)
     world = World(seed, plan.profile, only)
     world.victims = frozenset(map(str, plan.victims))
     for place, aim in plan.directed:
@@ -123,9 +126,10 @@ def run(
     with world, replaced(SMALL if plan.small else SMALL[:3]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
-        seed=seed, breaches=judge.breaches, calls=world.calls, digest=world.digest, seconds=process_time() - started,
-        simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown, acknowledged=judge.acknowledged,
-        checks=judge.checks, met=world.met, made=world.choices.made, jobs=list(jobs), story=world.story or [],
+        seed=seed, kind=kind, breaches=judge.breaches, calls=world.calls, digest=world.digest,
+        seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
+        acknowledged=judge.acknowledged, checks=judge.checks, met=world.met, made=world.choices.made,
+        jobs=list(jobs), story=world.story or [],
     )  # fmt: skip
 
 

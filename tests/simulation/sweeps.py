@@ -314,10 +314,10 @@ LATER = "later"
 """Hours go by, if nobody is at work."""
 
 
-def sweep_of(seed: int, profile: Profile) -> Plan:
-    """What a seed means that means a sweep, in a world with names and times like ``profile``'s."""
+def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
+    """What a seed means that means that sweep, in a world with names and times like ``profile``'s."""
     chance = Random(f"sweep {seed}")
-    sweep = chance.choices(list(SWEEPS.values()), [one.weight for one in SWEEPS.values()])[0]
+    sweep = SWEEPS[name]
     agents = 4 if sweep.clients else 2 + (chance.random() < 0.3)
     profile = Profile(
         ordered=profile.ordered,

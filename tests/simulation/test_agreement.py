@@ -90,8 +90,8 @@ def test_what_is_written_again_takes_no_stamp_away() -> None:
 
 def test_where_locks_come_and_go_commands_fail_and_nothing_is_lost() -> None:
     """A file system whose lock service is away for a while: no promise is broken."""
-    scenes = {"writers": plans.SCENES["writers"]}
-    drawn = [plans.drill(Random(f"plan {seed}"), Profile(lockless=True), scenes) for seed in (3, 4)]
+    writers = plans.SCENES["writers"]
+    drawn = [plans.drill(Random(f"plan {seed}"), Profile(lockless=True), writers) for seed in (3, 4)]
     results = [runs.run(seed, plan=plan, told=True) for seed, plan in enumerate(drawn)]
     assert [result.breaches for result in results] == [[], []]
     assert sum(result.acknowledged for result in results) > 0

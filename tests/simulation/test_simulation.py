@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 WORLDS = 15
 KNOWN = json.loads(mutation.FOUND.read_text())
 FOUND = {
-    mutant.without: one["seed"]
+    mutant.without: (one["seed"], one.get("kind", ""))
     for mutant in mutation.HISTORIC
     for one in KNOWN.get(mutant.without, {"runs": []})["runs"]
     if one["breach"]
 }
-"""What once was broken, with the seed of a world that breaks without its mending; the page names what none shows."""
+"""What once was broken, with the seed and kind of a world that breaks without its mending."""
 
 
 @pytest.mark.parametrize("first", range(1, WORLDS, 5))
@@ -46,8 +46,9 @@ def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
 
 @pytest.mark.parametrize("without", FOUND)
 def test_what_the_simulation_found_stays_mended(without: str) -> None:
-    """The seed that broke without it."""
-    assert (FOUND[without], runs.run(FOUND[without]).breaches) == (FOUND[without], [])
+    """The world that broke without it."""
+    seed, kind = FOUND[without]
+    assert (seed, kind, runs.run(seed, kind=kind).breaches) == (seed, kind, [])
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in kept.PLACE.iterdir()))

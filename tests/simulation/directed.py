@@ -1,0 +1,133 @@
+"""Directed worlds: plans are drawn by how often they come to the lines that changed (AFLGo, Böhme 2017).
+
+Belongs here: which lines a change touches, how often each kind of plan comes to them, and the shares that follow. One
+subject has a few percent of all worlds; a change is about one subject, and its author wants to know soon.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from difflib import SequenceMatcher
+from random import Random
+from time import process_time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from tests.helpers import ROOT
+from tests.simulation import plans, runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import FrameType
+
+Line = tuple[str, int]
+"""A file of the checkout, from its root, and a number of a line of it."""
+SAMPLED = 700_000_000
+"""The first seed of the worlds that tell what comes where."""
+WORLDS, SECONDS = 8, 1.5
+"""As many of each kind as go into so many seconds, at least two and at most so many."""
+KEPT = 0.25
+"""The share of all kinds as they usually are: what changed here may show elsewhere."""
+
+
+class Reach(NamedTuple):
+    """How a kind of plan comes to lines."""
+
+    seconds: float
+    """What a world costs, of one core."""
+    often: Counter[Line]
+    """How often a world comes to a line."""
+
+
+def touched(before: str, after: str) -> set[int]:
+    """The numbers of the lines of ``before`` that differ in ``after``; where it only adds, of those beside that."""
+    lines = before.splitlines()
+    found: set[int] = set()
+    for what, start, end, *_ in SequenceMatcher(None, lines, after.splitlines(), autojunk=False).get_opcodes():
+        if what == "insert":
+            found |= {max(start, 1), min(start + 1, len(lines))}
+        elif what != "equal":
+            found |= set(range(start + 1, end + 1))
+    return found
+
+
+def changed_since(ref: str) -> set[Line]:
+    """The lines of the package that changed since a commit, as they are numbered now."""
+    named = subprocess.run(
+        ["git", "diff", "--name-only", ref, "--", "agent_mailbox"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    found: set[Line] = set()
+    for file in named.stdout.split():
+        if not (ROOT / file).exists():
+            continue
+        then = subprocess.run(["git", "show", f"{ref}:{file}"], cwd=ROOT, capture_output=True, text=True, check=False)
+        found |= {(file, line) for line in touched((ROOT / file).read_text(), then.stdout)}
+    return found
+
+
+def reach(lines: Iterable[Line]) -> dict[str, Reach]:
+    """Run some worlds of each kind, and count how often they come to these lines."""
+    wanted: dict[str, set[int]] = {}
+    for file, line in lines:
+        wanted.setdefault(str(ROOT / file), set()).add(line)
+    return {kind: _reach(kind, wanted) for kind in plans.kinds()}
+
+
+def _reach(kind: str, wanted: dict[str, set[int]]) -> Reach:
+    met: Counter[Line] = Counter()
+    hit: dict[Any, Counter[int]] = {}
+
+    def local(frame: FrameType, event: str, _: Any) -> Any:
+        if event == "line":
+            hit[frame.f_code][frame.f_lineno] += 1
+        return local
+
+    def entered(frame: FrameType, _: str, __: Any) -> Any:
+        code = frame.f_code
+        if code not in hit:
+            there = wanted.get(code.co_filename)
+            if there is None or there.isdisjoint(line for *_, line in code.co_lines()):
+                return None
+            hit[code] = Counter()
+        return local
+
+    worlds, began = 0, process_time()
+    while worlds < 2 or (worlds < WORLDS and process_time() - began < SECONDS):
+        sys.settrace(entered)
+        try:
+            runs.run(SAMPLED + worlds, kind=kind)
+        finally:
+            sys.settrace(None)
+        worlds += 1
+    seconds = (process_time() - began) / worlds
+    for code, lines in hit.items():
+        file = code.co_filename.removeprefix(f"{ROOT}/")
+        for line in wanted[code.co_filename] & lines.keys():
+            met[file, line] += lines[line]
+    return Reach(seconds, Counter({line: count / worlds for line, count in met.items()}))
+
+
+def shares(lines: set[Line], reached: dict[str, Reach]) -> dict[str, float]:
+    """How often each kind of plan is drawn; empty, for as usual, if none comes to the lines.
+
+    The rarest of the lines decides. The time that a kind gets is as the root of how often it comes there in a second.
+    """
+    totals = {line: sum(one.often[line] / one.seconds for one in reached.values()) for line in lines}
+    rarest = min((line for line in lines if totals[line]), key=lambda line: (totals[line], line), default=None)
+    if rarest is None:
+        return {}
+    rates = {kind: (one.often[rarest] / one.seconds) ** 0.5 for kind, one in reached.items()}
+    usual, whole = plans.kinds(), sum(rates.values())
+    costs = sum(usual[kind] * one.seconds for kind, one in reached.items())
+    times = {
+        kind: KEPT * usual[kind] * one.seconds / costs + (1 - KEPT) * rates[kind] / whole
+        for kind, one in reached.items()
+    }
+    return {kind: time / reached[kind].seconds for kind, time in times.items()}
+
+
+def run(shares: dict[str, float], seed: int, *, told: bool = False) -> runs.Result:
+    """Run the world of a seed, of a kind that is drawn by these shares."""
+    kind = Random(f"directed {seed}").choices([*shares], [*shares.values()])[0]
+    return runs.run(seed, kind=kind, told=told)
