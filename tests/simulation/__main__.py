@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -83,8 +84,9 @@ def commit() -> str:
 def report(result: runs.Result, *, shrink: bool = True, machines: bool = False) -> None:
     """Say what broke, how to replay it, and its short story; that of ``machines`` is not shortened."""
     print(f"seed {result.seed}: {result.breaches[0]}")
-    of = " --machines" if machines else f" --plan '{result.kind}'" if result.kind else ""
-    print(f"replay: scripts/simulate{of} --seed {result.seed} --commit {commit()}")
+    options = ["--machines"] * machines + (["--plan", result.kind] if result.kind else [])
+    options += ["--beside", *result.beside] if result.beside else []
+    print(f"replay: {shlex.join(['scripts/simulate', *options])} --seed {result.seed} --commit {commit()}")
     if shrink and not machines:
         short = shorten.shortened(result)
         print(
@@ -106,7 +108,10 @@ def main(words: list[str] | None = None) -> int:
     drawing.add_argument(
         "--changed", metavar="REF", help="Worlds that come to the lines which changed since a commit: mostly these."
     )
-    drawing.add_argument("--shares", help="How often each kind of world is drawn: a file that `mutation` writes.")
+    drawing.add_argument("--direction", help=argparse.SUPPRESS)  # a file, by ``mutation``
+    parser.add_argument(
+        "--beside", nargs="+", default=[], metavar="FUNCTION", help="Draw more there: store/log.py:HeldLog.append"
+    )
     parser.add_argument("--commit", help="Replay it on that commit: refused on any other.")
     parser.add_argument(
         "--from", dest="first", type=int, default=1, help="The first seed; a second process takes another."
@@ -144,15 +149,12 @@ def _runner(given: argparse.Namespace) -> Callable[..., runs.Result]:
     """How a seed is run, as the options say."""
     if given.machines:
         return machines_run.run
-    if given.plan:
-        return partial(runs.run, kind=given.plan)
-    shares: dict[str, float] = {}
     if given.changed:
         lines = directed.changed_since(given.changed)
-        shares = directed.shares(lines, directed.reach(lines)) if lines else {}
-    elif given.shares:
-        shares = json.loads(Path(given.shares).read_text())
-    return partial(directed.run, shares) if shares else runs.run
+        return partial(directed.run, directed.towards(lines, directed.reach(lines))) if lines else runs.run
+    if given.direction:
+        return partial(directed.run, directed.Direction(*json.loads(Path(given.direction).read_text())))
+    return partial(runs.run, kind=given.plan, beside=given.beside)
 
 
 def _hunt(given: argparse.Namespace) -> int:
@@ -168,7 +170,9 @@ def _hunt(given: argparse.Namespace) -> int:
             seed += 1
         how = {"calls": sums.calls, "seconds": sums.seconds, "worlds": sums.worlds}
         breach = result.breaches[0] if sums.broken else None
-        found.append({"from": first, **how, "breach": breach, "seed": result.seed, "kind": result.kind})
+        found.append(
+            {"from": first, **how, "breach": breach, "seed": result.seed, "kind": result.kind, "beside": result.beside}
+        )
         if sum(one["breach"] is None for one in found) == 2:
             break
     print(json.dumps(found))
@@ -178,7 +182,7 @@ def _hunt(given: argparse.Namespace) -> int:
 def _many(given: argparse.Namespace) -> int:
     until = perf_counter() + (given.hours * 3600 if given.hours else given.seconds or 1e12)
     sums, seed, told = Sums(), given.first, perf_counter()
-    run, usual = _runner(given), not (given.machines or given.plan or given.changed or given.shares)
+    run, usual = _runner(given), not (given.machines or given.plan or given.changed or given.direction)
     while perf_counter() < until and (given.worlds is None or sums.worlds < given.worlds):
         for machines in [given.machines] + [True] * (usual and seed % SHARE == 0):
             result = machines_run.run(seed) if machines else run(seed)

@@ -6,6 +6,7 @@ subject has a few percent of all worlds; a change is about one subject, and its 
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
 from collections import Counter
@@ -18,7 +19,7 @@ from tests.helpers import ROOT
 from tests.simulation import plans, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from types import FrameType
 
 Line = tuple[str, int]
@@ -29,6 +30,15 @@ WORLDS, SECONDS = 8, 1.5
 """As many of each kind as go into so many seconds, at least two and at most so many."""
 KEPT = 0.25
 """The share of all kinds as they usually are: what changed here may show elsewhere."""
+
+
+class Direction(NamedTuple):
+    """Which worlds are drawn."""
+
+    shares: dict[str, float]
+    """How often each kind of plan is; empty: as usual."""
+    beside: list[str]
+    """The functions that changed, ``store/log.py:HeldLog.append``."""
 
 
 class Reach(NamedTuple):
@@ -127,7 +137,33 @@ def shares(lines: set[Line], reached: dict[str, Reach]) -> dict[str, float]:
     return {kind: time / reached[kind].seconds for kind, time in times.items()}
 
 
-def run(shares: dict[str, float], seed: int, *, told: bool = False) -> runs.Result:
-    """Run the world of a seed, of a kind that is drawn by these shares."""
-    kind = Random(f"directed {seed}").choices([*shares], [*shares.values()])[0]
-    return runs.run(seed, kind=kind, told=told)
+def functions(lines: Iterable[Line]) -> list[str]:
+    """The functions that hold these lines, ``store/log.py:HeldLog.append``."""
+    found: set[str] = set()
+    for file, line in lines:
+        inside = [
+            name for name, first, last in _functions(ast.parse((ROOT / file).read_text()), "") if first <= line <= last
+        ]
+        found |= {f"{file.removeprefix('agent_mailbox/')}:{name}" for name in inside[-1:]}
+    return sorted(found)
+
+
+def _functions(tree: ast.AST, above: str) -> Iterator[tuple[str, int, int]]:
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.FunctionDef):
+            yield f"{above}{node.name}", node.lineno, node.end_lineno or node.lineno
+            yield from _functions(node, f"{above}{node.name}.<locals>.")
+        elif isinstance(node, ast.ClassDef):
+            yield from _functions(node, f"{above}{node.name}.")
+
+
+def towards(lines: set[Line], reached: dict[str, Reach]) -> Direction:
+    """Direct worlds at lines."""
+    return Direction(shares(lines, reached), functions(lines))
+
+
+def run(direction: Direction, seed: int, *, told: bool = False) -> runs.Result:
+    """Run the world of a seed, in that direction."""
+    chance, names = Random(f"directed {seed}"), [*direction.shares]
+    kind = chance.choices(names, [*direction.shares.values()])[0] if names else ""
+    return runs.run(seed, kind=kind, beside=direction.beside, told=told)

@@ -231,7 +231,7 @@ def run(seed: int, count: int = 60, *, told: bool = False, most: int = 400_000) 
     with world, networked(world):
         Driver(world, judge, stage, jobs, most).run()
     return Result(
-        seed=seed, kind="", breaches=judge.breaches, calls=world.calls, digest=world.digest,
+        seed=seed, kind="", beside=(), breaches=judge.breaches, calls=world.calls, digest=world.digest,
         seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
         acknowledged=judge.acknowledged, checks=judge.checks, met=world.met, made=world.choices.made,
         jobs=jobs, story=world.story or [],

@@ -291,9 +291,9 @@ def lines_of(mutant: Mutant) -> set[directed.Line]:
 
 
 def hunt(
-    mutant: Mutant | None, seconds: float = SECONDS, shares: dict[str, float] | None = None
+    mutant: Mutant | None, seconds: float = SECONDS, direction: directed.Direction | None = None
 ) -> list[dict[str, Any]]:
-    """How it went from each seed, in kinds drawn by ``shares``; ends at the second seed that finds nothing."""
+    """How it went from each seed, in worlds of that direction; ends at the second seed that finds nothing."""
     worlds = ["--machines"] if mutant is not None and mutant.without in SHARED else []
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)
@@ -303,9 +303,9 @@ def hunt(
             mutant.apply(tree)
         words = [sys.executable, "-m", "tests.simulation", *worlds, "--seconds", str(seconds), "--hunt"]
         words += map(str, SEEDS)
-        if shares:
-            (tree / "shares.json").write_text(json.dumps(shares))
-            words += ["--shares", str(tree / "shares.json")]
+        if direction is not None and not worlds:
+            (tree / "direction.json").write_text(json.dumps(direction))
+            words += ["--direction", str(tree / "direction.json")]
         env = {**os.environ, "PYTHONPATH": str(tree)}
         done = subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
         if not done.stdout:
@@ -322,7 +322,7 @@ def main(words: list[str]) -> int:
     reached = directed.reach(set().union(*here.values()))
 
     def found_for(mutant: Mutant) -> list[dict[str, Any]]:
-        return hunt(mutant, shares=directed.shares(here.get(mutant.without, set()), reached))
+        return hunt(mutant, direction=directed.towards(here.get(mutant.without, set()), reached))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
         for mutant, found in zip(todo, cores.map(found_for, todo), strict=True):

@@ -82,6 +82,7 @@ class Result(NamedTuple):
     seed: int
     kind: str
     """The kind of plan that was named; none: drawn from the seed."""
+    beside: Sequence[str]
     breaches: list[str]
     calls: int
     digest: int
@@ -101,22 +102,26 @@ def run(
     *,
     count: int = 60,
     kind: str = "",
+    beside: Sequence[str] = (),
     plan: Plan | None = None,
     jobs: Sequence[Job] | None = None,
     only: dict[tuple[str, int], str] | None = None,
     told: bool = False,
     most: int = 200_000,
 ) -> Result:
-    """Run the world of a seed, as a ``kind`` of plan, or of a plan; ``jobs`` and ``only`` leave parts of it out."""
+    """Run the world of a seed, as a ``kind`` of plan, or of a plan; ``jobs`` and ``only`` leave parts of it out.
+
+    More is drawn ``beside`` these functions of the product.
+    """
     started = process_time()
-    plan = plan or plan_of(seed, count, kind=kind)
+    plan = plan or plan_of(seed, count, kind=kind)._replace(beside=tuple(beside))
     world = World(seed, plan.profile, only)
     world.victims = frozenset(map(str, plan.victims))
     for place, aim in plan.directed:
         world.directed.setdefault(str(place), []).append(aim)
     for place, what in plan.sited:
         world.sited.setdefault(str(place), []).append(what)
-    world.sites = Sites() if plan.sited and only is None else None
+    world.sites = Sites(plan.beside) if plan.sited and only is None else None
     if told:
         world.story = []
     jobs = plan.jobs if jobs is None else list(jobs)
@@ -126,7 +131,7 @@ def run(
     with world, replaced(SMALL if plan.small else SMALL[:3]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
-        seed=seed, kind=kind, breaches=judge.breaches, calls=world.calls, digest=world.digest,
+        seed=seed, kind=kind, beside=plan.beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
         seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
         acknowledged=judge.acknowledged, checks=judge.checks, met=world.met, made=world.choices.made,
         jobs=list(jobs), story=world.story or [],

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
     from random import Random
     from types import CodeType, FrameType
 
@@ -31,11 +32,13 @@ AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
     "park": ((0.15, SYNCS), (0.5, CHANGES)),
 }
 """Which calls are aimed at, by what shall befall them: shares that add up; the rest are any calls."""
-BEHIND, MISSED, BETWEEN = "behind", "missed", "between"
+BEHIND, MISSED, BETWEEN, BESIDE = "behind", "missed", "between", "beside"
 """Behind a kind: it befalls the process half way; or right behind a call that failed, as of a file that is not there:
 what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then."""
 MISSING = 3
 """For so many calls."""
+NEAR = 4
+"""So many calls behind one of a function are beside it, and two before it."""
 DEPTH = 3
 _ours: dict[int, tuple[CodeType, bool]] = {}
 
@@ -52,10 +55,13 @@ def _is_ours(code: CodeType) -> bool:
 class Sites:
     """The places that each command of a world came to."""
 
-    def __init__(self) -> None:
+    def __init__(self, beside: Collection[str] = ()) -> None:
+        self._beside = beside
+        """Functions, ``store/log.py:HeldLog.append``, beside which half of the places are drawn."""
+        self._codes: dict[int, tuple[CodeType, bool]] = {}
         self._known: dict[tuple[str, bool], dict[Site, int]] = {}
         """By command, and whether in peace: how often each place was come to, in the order of the first time."""
-        self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set(), BETWEEN: set()}
+        self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set(), BETWEEN: set(), BESIDE: set()}
         """Places near something else that the process did (``BEHIND`` and so on)."""
 
     def meet(self, process: Process, call: str, frame: FrameType | None, words: tuple[Any, ...]) -> Site:
@@ -63,16 +69,24 @@ class Sites:
         found: list[str | int] = [call]
         if call == "open" and words[0].count("/") == 2:  # the logs are opened in one place
             found.append(words[0])
-        left = DEPTH
+        left, near = DEPTH, False
         while frame is not None and left:
             code = frame.f_code
             if _is_ours(code):
                 found += id(code), frame.f_lineno
                 left -= 1
+                near = near or self._is_beside(code)
             frame = frame.f_back
         site = tuple(found)
         known = self._known.setdefault((process.command, process.world.quiet), {})
         known[site] = known.get(site, 0) + 1
+        if near:
+            process.beside = NEAR
+            self._near[BESIDE].update(process.trail)
+        if process.beside:
+            process.beside -= 1
+            self._near[BESIDE].add(site)
+        process.trail = (*process.trail[-1:], site)
         if call in TURNING:
             process.half_way = HALF_WAY
         elif process.half_way:
@@ -85,6 +99,15 @@ class Sites:
             process.missing -= 1
             self._near[MISSED].add(site)
         return site
+
+    def _is_beside(self, code: CodeType) -> bool:
+        if not self._beside:
+            return False
+        known = self._codes.get(id(code))
+        if known is None:
+            file = code.co_filename.rpartition("/agent_mailbox/")[2]
+            known = self._codes[id(code)] = code, f"{file}:{code.co_qualname}" in self._beside
+        return known[1]
 
     def knows(self, command: str) -> bool:
         """Return whether the command ran."""
@@ -100,6 +123,8 @@ class Sites:
         there = [site for site in known if wanted is None or site[0] in wanted]
         if where:
             there = [site for site in there if site in self._near[where]] or there
+        if self._beside and chance.random() < 0.5:
+            there = [site for site in there if site in self._near[BESIDE]] or there
         if not there:
             return None
         if chance.random() < 0.5:  # those that few processes came to: what is done once, and after a failure

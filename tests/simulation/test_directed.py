@@ -8,10 +8,11 @@ import pytest
 
 from agent_mailbox.upkeep import steward
 from tests.helpers import ROOT
-from tests.simulation import directed, plans
+from tests.simulation import directed, plans, runs
 from tests.simulation.directed import Reach
 
 BEFORE = "one\ntwo\nthree\nfour\n"
+REPLACES = "store/log.py:HeldLog.replace"
 TRIED = ("sweep a steward", "sweep the first read")
 
 
@@ -54,3 +55,21 @@ def test_kinds_that_come_to_the_rarest_line_get_most_of_the_time(monkeypatch: py
     assert times["two"] == pytest.approx(times["three"] + directed.KEPT * 0.2)
     assert times["three"] > 3 * times["one"] > 0
     assert directed.shares({("a.py", 3)}, reached) == {}
+
+
+def test_the_functions_of_lines_are_told() -> None:
+    """As a call site names them; a line outside has none."""
+    file, code = "agent_mailbox/upkeep/steward.py", steward.run.__code__
+    inside = code.co_firstlineno + 2
+    assert directed.functions([(file, inside), (file, 1)]) == ["upkeep/steward.py:run"]
+
+
+def test_places_beside_a_named_function_are_drawn_more_often() -> None:
+    """Half of them are, where a command comes there."""
+
+    def befell(*beside: str) -> int:
+        results = [runs.run(seed, kind="sweep a steward", beside=beside) for seed in range(6)]
+        assert [result.breaches for result in results] == [[]] * 6
+        return sum(count for result in results for (site, *_), count in result.met.items() if site == REPLACES)
+
+    assert befell(REPLACES) > befell()

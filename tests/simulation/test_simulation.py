@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 WORLDS = 15
 KNOWN = json.loads(mutation.FOUND.read_text())
 FOUND = {
-    mutant.without: (one["seed"], one.get("kind", ""))
+    mutant.without: (one["seed"], one.get("kind", ""), one.get("beside", ()))
     for mutant in mutation.HISTORIC
     for one in KNOWN.get(mutant.without, {"runs": []})["runs"]
     if one["breach"]
@@ -47,8 +47,8 @@ def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
 @pytest.mark.parametrize("without", FOUND)
 def test_what_the_simulation_found_stays_mended(without: str) -> None:
     """The world that broke without it."""
-    seed, kind = FOUND[without]
-    assert (seed, kind, runs.run(seed, kind=kind).breaches) == (seed, kind, [])
+    seed, kind, beside = FOUND[without]
+    assert (seed, kind, runs.run(seed, kind=kind, beside=beside).breaches) == (seed, kind, [])
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in kept.PLACE.iterdir()))

@@ -237,6 +237,10 @@ class Process:
         """The number of its last call that opened a file."""
         self.half_way = self.missing = 0
         """How many of its next calls are half way, or right behind a failed one (``sites``)."""
+        self.beside = 0
+        """How many of its next calls are beside a function that is named (``sites``)."""
+        self.trail: tuple[Site, ...] = ()
+        """The places of its last two calls."""
         self.heat = 0
         """How many of its next calls lie right behind a change that others must not meet half done."""
         self.rank = world.choices.chance.random()
