@@ -40,16 +40,8 @@ MISSING = 3
 NEAR = 4
 """So many calls behind one of a function are beside it, and two before it."""
 DEPTH = 3
-_ours: dict[int, tuple[CodeType, bool]] = {}
-
-
-def _is_ours(code: CodeType) -> bool:
-    """Return whether it is a function of the product outside its door; comprehensions differ between Pythons."""
-    known = _ours.get(id(code))
-    if known is None:
-        _, inside, file = code.co_filename.rpartition("/agent_mailbox/")
-        known = _ours[id(code)] = code, bool(inside) and file != "store/system.py" and code.co_name[0] != "<"
-    return known[1]
+OTHER, OURS, NAMED = 0, 1, 2
+"""Of functions: outside the product, or in its door; in the product; one that is named."""
 
 
 class Sites:
@@ -58,7 +50,9 @@ class Sites:
     def __init__(self, beside: Collection[str] = ()) -> None:
         self._beside = beside
         """Functions, ``store/log.py:HeldLog.append``, beside which half of the places are drawn."""
-        self._codes: dict[int, tuple[CodeType, bool]] = {}
+        self._codes: dict[int, int] = {}
+        self._alive: list[CodeType] = []
+        """These functions, so that no other gets the number of one."""
         self._known: dict[tuple[str, bool], dict[Site, int]] = {}
         """By command, and whether in peace: how often each place was come to, in the order of the first time."""
         self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set(), BETWEEN: set(), BESIDE: set()}
@@ -69,13 +63,16 @@ class Sites:
         found: list[str | int] = [call]
         if call == "open" and words[0].count("/") == 2:  # the logs are opened in one place
             found.append(words[0])
-        left, near = DEPTH, False
+        left, near, codes = DEPTH, False, self._codes
         while frame is not None and left:
             code = frame.f_code
-            if _is_ours(code):
+            what = codes.get(id(code))
+            if what is None:
+                what = self._learn(code)
+            if what:
                 found += id(code), frame.f_lineno
                 left -= 1
-                near = near or self._is_beside(code)
+                near = near or what == NAMED
             frame = frame.f_back
         site = tuple(found)
         known = self._known.setdefault((process.command, process.world.quiet), {})
@@ -100,14 +97,15 @@ class Sites:
             self._near[MISSED].add(site)
         return site
 
-    def _is_beside(self, code: CodeType) -> bool:
-        if not self._beside:
-            return False
-        known = self._codes.get(id(code))
-        if known is None:
-            file = code.co_filename.rpartition("/agent_mailbox/")[2]
-            known = self._codes[id(code)] = code, f"{file}:{code.co_qualname}" in self._beside
-        return known[1]
+    def _learn(self, code: CodeType) -> int:
+        """Tell functions of the product outside its door; comprehensions differ between Pythons."""
+        _, inside, file = code.co_filename.rpartition("/agent_mailbox/")
+        kind = OURS if inside and file != "store/system.py" and code.co_name[0] != "<" else OTHER
+        if kind and f"{file}:{code.co_qualname}" in self._beside:
+            kind = NAMED
+        self._alive.append(code)
+        self._codes[id(code)] = kind
+        return kind
 
     def knows(self, command: str) -> bool:
         """Return whether the command ran."""

@@ -454,7 +454,9 @@ class World:
             self.now += TICK
             process.last = name
             sites = self.sites
-            site = None if sites is None else sites.meet(process, name, sys._getframe(1), words)
+            site = None
+            if sites is not None and not (self.quiet and process.command in self.lengths):  # it was learned
+                site = sites.meet(process, name, sys._getframe(1), words)
             if not self.quiet:
                 chosen = self.choices.at(process, name, site)
                 if chosen is not None:
