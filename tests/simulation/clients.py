@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TRANSCRIPTS = "/transcripts"
 SURROUNDINGS = {"CLAUDECODE": "1"}
-COMMANDS = ("turn", "resume")
+COMMANDS = ("turn", "resume", "begin", "prompt", "lose", "speak", "answer", "use", "stop")
 LASTING = 40_000
 """Hours, as in ``commands``."""
 
@@ -55,8 +55,10 @@ class Client:
 class Turn:
     """What one process of a client does."""
 
-    def __init__(self, stage: Stage, process: Process, me: Session, careful: bool = False) -> None:
-        self.stage, self.process, self.me, self.careful = stage, process, me, careful
+    def __init__(
+        self, stage: Stage, process: Process, me: Session, careful: bool = False, *, drops: bool = False
+    ) -> None:
+        self.stage, self.process, self.me, self.careful, self.drops = stage, process, me, careful, drops
         self.client = stage.clients.setdefault(me.id, Client())
         self.path = f"{TRANSCRIPTS}/{me.id}.jsonl"
 
@@ -92,7 +94,7 @@ class Turn:
         ids = [i for i in ids if self.stage.judge.given[self.me.id, i][0] == OFFERED]
         if not ids or not told:
             return
-        if self.drawn(0.2):  # the client drops it
+        if self.drops or self.drawn(0.2):  # the client drops it
             if self.drawn(0.4):
                 self._ack(ids)
             return
@@ -193,6 +195,63 @@ def turn(stage: Stage, process: Process, me: Session) -> None:
         it.hook("Stop")
     if it.drawn(0.1):
         it.hook("SessionEnd")
+
+
+def _part(stage: Stage, process: Process, me: Session, *, drops: bool = False) -> Turn | None:
+    """What goes on in a client's turn; None if it cannot."""
+    it = Turn(stage, process, me, drops=drops)
+    if me.may_be_dead or me.is_gone or it.client.is_busy():
+        return None
+    it.client.process = process
+    return it
+
+
+def begin(stage: Stage, process: Process, me: Session) -> None:
+    """A session begins once more, as two hooks of one start do, or a client that compacts its conversation."""
+    if it := _part(stage, process, me):
+        it.hook("SessionStart")
+
+
+def prompt(stage: Stage, process: Process, me: Session) -> None:
+    """A turn begins."""
+    if it := _part(stage, process, me):
+        it.prompt()
+        it.hook("UserPromptSubmit")
+
+
+def lose(stage: Stage, process: Process, me: Session) -> None:
+    """A turn begins, and the client drops what its hook says."""
+    if it := _part(stage, process, me, drops=True):
+        it.prompt()
+        it.hook("UserPromptSubmit")
+
+
+def speak(stage: Stage, process: Process, me: Session) -> None:
+    """The model speaks."""
+    if it := _part(stage, process, me):
+        it.speak()
+
+
+def answer(stage: Stage, process: Process, me: Session) -> None:
+    """A turn begins, and the model answers what its hook showed, before another hook runs."""
+    if it := _part(stage, process, me):
+        it.prompt()
+        it.hook("UserPromptSubmit")
+        given = list(it.client.given)
+        it.speak()
+        it.answer(given)
+
+
+def use(stage: Stage, process: Process, me: Session) -> None:
+    """A tool was used."""
+    if it := _part(stage, process, me):
+        it.hook("PostToolUse")
+
+
+def stop(stage: Stage, process: Process, me: Session) -> None:
+    """A turn ends."""
+    if it := _part(stage, process, me):
+        it.hook("Stop")
 
 
 def resume(stage: Stage, process: Process, me: Session) -> None:

@@ -44,6 +44,8 @@ UNTIDY = ("kill", "faint", "power", "fault", "stop", "slow", "jump")
 """What may leave something that the steward reports: a torn line, a lock that it did not get, mail that came back."""
 LASTING = 40_000
 """Hours that mail lives: longer than any world."""
+WIDE = 1000
+"""Room for all mail."""
 
 
 class Stage:
@@ -203,8 +205,10 @@ def attach(stage: Stage, process: Process, me: Session) -> None:
         file = attachment_files.put(BOX, f"{letter.number}.txt", [content])
         letter.attachments = [file.entry()]
         stage.desk(me.id).send(_draft(letter, process))
-    except (NotFound, StorageFailed):
+    except (NotFound, StorageFailed) as error:
         if stage.world.now - begun < (attachment_files.GRACE - 1000) * 1_000_000 and not stage.world.befell("jump"):
+            if "no such attachment" in str(error):
+                stage.judge.breach(f"{me.id} sends a file of this minute, and the mailbox does not have it")
             raise
         return
     letter.stored = attachment_files.place(BOX, file.stored)
@@ -223,16 +227,19 @@ def send_many(stage: Stage, process: Process, me: Session) -> None:
 
 def check(stage: Stage, process: Process, me: Session) -> None:
     """Show a session its mail, or a part of it."""
-    room = int(process.chance.random() * 4) + 1 if process.chance.random() < 0.3 else 1000
+    room = int(process.chance.random() * 4) + 1 if process.chance.random() < 0.3 else WIDE
     _deliver(stage, process, me, room)
 
 
-def _deliver(stage: Stage, process: Process, me: Session, room: int = 1000) -> int:
+def _deliver(stage: Stage, process: Process, me: Session, room: int = WIDE, pause: float = 0) -> int:
     shown: list[str] = []
+    waiting = Waits(stage, process, me)
 
     def show(items: list[Item]) -> Sequence[Item]:
         given = items[:room]
         shown.extend(_seen(stage, process, me, given))
+        if pause:
+            system.sleep(pause)
         return given
 
     try:
@@ -247,7 +254,30 @@ def _deliver(stage: Stage, process: Process, me: Session, room: int = 1000) -> i
     me.seen = stage.world.now
     me.trusts_stamps = True
     stage.judge.recorded(me.id, shown)
+    if room == WIDE:
+        waiting.are_shown(shown)
     return count
+
+
+class Waits:
+    """What waits for a session that looks: if nobody disturbs it, it is shown all of that."""
+
+    def __init__(self, stage: Stage, process: Process, me: Session) -> None:
+        self.stage, self.process, self.me = stage, process, me
+        self.others = stage.world.calls - process.calls
+        is_alone = not any(other.calls for other in stage.world.living() if other is not process)
+        is_alone = is_alone and not stage.world.disk.spoiled  # who is gone cannot be told then
+        letters = stage.judge.letters.values() if is_alone and not me.is_leaving and not me.may_be_dead else ()
+        self.there = [letter.id for letter in letters if stage.judge.waits(me, letter)]
+
+    def are_shown(self, shown: Sequence[str]) -> None:
+        """It looked, and had room for everything."""
+        world, process = self.stage.world, self.process
+        if self.others != world.calls - process.calls or process.hurt or world.befell("jump") or process.is_late:
+            return
+        for message_id in self.there:
+            if message_id not in shown:
+                self.stage.judge.breach(f"{self.me.id} looks for mail, and is not shown {message_id}")
 
 
 def _seen(stage: Stage, process: Process, me: Session, items: Sequence[Item]) -> list[str]:
@@ -706,6 +736,7 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "register",
             "hook",
             "turn",
+            *("join", "begin", "prompt", "lose", "answer", "use", "stop", "back"),
             "shim",
             "permit",
             "ask",
@@ -728,6 +759,7 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
                 "forget",
                 "configure",
                 "stand",
+                "lose_notes",
             )
         )
     return isinstance(error, MailboxError) and process.hurt

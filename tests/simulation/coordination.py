@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from tests.simulation.judge import Session
     from tests.simulation.world import Process, World
 
-COMMANDS = ("lease", "unlease", "edit", "watch", "unwatch", "wake")
+COMMANDS = ("lease", "unlease", "edit", "page", "write", "shell", "lose_notes", "watch", "unwatch", "wake")
 SCENES = {
     "leases": Scene(
         2.5,
@@ -107,8 +107,21 @@ class Told:
         """Session, and a file or its real path: how often it was told, or perhaps, of another who has that."""
         self.edits: dict[str, dict[str, int]] = {}
         """By the real path: when each session wrote the file, and was done with that."""
+        self.is_blind = False
+        """Were the notes of leases and edits lost, and no file tool asked since? Then a command is not looked at."""
         self.ended: dict[str, int] = {}
         """The call before an agent's last retirement, of which somebody was told."""
+        self.looked: dict[str, dict[str, tuple[int, int]]] = {}
+        """By the real path: when each session that asked Python was done with that, and the losses by then."""
+        self.pages = 0
+        """How many files there were to write, one after the other."""
+        self.losses = 0
+        """How often the notes were lost, or began to be."""
+
+    def forget(self) -> None:
+        """The notes of leases and edits are lost."""
+        self.is_blind, self.losses = True, self.losses + 1
+        self.edits.clear()
 
 
 def project(_: Process) -> None:
@@ -175,26 +188,99 @@ def edit(stage: Stage, process: Process, me: Session) -> None:
     tree = TREES[int(process.chance.random() * 2)]
     files = (*COVERS["src"], "docs/x.md", *FREE)
     file = files[int(process.chance.random() * len(files))]
+    _edit(stage, process, me, tree, file)
+
+
+def page(stage: Stage, process: Process, me: Session) -> None:
+    """There is another file to write."""
+    stage.told.pages += 1
+
+
+def write(stage: Stage, process: Process, me: Session) -> None:
+    """Before a tool writes the file that others write as well, and nobody leases."""
+    if _is_there(me):
+        _edit(stage, process, me, TREES[0], f"page-{stage.told.pages}.md")
+
+
+def _edit(stage: Stage, process: Process, me: Session, tree: str, file: str) -> None:
     real, told, begun = f"{tree}/{file}", stage.told, stage.world.now
-    leased = [one for one in told.leases if one.holds() and file in one.files and one.holder.id not in me.line]
-    beside = [*_beside(stage, me, real)] if file in FREE else []
+    leased, is_free = _leased(stage, me, file), not any(file in files for files in COVERS.values())
+    beside = [*_beside(stage, me, real)] if is_free else []
     told.about.update(((me.id, file), (me.id, real)))  # perhaps: it may be killed before it says so
-    nothing = _guard_says_nothing(me, real)
+    nothing, losses = _guard_says_nothing(me, real), told.losses
     said = "" if nothing else _answer(stage, me, tree, real)
+    told.is_blind = told.is_blind and (nothing or process.hurt or losses != told.losses)
     if process.hurt or stage.world.befell("full"):
         return
-    still = [one for one in leased if one.holds() and one.failures == stage.world.failures_of_power]
-    if still and told.about[me.id, file] == 1 and not me.deaths and "leased by" not in said:
-        stage.judge.breach(f"{me.id} writes {file}, and is not told of {still[0].holder.id}'s lease")
+    _is_told(stage, me, file, leased, said)
     alone = told.about[me.id, real] == 1 and not any(
         told.about[who, real] for who in stage.judge.sessions if who != me.id
     )
-    beside = [other for other in beside if _is_there(other) and _is_recent(stage, told.edits[real][other.id])]
+    beside = [other for other in beside if _is_there(other) and _is_recent(stage, told.edits[real].get(other.id, 0))]
     if beside and alone and not stage.world.befell("jump") and "edited" not in said:
         stage.judge.breach(f"{me.id} writes {real}, and is not told of {beside[0].id}, which did so before")
+    if is_free and not nothing and losses == told.losses:
+        if alone and not said:
+            _one_is_told(stage, me, real, begun)
+        told.looked.setdefault(real, {})[me.id] = stage.world.now, losses
     if not said and not leased:
         told.about.subtract(((me.id, file), (me.id, real)))
     told.edits.setdefault(real, {})[me.id] = begun
+
+
+def _one_is_told(stage: Stage, me: Session, real: str, begun: int) -> None:
+    """Of two that write a file at once, and ask Python, each notes that before it looks: so one sees the other."""
+    for who, (ended, losses) in stage.told.looked.get(real, {}).items():
+        other = stage.judge.sessions[who]
+        is_fit = who not in me.line and ended > begun and losses == stage.told.losses and not other.may_be_frozen
+        if is_fit and _is_there(other) and _is_recent(stage, begun) and not stage.world.befell("jump"):
+            stage.judge.breach(f"{me.id} and {who} write {real} beside each other, and neither is told")
+
+
+def _leased(stage: Stage, me: Session, file: str) -> list[Lease]:
+    """The leases of others on a file."""
+    return [one for one in stage.told.leases if one.holds() and file in one.files and one.holder.id not in me.line]
+
+
+def _is_told(stage: Stage, me: Session, file: str, leased: list[Lease], said: str) -> None:
+    still = [one for one in leased if one.holds() and one.failures == stage.world.failures_of_power]
+    if still and stage.told.about[me.id, file] == 1 and not me.deaths and "leased by" not in said:
+        stage.judge.breach(f"{me.id} writes {file}, and is not told of {still[0].holder.id}'s lease")
+
+
+def shell(stage: Stage, process: Process, me: Session) -> None:
+    """Before a command writes a file: the shell guard looks for the note of leases, and Python at the command."""
+    if not _is_there(me):
+        return
+    tree, told = TREES[int(process.chance.random() * 2)], stage.told
+    files = (*COVERS["src"], "docs/x.md")
+    file = files[int(process.chance.random() * len(files))]
+    leased, is_blind, losses = _leased(stage, me, file), told.is_blind, told.losses
+    told.about[me.id, file] += 1
+    said = _answer(stage, me, tree, f"echo > {file}", "Bash") if system.exists(f"{BOX}/.cache/edits/.leased") else ""
+    if process.hurt or stage.world.befell("full") or is_blind or losses != told.losses:
+        return
+    _is_told(stage, me, file, leased, said)
+    if not said and not leased:
+        told.about[me.id, file] -= 1
+
+
+def lose_notes(stage: Stage, process: Process, me: Session) -> None:
+    """The notes of leases and edits go, as derived files may at any time."""
+    told, edits = stage.told, f"{BOX}/.cache/edits"
+    told.forget()
+    try:
+        if system.is_directory(edits):
+            for name in sorted(system.listdir(edits)):
+                if system.is_directory(f"{edits}/{name}"):
+                    for note in sorted(system.listdir(f"{edits}/{name}")):
+                        system.unlink(f"{edits}/{name}/{note}")
+                    system.rmdir(f"{edits}/{name}")
+                else:
+                    system.unlink(f"{edits}/{name}")
+            system.rmdir(edits)
+    finally:
+        told.forget()
 
 
 def _beside(stage: Stage, me: Session, real: str) -> Iterator[Session]:
@@ -229,10 +315,12 @@ def _guard_says_nothing(me: Session, real: str) -> bool:
     return True
 
 
-def _answer(stage: Stage, me: Session, tree: str, real: str) -> str:
+def _answer(stage: Stage, me: Session, tree: str, what: str, tool: str = "Write") -> str:
+    given = {"file_path" if tool == "Write" else "command": what}
     call = hook_events.Call(
-        event="PreToolUse", session_id=me.id, cwd=tree, here=tree, tool="Write", given={"file_path": real}, told=True
-    )
+        event="PreToolUse", session_id=me.id, cwd=tree, here=tree, tool=tool, given=given, told=True,
+        command=given.get("command", ""),
+    )  # fmt: skip
     desk = Leasing.sharing(stage.desk(me.id, wait=hook_events.LOCK_WAIT))
     return LeaseGuard(call=call, desk=desk, program="agent-mailbox").answer()
 

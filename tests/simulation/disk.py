@@ -83,6 +83,8 @@ class Disk:
         self.ordered = ordered
         self.grain = grain
         self.full = False
+        self.spoiled: set[Inode] = set()
+        """Files that cannot be read."""
         self.journal: list[tuple[Change, ...]] = []
         self.inodes: list[Inode] = []
         self._free: list[int] = []

@@ -13,11 +13,13 @@ from agent_mailbox.store.hosts import HostRecords
 from agent_mailbox.store.processes import Process as SeenProcess
 
 if TYPE_CHECKING:
+    from tests.simulation.clients import Turn
     from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
     from tests.simulation.world import Process, World
 
-COMMANDS = ("launch", "die")
+COMMANDS = ("launch", "join", "die", "spoil")
+STATE = "/home/.local/state/agent-mailbox"
 FIRST = 40
 """The number of the first client's process; simulated commands have those from 100 on."""
 
@@ -111,6 +113,19 @@ def launch(stage: Stage, process: Process, me: Session) -> None:
     it = Turn(stage, process, me)
     if me.may_be_dead or it.client.is_busy() or (living(stage, me) and process.chance.random() < 0.8):
         return
+    _launch(stage, process, me, it)
+
+
+def join(stage: Stage, process: Process, me: Session) -> None:
+    """A second process of a client begins, with the same session."""
+    from tests.simulation.clients import Turn
+
+    it = Turn(stage, process, me)
+    if living(stage, me) and not me.may_be_dead and not it.client.is_busy():
+        _launch(stage, process, me, it)
+
+
+def _launch(stage: Stage, process: Process, me: Session, it: Turn) -> None:
     it.client.process = process
     it.client.hosts.append(_begun(stage.world, process))
     it.client.is_recorded, me.is_gone = True, False
@@ -133,6 +148,16 @@ def renew(stage: Stage, me: Session) -> None:
         for number in stage.clients[me.id].hosts:
             del stage.world.hosts.there[number]
         stage.clients[me.id].hosts = [stage.world.hosts.begin(stage.world.now // 10_000_000, is_hidden=False)]
+
+
+def spoil(stage: Stage, process: Process, me: Session) -> None:
+    """A sector goes bad: the record of a client's process that runs cannot be read until it is written again."""
+    there = living(stage, me)
+    try:
+        if there:
+            stage.world.disk.spoiled.add(stage.world.kernel.look_up(f"{STATE}/clients/{there[0]}"))
+    except OSError:
+        return
 
 
 def die(stage: Stage, process: Process, me: Session) -> None:

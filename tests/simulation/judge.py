@@ -142,6 +142,8 @@ class Judge:
     def __init__(self, world: World) -> None:
         self.world = world
         self.breaches: list[str] = []
+        self.disturbed = -1
+        """The last call at which a process ended badly, or beside others: it may have left a claim of role mail."""
         self.letters: dict[str, Letter] = {}
         self.sessions: dict[str, Session] = {}
         self.facts: dict[Fact, int] = {}
@@ -483,6 +485,8 @@ class Judge:
 
     def interrupted(self, process: Process) -> None:
         """A process ended badly: what it showed may be shown again."""
+        if process.dead or process.hurt or process.error or not process.was_alone():
+            self.disturbed = self.world.calls
         if (process.dead or process.faults - {"fsync", "fdatasync"}) and process.command in REPLACING:
             self.steward_died = self.world.calls
             self.appended.clear()
@@ -579,8 +583,20 @@ class Judge:
             return False
         if any(self.given.get((who, letter.id), (FREE, None))[0] not in (FREE, OFFERED) for who in session.line):
             return False
+        return self._is_free(session, letter, (FREE,))
+
+    def _is_free(self, session: Session, letter: Letter, states: tuple[str, ...]) -> bool:
         others = self.sessions.keys() - {*session.line} if letter.is_role else ()
-        return all(self.given.get((other, letter.id), (FREE, None))[0] == FREE for other in others)
+        return all(self.given.get((other, letter.id), (FREE, None))[0] in states for other in others)
+
+    def waits(self, session: Session, letter: Letter) -> bool:
+        """Must the session be shown the letter if it looks at this moment, and nobody disturbs it? A role's mail whose
+        claimer was interrupted waits until that claim lapses."""
+        if letter.acked is None or letter.foreign or not letter.lasting or not session.must_get(letter):
+            return False
+        if any(self.given.get((who, letter.id), (FREE, None))[0] != FREE for who in session.line):
+            return False
+        return not letter.is_role or (letter.acked > self.disturbed and self._is_free(session, letter, (FREE, LEFT)))
 
     # -- the end ------------------------------------------------------------------------------------------------------
 

@@ -205,6 +205,8 @@ class Kernel:
             file.ready = False
             return b"event"
         _, inode = self._content(process, fd, to="read")
+        if inode in self.disk.spoiled:
+            raise failed(errno.EIO)
         data = bytes(inode.data[file.position : file.position + size])
         file.position += len(data)
         return data

@@ -25,7 +25,17 @@ from agent_mailbox.store import (
     system,
     untaken,
 )
-from tests.simulation import clients, commands, coordination, hosts, mortal, questions, side_files, succession
+from tests.simulation import (
+    clients,
+    commands,
+    coordination,
+    hosts,
+    meetings,
+    mortal,
+    questions,
+    side_files,
+    succession,
+)
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
@@ -41,9 +51,10 @@ if TYPE_CHECKING:
 
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
-ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal)
+ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal) | dict.fromkeys(meetings.COMMANDS, meetings)
 ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination) | dict.fromkeys(side_files.COMMANDS, side_files)
 """The modules of commands that are not in ``commands``."""
+WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
     (attachment_files, "DAY", 0),
@@ -54,6 +65,7 @@ SMALL: tuple[tuple[Any, str, int], ...] = (
     (events, "LIMIT", 300),
     (asking, "ROOTS", 1),
     (stamps, "MANY", 1),
+    (stamps, "ASIDES", 2),
     (foreign_lines, "NEAR", 300),
     (poll, "LARGE", 2000),
     (untaken, "_FEW", 2),
@@ -161,7 +173,7 @@ def _drive(it: Driver) -> None:
     world, judge = it.world, it.judge
     if it.plan.found:
         _found(it)
-    if any(name in ("turn", "launch") for _, name, _ in it.jobs):
+    if any(name in WITH_TRANSCRIPTS for _, name, _ in it.jobs):
         _prepare(it, lambda _: system.mkdir(clients.TRANSCRIPTS))
     if any(name in coordination.COMMANDS for _, name, _ in it.jobs):
         _prepare(it, coordination.project)
@@ -222,6 +234,7 @@ def _settle(it: Driver) -> None:
     world = it.world
     world.kill_all()
     _reap(it)
+    world.disk.spoiled.clear()
     world.quiet = True
     world.disk.full = False
     if it.judge.founded is None:

@@ -1,4 +1,4 @@
-"""What a drill repeats. Belongs here: its shape alone, for the modules that have commands of their own."""
+"""What a drill or a sweep repeats. Belongs here: its shape alone, for the modules that have commands of their own."""
 
 from __future__ import annotations
 
@@ -18,3 +18,33 @@ class Scene(NamedTuple):
     """Things that befall these commands, one of which is drawn for a round; see ``plans._directed``."""
     least: int = 2
     """Agents that it needs: four share each role."""
+
+
+class Sweep(NamedTuple):
+    """What the rounds of a sweep consist of. A ``?`` behind a word: in half of the rounds. ``a|b``: one of them.
+    ``a@2``: agent 2 does it, else anyone."""
+
+    weight: float
+    """Worlds of few calls have a large one."""
+    prepared: str
+    met: str
+    """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by."""
+    since: str
+    attacks: tuple[str, ...] = ()
+    """Those of ``ATTACKS`` that suit it; none: all that have a weight."""
+    outages: float = 0.3
+    """How often the power fails behind a round."""
+    small: float = 0.5
+    """How often few are many for the product."""
+    rounds: int = 12
+    """The most; the fewest are half of them. A single one is attacked, which others never are in the first round."""
+    found: bool = True
+    """Is the mailbox there?"""
+    registered: bool = True
+    """Are the agents registered first?"""
+    clients: bool = False
+    """Have agents clients with transcripts?"""
+    live: tuple[int, ...] = (0, 0, 1, 2)
+    """How many live messages a steward leaves: one of these."""
+    agents: int = 0
+    """How many there are; 0: two or three, and four with clients. Agents 0 and 2 share a role, as do 1 and 3."""

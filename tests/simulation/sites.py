@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent_mailbox.store.system import LOCK_UN
+
 if TYPE_CHECKING:
     from collections.abc import Collection
     from random import Random
@@ -32,16 +34,21 @@ AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
     "park": ((0.15, SYNCS), (0.5, CHANGES)),
 }
 """Which calls are aimed at, by what shall befall them: shares that add up; the rest are any calls."""
-BEHIND, MISSED, BETWEEN, BESIDE = "behind", "missed", "between", "beside"
+BEHIND, MISSED, BETWEEN, BESIDE, LOCKING = "behind", "missed", "between", "beside", "locking"
 """Behind a kind: it befalls the process half way; or right behind a call that failed, as of a file that is not there:
-what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then."""
+what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then; or
+before it takes a lock: what it looked at may be old by then."""
+CALLED = {"reading": {"open", "pread", "listdir"}, "dating": {"utime"}}
+"""The same by the call alone: where it reads, or is about to give a file its time, which may be its seal."""
 MISSING = 3
 """For so many calls."""
 NEAR = 4
 """So many calls behind one of a function are beside it, and two before it."""
 DEPTH = 3
 OTHER, OURS, NAMED = 0, 1, 2
-"""Of functions: outside the product, or in its door; in the product; one that is named."""
+"""Of functions: outside the product, or in its doors; in the product; one that is named."""
+DOORS = ("store/system.py", "store/lock.py")
+"""Modules through which all of them ask."""
 
 
 class Sites:
@@ -55,7 +62,7 @@ class Sites:
         """These functions, so that no other gets the number of one."""
         self._known: dict[tuple[str, bool], dict[Site, int]] = {}
         """By command, and whether in peace: how often each place was come to, in the order of the first time."""
-        self._near: dict[str, set[Site]] = {BEHIND: set(), MISSED: set(), BETWEEN: set(), BESIDE: set()}
+        self._near: dict[str, set[Site]] = {where: set() for where in (BEHIND, MISSED, BETWEEN, BESIDE, LOCKING)}
         """Places near something else that the process did (``BEHIND`` and so on)."""
 
     def meet(self, process: Process, call: str, frame: FrameType | None, words: tuple[Any, ...]) -> Site:
@@ -91,6 +98,8 @@ class Sites:
             self._near[BEHIND].add(site)
         if call == "open" and process.opened + 2 >= process.calls:
             self._near[BETWEEN].add(site)
+        if call == "flock" and not words[1] & LOCK_UN:
+            self._near[LOCKING].add(site)
         process.opened = process.calls if call == "open" else process.opened
         if process.missing:
             process.missing -= 1
@@ -98,10 +107,10 @@ class Sites:
         return site
 
     def _learn(self, code: CodeType) -> int:
-        """Tell functions of the product outside its door; comprehensions differ between Pythons."""
+        """Tell functions of the product outside its doors; comprehensions differ between Pythons."""
         _, inside, file = code.co_filename.rpartition("/agent_mailbox/")
-        kind = OURS if inside and file != "store/system.py" and code.co_name[0] != "<" else OTHER
-        if kind and f"{file}:{code.co_qualname}" in self._beside:
+        kind = OURS if inside and file not in DOORS and code.co_name[0] != "<" else OTHER
+        if inside and f"{file}:{code.co_qualname}" in self._beside:
             kind = NAMED
         self._alive.append(code)
         self._codes[id(code)] = kind
@@ -117,9 +126,10 @@ class Sites:
         kind, _, where = what.partition(" ")
         drawn = chance.random()
         aimed = [(1.0, SYNCS)] if kind == "fault" and where else AIMED.get(kind, ())
+        aimed = [(1.0, CALLED[where])] if where in CALLED else aimed
         wanted = next((calls for share, calls in aimed if drawn < share), None)
         there = [site for site in known if wanted is None or site[0] in wanted]
-        if where:
+        if where in self._near:
             there = [site for site in there if site in self._near[where]] or there
         if self._beside and chance.random() < 0.5:
             there = [site for site in there if site in self._near[BESIDE]] or there

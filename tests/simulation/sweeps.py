@@ -9,40 +9,15 @@ killed or made to fail, or both; and then the power may fail.
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from tests.simulation import meetings
 from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan
+from tests.simulation.scene import Sweep
 from tests.simulation.world import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-
-class Sweep(NamedTuple):
-    """What the rounds consist of. A ``?`` behind a word: in half of the rounds. ``a|b``: one of them."""
-
-    weight: float
-    """Worlds of few calls have a large one."""
-    prepared: str
-    met: str
-    """The first one is attacked. ``everyone`` before a command: each agent does it. ``later``: hours go by."""
-    since: str
-    attacks: tuple[str, ...] = ()
-    """Those of ``ATTACKS`` that suit it; none: all that have a weight."""
-    outages: float = 0.3
-    """How often the power fails behind a round."""
-    small: float = 0.5
-    """How often few are many for the product."""
-    rounds: int = 12
-    """The most; the fewest are half of them. A single one is attacked, which others never are in the first round."""
-    found: bool = True
-    """Is the mailbox there?"""
-    registered: bool = True
-    """Are the agents registered first?"""
-    clients: bool = False
-    """Have agents clients with transcripts?"""
-    live: tuple[int, ...] = (0, 0, 1, 2)
-    """How many live messages a steward leaves: one of these."""
 
 
 ATTACKS = {
@@ -65,6 +40,7 @@ ATTACKS = {
     "fails half way": (2, "0 fault behind"),
     "held, and fails half way": (1, "0 park; 0 fault behind"),
     "held half way": (2, "0 park behind"),
+    "held before a lock": (1, "0 park locking"),
     "held behind what is not there": (2, "0 park missed"),
     "held between two files": (2, "0 park between"),
     "is killed half way, as is the next one": (1, "0 kill behind; 2 kill behind"),
@@ -72,6 +48,9 @@ ATTACKS = {
     "is killed half way, and the power fails in the third": (0, "0 kill behind; 4 power behind"),
     "is killed half way, and the power fails half way in the next one": (0, "0 kill behind; 2 power behind"),
     "late": (0, "0 long; 1 long"),
+    "late at first": (0, "0 long"),
+    "fails to read": (0, "0 fault reading"),
+    "is killed before it seals": (0, "0 kill dating"),
 }
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
 SWEEPS = {
@@ -308,6 +287,7 @@ SWEEPS = {
         rounds=1,
     ),
 }
+SWEEPS |= meetings.SWEEPS
 
 
 LATER = "later"
@@ -318,7 +298,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
     """What a seed means that means that sweep, in a world with names and times like ``profile``'s."""
     chance = Random(f"sweep {seed}")
     sweep = SWEEPS[name]
-    agents = 4 if sweep.clients else 2 + (chance.random() < 0.3)
+    agents = sweep.agents or (4 if sweep.clients else 2 + (chance.random() < 0.3))
     profile = Profile(
         ordered=profile.ordered,
         grain=1 if sweep.clients else profile.grain,  # a client starts long after its machine
@@ -337,7 +317,8 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
             if word == LATER:
                 jobs.append((PAUSE, 150))
                 continue
-            each = range(agents) if word.startswith("_") else [int(chance.random() * agents)]
+            word, _, number_of = word.partition("@")
+            each = range(agents) if word.startswith("_") else [int(number_of or chance.random() * agents)]
             places.setdefault(role, len(jobs))
             jobs += [(word.lstrip("_"), who) for who in each]
         if number or rounds == 1:

@@ -244,9 +244,18 @@ class Process:
         self.heat = 0
         """How many of its next calls lie right behind a change that others must not meet half done."""
         self.rank = world.choices.chance.random()
+        self.began = 0
+        """The call before it went on for the first time."""
+        self.is_late = False
+        """Was it held for long?"""
         self.thread = greenlet(self._run)
 
+    def was_alone(self) -> bool:
+        """Did nobody else make a call since it went on for the first time?"""
+        return self.world.calls - self.calls == self.began
+
     def _run(self) -> None:
+        self.began = self.world.calls
         try:
             self.work(self)
         except Killed:
@@ -549,6 +558,7 @@ class World:
         self._pause(process, (detail % 1000) * SECOND // 100)
 
     def _pause(self, process: Process, time: int) -> None:
+        process.is_late = True
         process.wakes = self.now + time
         self._leave(process)
         process.wakes, process.stopped = None, False
