@@ -80,6 +80,7 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
         patch.setattr(module, name, value)
     world: Any = SimpleNamespace(seed=seed, calls=1, now=time.time_ns(), befell=lambda *_: True)
     world.kernel, world.running = SimpleNamespace(look_up=os.stat), None
+    world.living, world.disk = list, SimpleNamespace(spoiled=())
     judge = Unsynced(world)
     stage = Stage(world, judge, 6, 3)
     for session in judge.sessions.values():
@@ -89,8 +90,8 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
     def act(name: str, work: Callable[[Any], object]) -> str:
         _next_tick(scratch / "tick")
         world.calls += 1
-        process = SimpleNamespace(name=name, chance=Random(f"{seed} {name}"), files={}, hurt=False)
-        process.dead = process.ended = False
+        process = SimpleNamespace(name=name, chance=Random(f"{seed} {name}"), files={}, hurt=False, calls=0)
+        process.dead = process.ended = process.is_late = False
         try:
             work(process)
         except Exception as error:
