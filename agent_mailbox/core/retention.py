@@ -160,7 +160,7 @@ def retold_dead(
             found.add(who)
             count += len(theirs)
     if found:
-        told = compacted((event for who in found for event in events[who]), since)
+        told = compacted((event for who in events if who in found for event in events[who]), since)
     return found, told
 
 

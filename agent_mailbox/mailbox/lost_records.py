@@ -84,11 +84,15 @@ def _retold(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
 
 
 def _lost(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
-    """Yield the lines that were in the order. A message whose id another one has never was."""
-    lines = [line for _, line in copy.parts[kind].ordered()]
-    ids = {_id(line) for line in lines if digest(line) in present} if kind == MESSAGES else set()
+    """Yield the lines that were in the order. A message whose id another one has, archived or not, never was."""
+    ordered = [line for _, line in copy.parts[kind].ordered()]
+    lines = [line for line in ordered if digest(line) not in present and _is_record(kind, line)]
+    ids = set[str | None]()
+    if kind == MESSAGES and lines:
+        ids.update(_id(line) for line in ordered if digest(line) in present)
+        ids.update(map(_id, copy.archive.mentioning({_id(line) or "" for line in lines})))
     for line in lines:
-        if digest(line) in present or not _is_record(kind, line) or _id(line) in ids:
+        if _id(line) in ids:
             continue
         if kind == MESSAGES:
             ids.add(_id(line))

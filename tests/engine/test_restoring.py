@@ -14,7 +14,7 @@ from agent_mailbox.upkeep import shared_steward
 from .memory_order import MemorySpace
 from .mortal import Machine
 from .nats_server import serving
-from .test_archiving import archived, live, machine, read, roster_lines, steward, with_dead
+from .test_archiving import archived, live, machine, purge, read, roster_lines, steward, with_dead
 from .test_commands import MACHINES, Pair
 from .test_replica import Two, shown, two  # noqa: F401 - a fixture
 
@@ -136,6 +136,25 @@ def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:  # noqa: F811
     for box in two.boxes:
         assert [message.content for message in box.state().messages.values()].count("other") == 2
     assert live(north).count("unread") == 1
+
+
+def test_what_stays_here_alone_is_nothing_that_was_lost(two: Two) -> None:  # noqa: F811
+    """A program writes mail under an id that was archived and purged. The purge looks like a loss, so all is compared:
+    that line was never in the order, and no other machine hears of it."""
+    north, south = two.boxes
+    read(two, "one")
+    (sent,) = north.state().messages.values()
+    for box in (south, north, south):
+        box.catch_up()
+        steward(north)
+    north.send(Draft(sender="ann", to=("ben",), content="last"))
+    settled(two)
+    assert purge(two) > 0
+    with open(south.logs.messages.path, "ab") as file:
+        file.write(_line(sent.id) + b"\n")
+    settled(two)
+    assert (live(north), archived(north)) == (["last"], ["one"])
+    assert live(south) == ["last", "other"]
 
 
 @pytest.mark.parametrize("kept", [0, 5, 12, 16])

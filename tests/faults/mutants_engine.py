@@ -284,6 +284,12 @@ MUTANTS = (
         tests=f"{RESTORING}::test_an_engine_that_lost_its_end",
     ),
     Mutant(
+        "a line that stays here alone is nothing that was lost",
+        "lost_records._lost",
+        ('        ids.update(map(_id, copy.archive.mentioning({_id(line) or "" for line in lines})))\n', ""),
+        tests=f"{RESTORING}::test_what_stays_here_alone_is_nothing_that_was_lost",
+    ),
+    Mutant(
         "who has a damaged record's line brings it back",
         "Replica._hear",
         ("            self.doubts = True\n", ""),

@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
-from tests.simulation import directed, machines_run, plans, runs, shorten
+from tests.simulation import directed, machines_run, machines_sweeps, plans, runs, shorten
 from tests.simulation.world import Met
 
 if TYPE_CHECKING:
@@ -82,13 +82,13 @@ def commit() -> str:
 
 
 def report(result: runs.Result, *, shrink: bool = True, machines: bool = False) -> None:
-    """Say what broke, how to replay it, and its short story; that of ``machines`` is not shortened."""
+    """Say what broke, how to replay it, and its short story."""
     print(f"seed {result.seed}: {result.breaches[0]}")
     options = ["--machines"] * machines + (["--plan", result.kind] if result.kind else [])
     options += ["--beside", *result.beside] if result.beside else []
     print(f"replay: {shlex.join(['scripts/simulate', *options])} --seed {result.seed} --commit {commit()}")
-    if shrink and not machines:
-        short = shorten.shortened(result)
+    if shrink:
+        short = shorten.shortened(result, run=machines_run.run if machines else runs.run)
         print(
             f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:"
         )
@@ -104,7 +104,13 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, help="Replay one world.")
     parser.add_argument("--machines", action="store_true", help="Worlds of several machines alone.")
     drawing = parser.add_mutually_exclusive_group()
-    drawing.add_argument("--plan", choices=[*plans.kinds()], default="", metavar="KIND", help="Worlds of one kind.")
+    drawing.add_argument(
+        "--plan",
+        choices=[*plans.kinds(), *machines_sweeps.kinds()],
+        default="",
+        metavar="KIND",
+        help="Worlds of one kind.",
+    )
     drawing.add_argument(
         "--changed", metavar="REF", help="Worlds that come to the lines which changed since a commit: mostly these."
     )
@@ -148,7 +154,7 @@ def main(words: list[str] | None = None) -> int:
 def _runner(given: argparse.Namespace) -> Callable[..., runs.Result]:
     """How a seed is run, as the options say."""
     if given.machines:
-        return machines_run.run
+        return partial(machines_run.run, kind=given.plan, beside=given.beside)
     if given.changed:
         lines = directed.changed_since(given.changed)
         return partial(directed.run, directed.towards(lines, directed.reach(lines))) if lines else runs.run

@@ -10,9 +10,11 @@ died, and cuts machines off.
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from agent_mailbox.core import space_seals
 from agent_mailbox.errors import MailboxError, Unavailable
+from agent_mailbox.store.unordered import unsealed
 from tests.engine.memory_order import MemoryOrder, MemorySpace
 from tests.simulation.disk import SECOND, Disk
 from tests.simulation.hosts import Processes
@@ -23,34 +25,18 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from agent_mailbox.store.order import Ordered
+    from tests.simulation.machines_plans import Network
 
 NAMES = ("north", "south", "west")
+SILENCE = 3600 * SECOND
+"""For how long the link of a machine is cut whose append was not answered."""
 PATIENCE = 5.0
 """Seconds after which a question without an answer is given up."""
 
 
-class Network(NamedTuple):
-    """What the ways to the engine are like, drawn from a seed: the shares of questions that something befalls."""
-
-    lost: float
-    """It never arrives."""
-    mute: float
-    """It arrives, and its answer does not."""
-    late: float
-    """It is given up, and arrives after that, perhaps after its sender has died."""
-    doubled: float
-    slow: float
-    """It takes up to a second; else some milliseconds."""
-
-    @classmethod
-    def of(cls, seed: int) -> Network:
-        """What a seed means."""
-        chance = Random(f"network {seed}")
-        return cls(*(chance.random() * 0.15 if chance.random() < 0.5 else 0.0 for _ in range(5)))
-
-
 class Machine:
-    """One machine. ``away_until``: the instant until which its link is cut; ``offset`` is its clock's."""
+    """One machine. ``away_until``: the instant until which its link is cut; ``offset`` is its clock's; ``is_unheard``:
+    the next append arrives, its answer does not, and the link is cut; ``joined``: it was told to join."""
 
     def __init__(self, name: str, world: Machines, profile: Profile) -> None:
         self.name = name
@@ -59,6 +45,7 @@ class Machine:
         self.offset = START
         self.started = 0
         self.away_until = 0
+        self.is_unheard = self.joined = False
         self.failures = 0
         self.kernel = MachineKernel(world, self)
 
@@ -78,11 +65,16 @@ class MachineKernel(Kernel):
     def ask(self, process: Process, about: str, question: Callable[[], Any]) -> Any:
         """Ask the engine over the network; raises ``Unavailable`` if no answer comes, and what the engine raises."""
         world, net = self.machines, self.machines.network
-        if world.quiet:
-            return question()
         if world.now < self.machine.away_until:
             world.wait(process, 0.05)
             raise Unavailable("engine is out of reach: cut off", "try again")
+        if self.machine.is_unheard and about.startswith("append"):
+            self.machine.is_unheard = False
+            self.machine.away_until = world.now + SILENCE
+            again(question)
+            self._give_up(process)
+        if world.quiet:
+            return question()
         chance = Random(f"question {world.seed} {process.name} {process.calls}")
         drawn = chance.random()
         world.wait(process, chance.random() if chance.random() < net.slow else chance.random() / 200)
@@ -147,16 +139,20 @@ class Calls:
 class Machines(World):
     """A world of several machines: whatever ``World`` says of one disk or clock is that of the machine at work."""
 
-    def __init__(self, seed: int, profile: Profile, count: int, only: dict[tuple[str, int], str] | None = None) -> None:
+    def __init__(
+        self, seed: int, profile: Profile, count: int, network: Network, only: dict[tuple[str, int], str] | None = None
+    ) -> None:
         self.place: dict[Process, Machine] = {}
         self.running = None
         self.machines = [Machine(name, self, profile) for name in NAMES[:count]]
         self.at = self.machines[0]
         self.off: Machine | None = None
-        self.network = Network.of(seed)
+        self.network = network
         self.space = MemorySpace()
         self.owners: dict[str, str] = {}
         self.words: dict[str, bytes] = {}
+        self.said: dict[bytes, set[tuple[str, str | None]]] = {}
+        """What our machines published: by the line, without seals, which machine did, and what its seal says."""
         self.late: list[tuple[int, Callable[[], Any]]] = []
         self.told_of_power: Callable[[Machine], None] = lambda _: None
         super().__init__(seed, profile, only)
@@ -273,9 +269,16 @@ class LossyOrder(MemoryOrder):
 
     def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
         """Ask for an append."""
-        append = super().append
-        about = f"append {len(lines)} to {log}, expect {expect}"
-        found: int = self._ask(about, lambda: append(log, lines, ids=ids, expect=expect))
+        append, said = super().append, self._world.said
+
+        def question() -> int:
+            position = append(log, lines, ids=ids, expect=expect)
+            for line in lines:
+                seal = space_seals.of(line)
+                said.setdefault(unsealed(line), set()).add((self.machine, None if seal is None else seal.proof))
+            return position
+
+        found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question)
         return found
 
     def read(self, after: int, most: int) -> Sequence[Ordered]:

@@ -6,7 +6,14 @@ holds:
 - Whatever was acknowledged, or durably queued, is on every machine in the end, once.
 - It is shown once in the whole space to those it was for, but for a kill between showing and record.
 - Role mail goes to one holder in the whole space.
-- In the end all machines have the same records. The ordered ones are in the same order, unless a disk failed.
+- In the end all machines have the same records. The ordered ones are in the same order, unless a disk failed, or the
+  engine lost records, which come back at another place; lines of other programs stay where they fell.
+- Role mail that was given back is shown again.
+- Who ended for good is dead on every machine, and nobody else is.
+- What is proven on a machine of a line's writer is true (``machines_proofs``).
+
+If the engine lost a claim, two may hold that mail (docs/engine.md), so role mail of before is not judged. If it lost
+mail that waits on its sender's machine, who had it may be shown it again.
 """
 
 from __future__ import annotations
@@ -14,6 +21,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.store import system
 from agent_mailbox.store.unordered import unsealed
 from tests.simulation.machines import NAMES
@@ -41,6 +49,12 @@ class Letter:
         self.text = text
         self.acknowledged = False
         self.released = False
+        self.queued = self.may_be_twice = False
+        """Does it wait for the engine? Was its record lost meanwhile?"""
+        self.showings = self.owed = 0
+        """How often it was shown, and how often it must be: once more when it was given back."""
+        self.readers: tuple[str, ...] = ()
+        """Those whom it is for and who were registered as it was sent."""
 
 
 class Session:
@@ -50,6 +64,7 @@ class Session:
         self.id = session_id
         self.machine = machine
         self.roles = roles
+        self.registered = False
 
     def gets(self, letter: Letter) -> bool:
         """Is the letter for it?"""
@@ -67,11 +82,44 @@ class Judge:
         """(session, message) to what became of it, and by which process."""
         self.shown = self.acknowledged = self.checks = 0
         self.sessions: list[Session] = []
+        self.trusting: set[tuple[str, str]] = set()
+        """Machines, each with one that the person there lets speak."""
+        self.dead: set[str] = set()
+        """Sessions that ended for good, as somebody was told."""
+        self.forbidden: dict[str, str] = {}
+        """Sessions, each with the last rule that a person set it."""
+        self.alone: dict[bytes, Machine] = {}
+        """Lines of which no other machine may hear."""
+        self.edited: set[Machine] = set()
+        """Machines where a program changed a line in its place."""
+        self.is_rewritten = self.is_damaged = self.is_beset = self.is_late = self.is_scattered = False
+        """Did the engine lose records? Has it a damaged one, which it keeps until it is purged? Does somebody lie, or
+        copy lines? Did a person confide late? Do other programs write, or had a machine mail before it joined?
+        Such lines stay where they fell."""
         world.told_of_power = self._power
 
     def breach(self, what: str) -> None:
         """Note a broken promise."""
         self.breaches.append(what)
+
+    def letter(self, process: Process, machine: Machine, sender: str, to: str) -> Letter:
+        """A message that somebody is about to send on a machine, to those whom that machine can know."""
+        text = f"number {len(self.letters) + 1} of {sender}"
+        found = Letter(uuid_of(f"{process.chance.getrandbits(128):032x}", "4"), sender, to, text)
+        joined = {one for one in self.world.machines if one.joined and machine.joined}
+        known = [s for s in self.sessions if s.registered and s.machine in joined | {machine}]
+        found.readers = tuple(s.id for s in known if s.gets(found))
+        self.letters[found.id] = found
+        return found
+
+    def lost(self) -> None:
+        """The engine is about to lose records."""
+        self.is_rewritten = True
+        archived = {one for machine in self.world.machines if machine.joined for one in self.archived(machine)}
+        for letter in self.letters.values():
+            letter.may_be_twice = letter.may_be_twice or (letter.queued and letter.id not in archived)
+            letter.released = letter.released or letter.to.startswith("role:") or letter.may_be_twice
+            letter.owed = 0
 
     def _power(self, machine: Machine) -> None:
         for session in self.sessions:
@@ -95,6 +143,8 @@ class Judge:
                 continue
             self.shown += 1
             letter = self.letters.get(message.id)
+            if letter is not None:
+                letter.showings += 1
             if letter is None or letter.text != message.content:
                 self.breach(f"{me.id} is shown {message.id}, which nobody sent so")
                 continue
@@ -121,8 +171,10 @@ class Judge:
     def finish(self) -> None:
         """All is calm, and everyone looked: compare."""
         for letter in self.letters.values():
-            if letter.acknowledged:
+            if letter.acknowledged and not self.edited:
                 self._reached(letter)
+        if self.edited:
+            return
         held = [self._held(machine) for machine in self.world.machines]
         for machine, other in zip(self.world.machines[1:], held[1:], strict=True):
             for what, lines in other.items():
@@ -130,19 +182,49 @@ class Judge:
                 if lines != held[0][what]:
                     apart = [line for line in (*held[0][what], *lines) if (line in lines) != (line in held[0][what])]
                     self.breach(f"{machine.name} and {NAMES[0]} differ in {what}: {apart[:2] or 'their order'}")
+        for machine in self.world.machines:
+            self._strange(machine)
 
     def _reached(self, letter: Letter) -> None:
-        readers = [s.id for s in self.sessions if s.gets(letter)]
+        readers = letter.readers
         seen = [who for who in readers if (who, letter.id) in self.given]
-        if not seen or (len(seen) < len(readers) and not letter.to.startswith("role:")):
-            self.breach(f"{letter.id} to {letter.to} was acknowledged, and shown to {seen} of {readers}")
+        if (readers and not seen) or (len(seen) < len(readers) and not letter.to.startswith("role:")):
+            self.breach(f"{letter.id} to {letter.to} was acknowledged, and shown to {seen} of {[*readers]}")
+        if letter.to.startswith("role:") and letter.showings < letter.owed:
+            self.breach(f"{letter.id} to {letter.to} was given back, and not shown again")
         for machine in self.world.machines:
             self.checks += 1
             count = sum(
-                f'"id":"{letter.id}"'.encode() in line for line in self._lines(machine, "messages", archived=True)
+                f'"id":"{letter.id}"'.encode() in line and self.alone.get(line) is not machine
+                for line in self._lines(machine, "messages", archived=True)
             )
-            if count != 1:
+            if count != 1 and not (letter.may_be_twice and count == 2):
                 self.breach(f"{letter.id} was acknowledged, and is {count} times on {machine.name}")
+
+    def _strange(self, machine: Machine) -> None:
+        """No file is where none of ours puts one."""
+        for path, _ in machine.disk.files(solid=False):
+            directory, _, name = path.rpartition("/")
+            if directory == f"/{machine.name}" or (directory.endswith("-archive") and name.count(".") > 2):
+                self.breach(f"{path} is a file of nobody's")
+
+    def told(self, machine: Machine, states: dict[str, str]) -> None:
+        """What a machine says of all agents."""
+        self.checks += 1
+        if self.is_beset or self.edited:
+            return
+        for who in self.dead:
+            if states.get(who) != "dead":
+                self.breach(f"{who} ended for good, and is {states.get(who)} on {machine.name}")
+        for session in self.sessions:
+            if session.registered and states.get(session.id) not in ("alive", "frozen"):
+                self.breach(f"{session.id} lives, and is {states.get(session.id)} on {machine.name}")
+
+    def archived(self, machine: Machine) -> list[str]:
+        """The ids of messages that a machine has archived."""
+        live = {*self._lines(machine, "messages")}
+        gone = [line for line in self._lines(machine, "messages", archived=True) if line not in live]
+        return [one for one in self.letters if any(f'"id":"{one}"'.encode() in line for line in gone)]
 
     def _lines(self, machine: Machine, kind: str, *, archived: bool = False) -> list[bytes]:
         ends = {"messages": ("mailbox.jsonl",), "reads": ("-reads.jsonl",), "roster": ("roster.jsonl",)}[kind]
@@ -160,7 +242,7 @@ class Judge:
         """The records of a machine, as they must be on each: ordered ones in their order, the others sorted."""
         reads = self._lines(machine, "reads")
         decided = [line for line in reads if json.loads(line).get("event") in ("claim", "release")]
-        in_order = sorted if self.world.befell(*MOVING) else list
+        in_order = sorted if self.is_rewritten or self.is_scattered or self.world.befell(*MOVING) else list
         found = {
             "messages": in_order(self._lines(machine, "messages")),
             "decisions": in_order(decided),
@@ -169,6 +251,14 @@ class Judge:
         }
         for kind in ("messages", "reads", "roster"):
             found[f"{kind} with archived ones"] = sorted(self._lines(machine, kind, archived=True))
+        if self.alone:
+            found = {
+                what: [one for one in lines if self.alone.get(one) is not machine] for what, lines in found.items()
+            }
+        if self.is_beset:  # copies stay where they fell, and standing orders where they stand
+            return {what: sorted({*lines}) for what, lines in found.items() if what != "messages"}
+        if any(letter.may_be_twice for letter in self.letters.values()):
+            return {what: sorted({*lines}) for what, lines in found.items()}
         return found
 
 

@@ -52,9 +52,10 @@ LIBERTIES = (
     "There is one user, one machine and one file system, without links except hard links. Worlds of several machines"
     " have one of each for every machine.",
     "The product's connections to an engine are no calls of that module. So the network is behind the order of records,"
-    " which is kept in memory: servers, and what they lose, are the engine's own tests'. A question arrives whole, and"
-    " at once or late. Attached files and PostgreSQL's socket are left out. Stories of several machines are not"
-    " shortened.",
+    " which is kept in memory: servers are the engine's own tests'. A question arrives whole, and at once or late."
+    " Attached files and PostgreSQL's socket are left out.",
+    "An engine loses its end, records of one log, or one record at a time, while no command of ours runs. Role mail of"
+    " before may then have two holders, and mail that waited on its sender's machine may be shown again.",
     "In most worlds each change of names is durable by itself, as POSIX allows. In the others names are durable in"
     " their order, as in ext4, and any sync takes all earlier ones along.",
     "In some worlds `flock` fails for a while, and then works again, as a lock service may. Commands then fail, and"
@@ -192,6 +193,12 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "engine, or its answers. It delays and doubles them, brings them after their sender died, and cuts machines",
         "off. Single machines lose their power. The judge looks at the whole space: whatever was acknowledged is on",
         "every machine in the end, once, and was shown once. Role mail had one holder. All copies are equal.",
+        "",
+        "Four of five of these are sweeps, too (`tests/simulation/machines_sweeps.py`). Between commands an engine",
+        "loses records or is put back, and a machine loses its record of how far it is. Another machine lies, under",
+        "its own name or with an honest one's credential (`tests/simulation/machines_deeds.py`). The judge asks each",
+        "machine what it believes of each line's writer (`tests/simulation/machines_proofs.py`). An honest machine's",
+        "word is proven where the person lets it speak, and nothing else is.",
         "",
         "Beside the logs are attachments, exports, a doorbell's lock and a lead's approvals",
         "(`tests/simulation/side_files.py`). An export holds each message once. A backup has every file.",

@@ -30,6 +30,7 @@ ATTACKS = {
     "held, and another is killed": (1, "0 park; 1 kill"),
     "fails": (2, "0 fault"),
     "faints": (0.7, "0 faint"),
+    "faints in the next one": (0, "2 faint"),
     "falls short, and fails": (0.7, "0 short; 0 fault"),
     "falls short, and is killed": (0.7, "0 short; 0 kill"),
     "is killed": (3, "0 kill"),

@@ -16,8 +16,9 @@ from agent_mailbox.mailbox import space as spaces
 from tests.engine.memory_order import MemorySpace
 from tests.helpers import ROOT
 from tests.simulation import machines_commands, machines_run
-from tests.simulation.machines import Machines, Network
+from tests.simulation.machines import Machines
 from tests.simulation.machines_judge import Judge
+from tests.simulation.machines_plans import Network
 from tests.simulation.world import Profile
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ class Calm:
     """A world in which nothing happens by chance, with its mailboxes."""
 
     def __init__(self, seed: int) -> None:
-        self.world = Machines(seed, Profile(ordered=False, switch=0.0), 2)
-        self.world.network = Network(0, 0, 0, 0, 0)
+        self.world = Machines(seed, Profile(ordered=False, switch=0.0), 2, Network())
         self.judge = Judge(self.world)
         self.stage = machines_commands.Stage(self.world, self.judge, 0)
 

@@ -219,6 +219,8 @@ class Process:
         self.dead = self.ended = self.stopped = False
         self.hurt = False
         """Was one of its calls made to fail?"""
+        self.in_peace = self.is_blind = False
+        """In worlds of several machines: does it run alone, and nothing goes wrong? Can it verify no signature?"""
         self.faults: set[str] = set()
         """Those calls."""
         self.wakes: int | None = None
