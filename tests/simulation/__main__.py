@@ -157,6 +157,7 @@ def _runner(given: argparse.Namespace) -> Callable[..., runs.Result]:
         return partial(machines_run.run, kind=given.plan, beside=given.beside)
     if given.changed:
         lines = directed.changed_since(given.changed)
+        print(f"{len(lines)} lines changed; looking for the kinds of worlds that come there", file=sys.stderr)
         return partial(directed.run, directed.towards(lines, directed.reach(lines))) if lines else runs.run
     if given.direction:
         return partial(directed.run, directed.Direction(*json.loads(Path(given.direction).read_text())))
@@ -186,9 +187,9 @@ def _hunt(given: argparse.Namespace) -> int:
 
 
 def _many(given: argparse.Namespace) -> int:
+    run, usual = _runner(given), not (given.machines or given.plan or given.changed or given.direction)
     until = perf_counter() + (given.hours * 3600 if given.hours else given.seconds or 1e12)
     sums, seed, told = Sums(), given.first, perf_counter()
-    run, usual = _runner(given), not (given.machines or given.plan or given.changed or given.direction)
     while perf_counter() < until and (given.worlds is None or sums.worlds < given.worlds):
         for machines in [given.machines] + [True] * (usual and seed % SHARE == 0):
             result = machines_run.run(seed) if machines else run(seed)

@@ -26,8 +26,8 @@ Line = tuple[str, int]
 """A file of the checkout, from its root, and a number of a line of it."""
 SAMPLED = 700_000_000
 """The first seed of the worlds that tell what comes where."""
-WORLDS, SECONDS = 8, 1.5
-"""As many of each kind as go into so many seconds, at least two and at most so many."""
+LEAST = 2
+"""So many of each kind at least."""
 KEPT = 0.25
 """The share of all kinds as they usually are: what changed here may show elsewhere."""
 
@@ -76,15 +76,15 @@ def changed_since(ref: str) -> set[Line]:
     return found
 
 
-def reach(lines: Iterable[Line]) -> dict[str, Reach]:
-    """Run some worlds of each kind, and count how often they come to these lines."""
+def reach(lines: Iterable[Line], seconds: float = 0.5) -> dict[str, Reach]:
+    """Run worlds of each kind for so many seconds of one core, and count how often they come to these lines."""
     wanted: dict[str, set[int]] = {}
     for file, line in lines:
         wanted.setdefault(str(ROOT / file), set()).add(line)
-    return {kind: _reach(kind, wanted) for kind in plans.kinds()}
+    return {kind: _reach(kind, wanted, seconds) for kind in plans.kinds()}
 
 
-def _reach(kind: str, wanted: dict[str, set[int]]) -> Reach:
+def _reach(kind: str, wanted: dict[str, set[int]], seconds: float) -> Reach:
     met: Counter[Line] = Counter()
     hit: dict[Any, Counter[int]] = {}
 
@@ -103,19 +103,19 @@ def _reach(kind: str, wanted: dict[str, set[int]]) -> Reach:
         return local
 
     worlds, began = 0, process_time()
-    while worlds < 2 or (worlds < WORLDS and process_time() - began < SECONDS):
+    while worlds < LEAST or process_time() - began < seconds:
         sys.settrace(entered)
         try:
             runs.run(SAMPLED + worlds, kind=kind)
         finally:
             sys.settrace(None)
         worlds += 1
-    seconds = (process_time() - began) / worlds
+    each = (process_time() - began) / worlds
     for code, lines in hit.items():
         file = code.co_filename.removeprefix(f"{ROOT}/")
         for line in wanted[code.co_filename] & lines.keys():
             met[file, line] += lines[line]
-    return Reach(seconds, Counter({line: count / worlds for line, count in met.items()}))
+    return Reach(each, Counter({line: count / worlds for line, count in met.items()}))
 
 
 def shares(lines: set[Line], reached: dict[str, Reach]) -> dict[str, float]:

@@ -319,7 +319,7 @@ def main(words: list[str]) -> int:
     known = json.loads(FOUND.read_text()) if FOUND.exists() else {}
     todo = [one for one in ours() if not words or any(word in f"{one.without} {one.at}" for word in words)]
     here = {one.without: lines_of(one) for one in todo if one.without not in SHARED}
-    reached = directed.reach(set().union(*here.values()))
+    reached = directed.reach(set().union(*here.values()), seconds=2.0)
 
     def found_for(mutant: Mutant) -> list[dict[str, Any]]:
         return hunt(mutant, direction=directed.towards(here.get(mutant.without, set()), reached))
