@@ -42,7 +42,7 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
         if table.lag(start) > id_table.LAG:
             return False
         table.catch_up(start)
-        return not table.may_have_before(start, wanted) and table.is_sound()
+        return not table.may_have_before(start, found) and table.is_sound()
 
 
 def prepare(logs: Logs, fd: int, end: int) -> None:

@@ -211,12 +211,19 @@ class Judge:
                 for fact in lost:
                     del self.facts[fact]
 
-    def _power(self) -> None:
-        """After a power failure: is everything there?"""
+    def survives(self, when: str) -> None:
+        """Is everything there that was acknowledged, after a power failure?"""
         found = self._found(solid_names=False)
         lost = [fact for fact in self.facts if fact not in found]
         if lost:
-            self.breach(f"{_told(lost[0])} was acknowledged and is lost after a power failure")
+            self.breach(f"{_told(lost[0])} was acknowledged and is lost {when}")
+        for letter in self.letters.values():
+            if letter.stored and letter.acked is not None and not self.has_file(letter, letter.stored):
+                self.breach(f"the file that {letter.id} brings is lost {when}")
+
+    def _power(self) -> None:
+        """After a power failure: is everything there?"""
+        self.survives("after a power failure")
         for session_id in self.spans:
             self.ends(session_id)
         self.appended.clear()

@@ -169,6 +169,8 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "and others come behind them. Its first round teaches where these commands ask the system. In each other",
         "round an attack befalls them at such places, a rare one as often as a common one. One",
         "or two commands are held, killed or made to fail, often behind a change of names. Then the power may fail.",
+        "Behind each change of some commands, outcomes of a power failure are tried on copies of the disk",
+        "(`tests/simulation/outcomes.py`). The steward must find the mailbox there as it was left.",
         "",
         "A fifth of the others mean turns of clients with transcripts (`tests/simulation/clients.py`). One client",
         "drops a hook's text, or its model never speaks after it. Some mean a long world, in which agents do",

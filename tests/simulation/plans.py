@@ -26,6 +26,8 @@ Job = tuple[int, str, int]
 REST, CALM, STORM, PAUSE, OUTAGE = "rest", "calm", "storm", "pause", "outage"
 """What the driver does between commands: wait until all have ended; that, and from then on nothing goes wrong; from
 then on it may; let so many minutes go by; have the power fail."""
+DOUBT = "doubt"
+"""What befalls a command behind each of whose changes it is asked what a power failure would leave (``outcomes``)."""
 DRIVEN = (REST, CALM, STORM, PAUSE, OUTAGE)
 EVERYONE = "everyone "
 """Before a command: each agent does it."""
@@ -287,13 +289,27 @@ def _directed(chance: Random, aims: str, met: int, places: list[int]) -> Iterato
     """
     drawn: dict[str, str] = {}
     for aim in aims.split(";"):
-        who, kind, calls = aim.split()
-        for word in calls.split(">"):
-            if word not in drawn:
-                call, _, most = word.partition("*")
-                drawn[word] = f"{call}*{1 + int(chance.random() * int(most))}"
-        place = places[0 if who == "0" else met]
-        yield place, f"{kind} {'>'.join(drawn[word] for word in calls.split('>'))}"
+        who, _, what = aim.strip().partition(" ")
+        yield places[0 if who == "0" else met], numbered(chance, what, drawn)
+
+
+def numbered(chance: Random, what: str, drawn: dict[str, str] | None = None) -> str:
+    """Draw the numbers of the calls in ``kill rename*8>fsync*2``; the same as those of ``drawn`` for the same words.
+
+    ``=``: that one."""
+    kind, _, calls = what.partition(" ")
+    drawn = {} if drawn is None else drawn
+    for word in calls.split(">") if is_numbered(what) else ():
+        if word not in drawn:
+            call, _, most = word.replace("=", "*").partition("*")
+            number = int(most) if "=" in word else 1 + int(chance.random() * int(most))
+            drawn[word] = f"{call}*{number}"
+    return f"{kind} {'>'.join(drawn.get(word, word) for word in calls.split('>'))}".rstrip()
+
+
+def is_numbered(what: str) -> bool:
+    """Return whether something befalls a command at a call of a number, not at a place that is known."""
+    return "*" in what or "=" in what
 
 
 def _any(chance: Random) -> str:

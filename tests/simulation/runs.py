@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import traceback
 from contextlib import contextmanager
+from functools import partial
 from random import Random
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,9 +30,11 @@ from tests.simulation import (
     clients,
     commands,
     coordination,
+    durability,
     hosts,
     meetings,
     mortal,
+    outcomes,
     questions,
     side_files,
     succession,
@@ -39,7 +42,7 @@ from tests.simulation import (
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
-from tests.simulation.plans import CALM, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
+from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
 from tests.simulation.sites import Sites
 from tests.simulation.world import Killed, Met, Process, World
 
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
 ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal) | dict.fromkeys(meetings.COMMANDS, meetings)
+ROOMS |= dict.fromkeys(durability.COMMANDS, durability)
 ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination) | dict.fromkeys(side_files.COMMANDS, side_files)
 """The modules of commands that are not in ``commands``."""
 WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}
@@ -132,7 +136,10 @@ def run(
     for place, aim in plan.directed:
         world.directed.setdefault(str(place), []).append(aim)
     for place, what in plan.sited:
-        world.sited.setdefault(str(place), []).append(what)
+        if what == DOUBT:
+            world.doubted.add(str(place))
+        else:
+            world.sited.setdefault(str(place), []).append(what)
     world.sites = Sites(plan.beside) if plan.sited and only is None else None
     if told:
         world.story = []
@@ -140,6 +147,7 @@ def run(
     judge = Judge(world)
     agents = 1 + max((number for _, name, number in plan.jobs if name not in DRIVEN), default=0)
     stage = Stage(world, judge, agents, plan.max_live)
+    world.on_doubt = partial(outcomes.ask, stage)
     with world, replaced(SMALL if plan.small else SMALL[:3]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(

@@ -48,3 +48,5 @@ class Sweep(NamedTuple):
     """How many live messages a steward leaves: one of these."""
     agents: int = 0
     """How many there are; 0: two or three, and four with clients. Agents 0 and 2 share a role, as do 1 and 3."""
+    loose: float = 0.6
+    """How often each change of names is durable by itself."""

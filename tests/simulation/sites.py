@@ -29,6 +29,7 @@ AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
     "fault": ((0.65, SYNCS), (1.0, FALLIBLE)),
     "faint": ((1.0, SYNCS),),
     "short": ((1.0, {"write", "pwrite"}),),
+    "brim": ((1.0, {"write"}),),
     "kill": ((0.4, SYNCS), (0.75, CHANGES)),
     "power": ((0.4, SYNCS), (0.75, CHANGES)),
     "park": ((0.15, SYNCS), (0.5, CHANGES)),
@@ -38,8 +39,8 @@ BEHIND, MISSED, BETWEEN, BESIDE, LOCKING = "behind", "missed", "between", "besid
 """Behind a kind: it befalls the process half way; or right behind a call that failed, as of a file that is not there:
 what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then; or
 before it takes a lock: what it looked at may be old by then."""
-CALLED = {"reading": {"open", "pread", "listdir"}, "dating": {"utime"}}
-"""The same by the call alone: where it reads, or is about to give a file its time, which may be its seal."""
+CALLED = {"reading": {"open", "pread", "listdir"}, "dating": {"utime"}, "syncing": SYNCS}
+"""The same by the call alone: where it reads, or dates a file, which may seal it, or syncs."""
 MISSING = 3
 """For so many calls."""
 NEAR = 4

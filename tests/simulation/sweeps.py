@@ -11,8 +11,8 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.simulation import meetings
-from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan
+from tests.simulation import durability, meetings
+from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan, is_numbered, numbered
 from tests.simulation.scene import Sweep
 from tests.simulation.world import Profile
 
@@ -53,6 +53,7 @@ ATTACKS = {
     "fails to read": (0, "0 fault reading"),
     "is killed before it seals": (0, "0 kill dating"),
 }
+ATTACKS |= durability.ATTACKS
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
 SWEEPS = {
     "a steward": Sweep(
@@ -100,7 +101,8 @@ SWEEPS = {
         "run_steward|send|check",
         (
             "held, and fails half way",
-            "held, and fails half way",
+            "held, and fails behind a name",
+            "held, and fails behind a name",
             "held",
         ),
         outages=0.0,
@@ -288,7 +290,7 @@ SWEEPS = {
         rounds=1,
     ),
 }
-SWEEPS |= meetings.SWEEPS
+SWEEPS |= meetings.SWEEPS | durability.SWEEPS
 
 
 LATER = "later"
@@ -301,7 +303,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
     sweep = SWEEPS[name]
     agents = sweep.agents or (4 if sweep.clients else 2 + (chance.random() < 0.3))
     profile = Profile(
-        ordered=profile.ordered,
+        ordered=chance.random() >= sweep.loose,
         grain=1 if sweep.clients else profile.grain,  # a client starts long after its machine
         watchless=profile.watchless,
         switch=(0.0, 0.0, 0.0, 0.02)[int(chance.random() * 4)],
@@ -311,6 +313,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
         [(CALM, 0), *(("register", who) for who in range(agents))] if sweep.found and sweep.registered else []
     )
     sited: list[tuple[int, str]] = []
+    directed: list[tuple[int, str]] = []
     rounds = sweep.rounds // 2 + int(chance.random() * (sweep.rounds // 2)) + 1
     for number in range(rounds):
         places: dict[str, int] = {}
@@ -323,7 +326,8 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
             places.setdefault(role, len(jobs))
             jobs += [(word.lstrip("_"), who) for who in each]
         if number or rounds == 1:
-            sited += _attack(chance, sweep, places)
+            for place, what in _attack(chance, sweep, places):
+                (directed if is_numbered(what) else sited).append((place, what))
             if chance.random() < sweep.outages:
                 jobs += [(REST, 0), (OUTAGE, 0)]
         if chance.random() < 0.05:
@@ -337,6 +341,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
         power_at_end=sweep.outages > 0 and chance.random() < 0.5,
         pauses=0.0,
         sited=tuple(sited),
+        directed=tuple(directed),
         small=chance.random() < sweep.small,
     )
 
@@ -369,7 +374,8 @@ def _attack(chance: Random, sweep: Sweep, places: dict[str, int]) -> Iterator[tu
         name = sweep.attacks[int(chance.random() * len(sweep.attacks))]
     else:
         name = chance.choices([*ATTACKS], [weight for weight, _ in ATTACKS.values()])[0]
+    drawn: dict[str, str] = {}
     for one in ATTACKS[name][1].split("; "):
         who, _, what = one.partition(" ")
         if who in places:
-            yield places[who], what
+            yield places[who], numbered(chance, what, drawn)

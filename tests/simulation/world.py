@@ -103,6 +103,8 @@ AIMED = ("write", "fdatasync", "fsync", "rename", "flock", "open", "open", "prea
 """The same for all else: each kind of call as often as any other, so that rare ones are met."""
 BEHIND = ("rename", "rename", "fdatasync", "fsync", "pwrite", "link")
 """Calls behind which a process is half way: things are aimed at the calls that follow."""
+DOUBTED = {"rename", "link", "fsync", "fdatasync"}
+"""Calls behind which a power failure takes something else than before."""
 TICK = 20_000
 """The ns of a call."""
 START = 1_767_225_600 * SECOND
@@ -132,7 +134,8 @@ def site_of(frame: FrameType | None) -> str:
 
 def _can(call: str, kind: str) -> bool:
     """Can that befall the call? A call that cannot fail, or run short, goes on as if nothing had been chosen."""
-    return {"fault": call in CAN_FAIL or "sync" in call, "short": "write" in call}.get(kind, True)
+    writes = "write" in call
+    return {"fault": call in CAN_FAIL or "sync" in call, "short": writes, "brim": writes}.get(kind, True)
 
 
 class Killed(BaseException):
@@ -223,6 +226,8 @@ class Process:
         """In worlds of several machines: does it run alone, and nothing goes wrong? Can it verify no signature?"""
         self.faults: set[str] = set()
         """Those calls."""
+        self.doubted = name.partition(" ")[0] in world.doubted and not world.quiet
+        """Is it asked behind each of its changes what a power failure would leave?"""
         self.wakes: int | None = None
         self.ready: Callable[[], bool] | None = None
         self.chance = Random(f"{world.seed} {name}")
@@ -428,6 +433,15 @@ class World:
         """Where commands ask the system, in a world whose aims are drawn from that."""
         self.sited: dict[str, list[str]] = {}
         """The places of commands in the run, each with what befalls it at such a place."""
+        self.doubted: set[str] = set()
+        """The places of commands behind whose changes it is asked what a power failure would leave."""
+        self.outcomes = 0
+        """Power failures that were tried, and did not happen."""
+        self.asked: object = None
+        """What was unsure when that was last asked."""
+        self.in_doubt = False
+        """Is that to be asked at this moment?"""
+        self.on_doubt: Callable[[str], None] = lambda _: None
         self.running: Process | None = None
         self.hub = getcurrent()
         self.quiet = False
@@ -453,6 +467,7 @@ class World:
         method = getattr(self.kernel, name)
         if name in SILENT:
             return lambda *words, **more: method(self.running, *words, **more)
+        doubted = name in DOUBTED
 
         def call(*words: Any, **more: Any) -> Any:
             process = self.running
@@ -480,6 +495,9 @@ class World:
             self.digest = crc32(f"{process.name} {name} {words[:1]}".encode("utf-8", "replace"), self.digest)
             if self.story is not None:
                 self._tell(process, name, words, done)
+            if doubted and process.doubted:
+                self.in_doubt = True
+                self._leave(process)
             return done
 
         return call
@@ -530,7 +548,9 @@ class World:
         if self.story is not None and kind != "switch":
             self.story.append(f"    {process.name} is about to {name}: {kind}")
         self.digest = crc32(chosen.encode(), self.digest)
-        if kind == "short":
+        if kind in ("short", "brim"):
+            if kind == "brim" and "write" in name:  # the disk takes a part of this write, and nothing of the next one
+                process.aims = [*process.aims, Aim("fault", name, 1)]
             return self._shortened(process, name, words, detail)
         self._kinds[kind](process, name, words, detail)
         if process.dead:
@@ -681,6 +701,9 @@ class World:
             if not process.dead:
                 self.lengths[process.command] = process.calls
             self._bury(process)
+        if self.in_doubt or (process.ended and process.doubted):
+            self.in_doubt = False
+            self.on_doubt(f"{process.name} {'has ended' if process.ended else 'is behind ' + process.last}")
         if self.is_off:
             self.power_off()
         return True

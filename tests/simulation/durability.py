@@ -1,0 +1,190 @@
+"""Durability of one machine: a process is killed or its sync fails, another goes on, and then the power may fail.
+
+Belongs here: sweeps and attacks of that subject, few calls each, and the commands that they alone need.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_mailbox.core.compose import Draft
+from agent_mailbox.core.control import messages
+from agent_mailbox.store import system
+from tests.simulation.disk import PAGE
+from tests.simulation.judge import LIVE
+from tests.simulation.scene import Sweep
+
+if TYPE_CHECKING:
+    from tests.simulation.commands import Stage
+    from tests.simulation.judge import Session
+    from tests.simulation.world import Process
+
+COMMANDS = ("torn", "ask_at_length", "send_at_length")
+ATTACKS = {
+    "is killed before a sync": (0, "0 kill syncing"),
+    "is killed before a sync, and the next one is in doubt": (0, "0 kill syncing; 2 doubt"),
+    "is killed behind a name": (0, "0 kill rename*6>*3"),
+    "is killed behind the log's name": (0, "0 kill rename*2>*3"),
+    "is killed behind a name, and the next one is in doubt": (0, "0 kill rename*6>*3; 2 doubt"),
+    "is killed behind a name, and the third is in doubt": (0, "0 kill rename*6>fsync*1; 4 doubt"),
+    "is killed as it notes a new log, and the third is in doubt": (0, "0 kill rename=3>fsync=1; 4 doubt"),
+    "is killed before it writes through": (0, "0 kill fdatasync*6"),
+    "is killed behind a new directory, and the next one is in doubt": (0, "0 kill mkdir*1>fsync*1; 2 doubt"),
+    "is killed, and the second is in doubt": (0, "0 kill; 3 doubt"),
+    "faints, and the next one is in doubt": (0, "0 faint; 2 doubt"),
+    "fails in a sync": (0, "0 fault syncing"),
+    "fails in a sync, and the next one is in doubt": (0, "0 fault syncing; 2 doubt"),
+    "held, and fails behind a name": (0, "0 park rename*3; 0 fault rename*3>fsync*1"),
+    "falls short": (0, "0 short"),
+    "falls short at first": (0, "0 short write*8"),
+    "fills the disk": (0, "0 brim"),
+}
+SWEEPS = {
+    "a writer beside torn lines": Sweep(1, "", "send|send|ack torn", "everyone check", ("held",), outages=0.0),
+    "a writer whose sync failed": Sweep(
+        1,
+        "lead send everyone check",
+        "ask_at_length|send_at_length|register",
+        "send|ask|ack",
+        ("faints, and the next one is in doubt", "fails in a sync, and the next one is in doubt"),
+        outages=0.2,
+    ),
+    "a writer who is killed": Sweep(
+        0.5,
+        "lead",
+        "register|ask|ask_at_length",
+        "register|ask run_steward",
+        ("is killed before a sync", "is killed"),
+        outages=0.1,
+    ),
+    "behind a killed steward": Sweep(
+        2,
+        "send everyone check",
+        "run_steward",
+        "run_steward|send|check|ack|release",
+        ("is killed behind a name, and the next one is in doubt",),
+        outages=0.1,
+        small=0.2,
+        live=(0,),
+        loose=0.9,
+    ),
+    "behind a steward and another": Sweep(
+        2,
+        "send send everyone check",
+        "run_steward",
+        "send|call everyone check run_steward",
+        (
+            "is killed behind a name, and the third is in doubt",
+            "is killed as it notes a new log, and the third is in doubt",
+        ),
+        outages=0.0,
+        small=0.0,
+        live=(0,),
+        loose=0.9,
+    ),
+    "an archive that is not durable": Sweep(
+        1,
+        "send everyone check",
+        "run_steward",
+        "run_steward",
+        ("is killed before it writes through",),
+        outages=0.0,
+        live=(0,),
+    ),
+    "the first file": Sweep(
+        2,
+        "send",
+        "attach",
+        "attach",
+        ("is killed behind a new directory, and the next one is in doubt",),
+        outages=0.1,
+        rounds=1,
+        loose=0.9,
+    ),
+    "beginnings beside strangers": Sweep(
+        3,
+        "",
+        "found",
+        "foreign found send",
+        ("is killed, and the second is in doubt",),
+        outages=0.3,
+        rounds=1,
+        found=False,
+    ),
+    "beginnings that fall short": Sweep(
+        3, "", "found", "send check", ("falls short at first",), outages=0.0, rounds=1, found=False
+    ),
+    "a log that a stranger makes": Sweep(
+        2, "send", "foreign_note", "check|hook everyone check send check", outages=0.0, rounds=1, loose=0.9
+    ),
+    "a disk that is full": Sweep(
+        0.5, "send? everyone check", "send|ack|send_many", "foreign everyone check", ("fills the disk",), outages=0.0
+    ),
+    "a rollbook that falls short": Sweep(
+        1, "freeze", "register|register|send|check", "send check", ("falls short",), outages=0.0
+    ),
+    "decided requests": Sweep(
+        1,
+        "lead ask? ask decide decide check? check? send",
+        "run_steward",
+        "decide decide decide",
+        ("is killed behind a name", "is killed before a sync"),
+        outages=0.0,
+        live=(0,),
+    ),
+    "an empty log": Sweep(
+        2,
+        "lead foreign foreign? everyone check",
+        "run_steward",
+        "ask ask? run_steward ask run_steward",
+        ("is killed behind the log's name",),
+        outages=0.0,
+        rounds=1,
+        live=(0,),
+    ),
+    "repeated": Sweep(
+        0.5,
+        "send everyone check",
+        "ack",
+        "ack ack",
+        ("is killed before a sync", "fails in a sync", "faints"),
+        outages=0.0,
+    ),
+}
+
+
+def torn(stage: Stage, process: Process, me: Session) -> None:
+    """A program that knows no lock dies as it appends a line."""
+    stage.judge.torn = stage.judge.strange = True
+    stage.judge.appended.clear()
+    fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+    system.write(fd, b'{"id":"torn","sender":"cron","content":"'[: 1 + int(process.chance.random() * 39)])
+    system.close(fd)
+
+
+def ask_at_length(stage: Stage, process: Process, me: Session) -> None:
+    """Ask one's lead about a plan of some pages."""
+    if not me.led:
+        return
+    goal = f"plan {stage.count} ".ljust(1500 + int(process.chance.random() * 3000), ".")
+    asked = stage.desk(me.id).control.request(me.id, messages.PlanRequest(goal=goal))
+    stage.requests.append(asked.id)
+    stage.judge.acknowledge(("message", asked.message_id))
+
+
+EDGE, ABOUT = 300, 330
+"""Bytes behind a page of the log at most, where a long message ends; those of a line beside its text, about."""
+
+
+def send_at_length(stage: Stage, process: Process, me: Session) -> None:
+    """Send some pages, which end not far behind a page of the log."""
+    from tests.simulation.commands import LASTING, ROLES, pick
+
+    letter = stage.letter(me.id, str(pick(process, ROLES)), process)
+    there = len(stage.world.kernel.look_up(LIVE[0]).data) + ABOUT + len(letter.content.encode())
+    length = PAGE - there % PAGE + int(process.chance.random() * EDGE)
+    letter.content += "." * length
+    stage.desk(me.id).send(
+        Draft(sender=me.id, to=(letter.to,), content=letter.content, ttl_hours=LASTING, id=letter.id)
+    )
+    stage.judge.sent(letter)
