@@ -16,7 +16,7 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
-from tests.simulation import directed, machines_run, machines_sweeps, plans, runs, shorten
+from tests.simulation import directed, kinds, runs, shorten
 from tests.simulation.world import Met
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).absolute().parents[2]
 LINES = 80
 """How much of a story is told: its end."""
-SHARE = 4
-"""One in so many worlds is followed by one of several machines, from the same seed."""
 
 
 class Sums:
@@ -81,14 +79,14 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def report(result: runs.Result, *, shrink: bool = True, machines: bool = False) -> None:
+def report(result: runs.Result, *, shrink: bool = True) -> None:
     """Say what broke, how to replay it, and its short story."""
     print(f"seed {result.seed}: {result.breaches[0]}")
-    options = ["--machines"] * machines + (["--plan", result.kind] if result.kind else [])
+    options = ["--plan", result.kind] if result.kind else []
     options += ["--beside", *result.beside] if result.beside else []
     print(f"replay: {shlex.join(['scripts/simulate', *options])} --seed {result.seed} --commit {commit()}")
     if shrink:
-        short = shorten.shortened(result, run=machines_run.run if machines else runs.run)
+        short = shorten.shortened(result)
         print(
             f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:"
         )
@@ -102,14 +100,13 @@ def main(words: list[str] | None = None) -> int:
     """Run; the exit code is 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="scripts/simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="Replay one world.")
-    parser.add_argument("--machines", action="store_true", help="Worlds of several machines alone.")
     drawing = parser.add_mutually_exclusive_group()
+    one, several = kinds.one_machine(), kinds.several_machines()
     drawing.add_argument(
-        "--plan",
-        choices=[*plans.kinds(), *machines_sweeps.kinds()],
-        default="",
-        metavar="KIND",
-        help="Worlds of one kind.",
+        "--plan", choices=[*one, kinds.MACHINES, *several], default="", metavar="KIND", help="Worlds of one kind."
+    )
+    drawing.add_argument(
+        "--machines", dest="plan", action="store_const", const=kinds.MACHINES, help="Worlds of several machines alone."
     )
     drawing.add_argument(
         "--changed", metavar="REF", help="Worlds that come to the lines which changed since a commit: mostly these."
@@ -146,22 +143,21 @@ def main(words: list[str] | None = None) -> int:
         broken = len(result.breaches)
         print(f"seed {result.seed}: {result.calls} calls, digest {result.digest:08x}, {broken} broken promises")
         if result.breaches:
-            report(result, machines=given.machines)
+            report(result)
         return 1 if result.breaches else 0
     return _hunt(given) if given.hunt else _many(given)
 
 
 def _runner(given: argparse.Namespace) -> Callable[..., runs.Result]:
     """How a seed is run, as the options say."""
-    if given.machines:
-        return partial(machines_run.run, kind=given.plan, beside=given.beside)
     if given.changed:
         lines = directed.changed_since(given.changed)
         print(f"{len(lines)} lines changed; looking for the kinds of worlds that come there", file=sys.stderr)
-        return partial(directed.run, directed.towards(lines, directed.reach(lines))) if lines else runs.run
+        usual = kinds.one_machine() | {kind: often / kinds.SHARE for kind, often in kinds.several_machines().items()}
+        return partial(directed.run, directed.towards(lines, directed.reach(lines, usual), usual))
     if given.direction:
         return partial(directed.run, directed.Direction(*json.loads(Path(given.direction).read_text())))
-    return partial(runs.run, kind=given.plan, beside=given.beside)
+    return partial(kinds.run, kind=given.plan, beside=given.beside)
 
 
 def _hunt(given: argparse.Namespace) -> int:
@@ -187,15 +183,16 @@ def _hunt(given: argparse.Namespace) -> int:
 
 
 def _many(given: argparse.Namespace) -> int:
-    run, usual = _runner(given), not (given.machines or given.plan or given.changed or given.direction)
+    several = partial(kinds.run, kind=kinds.MACHINES)
+    run, usual = _runner(given), not (given.plan or given.changed or given.direction)
     until = perf_counter() + (given.hours * 3600 if given.hours else given.seconds or 1e12)
     sums, seed, told = Sums(), given.first, perf_counter()
     while perf_counter() < until and (given.worlds is None or sums.worlds < given.worlds):
-        for machines in [given.machines] + [True] * (usual and seed % SHARE == 0):
-            result = machines_run.run(seed) if machines else run(seed)
+        for one in [run] + [several] * (usual and seed % kinds.SHARE == 0):
+            result = one(seed)
             sums.add(result)
             if result.breaches:
-                report(result, machines=machines)
+                report(result)
         seed += 1
         if given.hours and perf_counter() - told > 600:
             print(sums.told(), flush=True)

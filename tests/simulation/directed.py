@@ -16,11 +16,13 @@ from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.helpers import ROOT
-from tests.simulation import plans, runs
+from tests.simulation import kinds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import FrameType
+
+    from tests.simulation.runs import Result
 
 Line = tuple[str, int]
 """A file of the checkout, from its root, and a number of a line of it."""
@@ -36,7 +38,7 @@ class Direction(NamedTuple):
     """Which worlds are drawn."""
 
     shares: dict[str, float]
-    """How often each kind of plan is; empty: as usual."""
+    """How often each kind of plan is."""
     beside: list[str]
     """The functions that changed, ``store/log.py:HeldLog.append``."""
 
@@ -76,12 +78,12 @@ def changed_since(ref: str) -> set[Line]:
     return found
 
 
-def reach(lines: Iterable[Line], seconds: float = 0.5) -> dict[str, Reach]:
-    """Run worlds of each kind for so many seconds of one core, and count how often they come to these lines."""
+def reach(lines: Iterable[Line], of: Iterable[str], seconds: float = 0.5) -> dict[str, Reach]:
+    """Run worlds of each of these kinds for so many seconds of one core; count how often they come to these lines."""
     wanted: dict[str, set[int]] = {}
     for file, line in lines:
         wanted.setdefault(str(ROOT / file), set()).add(line)
-    return {kind: _reach(kind, wanted, seconds) for kind in plans.kinds()}
+    return {kind: _reach(kind, wanted, seconds) for kind in of}
 
 
 def _reach(kind: str, wanted: dict[str, set[int]], seconds: float) -> Reach:
@@ -106,7 +108,7 @@ def _reach(kind: str, wanted: dict[str, set[int]], seconds: float) -> Reach:
     while worlds < LEAST or process_time() - began < seconds:
         sys.settrace(entered)
         try:
-            runs.run(SAMPLED + worlds, kind=kind)
+            kinds.run(SAMPLED + worlds, kind)
         finally:
             sys.settrace(None)
         worlds += 1
@@ -118,17 +120,17 @@ def _reach(kind: str, wanted: dict[str, set[int]], seconds: float) -> Reach:
     return Reach(each, Counter({line: count / worlds for line, count in met.items()}))
 
 
-def shares(lines: set[Line], reached: dict[str, Reach]) -> dict[str, float]:
-    """How often each kind of plan is drawn; empty, for as usual, if none comes to the lines.
+def shares(lines: set[Line], reached: dict[str, Reach], usual: dict[str, float]) -> dict[str, float]:
+    """How often each kind of plan is drawn; as is ``usual``, if none comes to the lines.
 
     The rarest of the lines decides. The time that a kind gets is as the root of how often it comes there in a second.
     """
     totals = {line: sum(one.often[line] / one.seconds for one in reached.values()) for line in lines}
     rarest = min((line for line in lines if totals[line]), key=lambda line: (totals[line], line), default=None)
     if rarest is None:
-        return {}
+        return usual
     rates = {kind: (one.often[rarest] / one.seconds) ** 0.5 for kind, one in reached.items()}
-    usual, whole = plans.kinds(), sum(rates.values())
+    whole = sum(rates.values())
     costs = sum(usual[kind] * one.seconds for kind, one in reached.items())
     times = {
         kind: KEPT * usual[kind] * one.seconds / costs + (1 - KEPT) * rates[kind] / whole
@@ -157,13 +159,12 @@ def _functions(tree: ast.AST, above: str) -> Iterator[tuple[str, int, int]]:
             yield from _functions(node, f"{above}{node.name}.")
 
 
-def towards(lines: set[Line], reached: dict[str, Reach]) -> Direction:
-    """Direct worlds at lines."""
-    return Direction(shares(lines, reached), functions(lines))
+def towards(lines: set[Line], reached: dict[str, Reach], usual: dict[str, float]) -> Direction:
+    """Direct worlds, of the kinds that are drawn as usual so often, at lines."""
+    return Direction(shares(lines, {kind: reached[kind] for kind in usual}, usual), functions(lines))
 
 
-def run(direction: Direction, seed: int, *, told: bool = False) -> runs.Result:
+def run(direction: Direction, seed: int, *, told: bool = False) -> Result:
     """Run the world of a seed, in that direction."""
-    chance, names = Random(f"directed {seed}"), [*direction.shares]
-    kind = chance.choices(names, [*direction.shares.values()])[0] if names else ""
-    return runs.run(seed, kind=kind, beside=direction.beside, told=told)
+    kind = Random(f"directed {seed}").choices([*direction.shares], [*direction.shares.values()])[0]
+    return kinds.run(seed, kind, beside=direction.beside, told=told)

@@ -1,8 +1,7 @@
 """Worlds that once broke a promise, as short as they were found, whatever the drawing of worlds becomes.
 
-``python -m tests.simulation.kept NAME SEED [KIND] [--machines]`` keeps the world of a seed that breaks one. Belongs
-here: writing such a world to a file, and running it again. A file holds what the seed meant then: plan, commands,
-choices.
+``python -m tests.simulation.kept NAME SEED [KIND]`` keeps the world of a seed that breaks one. Belongs here: writing
+such a world to a file, and running it again. A file holds what the seed meant then: plan, commands, choices.
 """
 
 from __future__ import annotations
@@ -11,28 +10,28 @@ import json
 import sys
 from pathlib import Path
 
-from tests.simulation import machines_plans, machines_run, runs, shorten
+from tests.simulation import kinds, machines_run, runs, shorten
 from tests.simulation.machines_plans import MachinePlan
-from tests.simulation.plans import Plan, plan_of
+from tests.simulation.plans import Plan
 from tests.simulation.world import Profile
 
 PLACE = Path(__file__).parent / "worlds"
 
 
-def keep(name: str, seed: int, kind: str = "", *, machines: bool = False) -> None:
+def keep(name: str, seed: int, kind: str = "") -> None:
     """Write the shortened world of a seed, as a ``kind`` of plan, to a file."""
-    run = machines_run.run if machines else runs.run
-    found = run(seed, kind=kind)
+    found = kinds.run(seed, kind)
     if not found.breaches:
         raise SystemExit(f"seed {seed} breaks no promise")
-    short = shorten.shortened(found, seconds=120, run=run)
-    plan = machines_plans.plan_of(seed, kind=kind) if machines else plan_of(seed, kind=kind)
+    short = shorten.shortened(found, seconds=120)
+    plan = kinds.plan_of(seed, kind)
     about = plan._asdict() | {"profile": plan.profile._asdict(), "jobs": [list(job) for job in short.jobs]}
+    machines = {"machines": True} if isinstance(plan, MachinePlan) else {}
     about |= {"network": plan.network._asdict()} if isinstance(plan, MachinePlan) else {}
     made = [[process, number, what] for (process, number), what in short.made.items()]
     told = {"seed": seed, "broke": short.breaches[0], "plan": about, "made": made, "story": [*shorten.words(short)]}
     PLACE.mkdir(exist_ok=True)
-    (PLACE / f"{name}.json").write_text(json.dumps(told | ({"machines": True} if machines else {}), indent=1) + "\n")
+    (PLACE / f"{name}.json").write_text(json.dumps(told | machines, indent=1) + "\n")
 
 
 def again(name: str) -> runs.Result:
@@ -47,5 +46,4 @@ def again(name: str) -> runs.Result:
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[3:] if word != "--machines"]
-    keep(sys.argv[1], int(sys.argv[2]), *words, machines="--machines" in sys.argv)
+    keep(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -23,7 +23,7 @@ from tests.faults import mutants_engine, mutants_machines
 from tests.faults.mutant import Mutant
 from tests.faults.mutants import MUTANTS
 from tests.helpers import ROOT
-from tests.simulation import directed
+from tests.simulation import directed, kinds
 from tests.simulation.__main__ import commit
 
 SEEDS = (302_507_443, 334_427_949, 644_610_900, 658_408_416, 741_556_228)
@@ -294,7 +294,7 @@ def hunt(
     mutant: Mutant | None, seconds: float = SECONDS, direction: directed.Direction | None = None
 ) -> list[dict[str, Any]]:
     """How it went from each seed, in worlds of that direction; ends at the second seed that finds nothing."""
-    worlds = ["--machines"] if mutant is not None and mutant.without in SHARED else []
+    worlds = ["--machines"] if direction is None and mutant is not None and mutant.without in SHARED else []
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)
         for name in ("agent_mailbox", "tests"):
@@ -303,7 +303,7 @@ def hunt(
             mutant.apply(tree)
         words = [sys.executable, "-m", "tests.simulation", *worlds, "--seconds", str(seconds), "--hunt"]
         words += map(str, SEEDS)
-        if direction is not None and not worlds:
+        if direction is not None:
             (tree / "direction.json").write_text(json.dumps(direction))
             words += ["--direction", str(tree / "direction.json")]
         env = {**os.environ, "PYTHONPATH": str(tree)}
@@ -318,11 +318,13 @@ def main(words: list[str]) -> int:
     """Hunt all, or those that a word names, one on each core; others keep what was found before."""
     known = json.loads(FOUND.read_text()) if FOUND.exists() else {}
     todo = [one for one in ours() if not words or any(word in f"{one.without} {one.at}" for word in words)]
-    here = {one.without: lines_of(one) for one in todo if one.without not in SHARED}
-    reached = directed.reach(set().union(*here.values()), seconds=2.0)
+    here = {one.without: lines_of(one) for one in todo}
+    one_machine, several = kinds.one_machine(), kinds.several_machines()
+    reached = directed.reach(set().union(*here.values()), one_machine | several, seconds=2.0)
 
     def found_for(mutant: Mutant) -> list[dict[str, Any]]:
-        return hunt(mutant, direction=directed.towards(here.get(mutant.without, set()), reached))
+        usual = several if mutant.without in SHARED else one_machine
+        return hunt(mutant, direction=directed.towards(here[mutant.without], reached, usual))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
         for mutant, found in zip(todo, cores.map(found_for, todo), strict=True):

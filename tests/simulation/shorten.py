@@ -9,7 +9,7 @@ from __future__ import annotations
 from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
-from tests.simulation import plans, runs
+from tests.simulation import kinds, plans, runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def shortened(found: Result, seconds: float = 20.0, run: Callable[..., Result] = runs.run) -> Result:
-    """The shortest run that was found within the time and breaks the same promise. ``run``: that of its kind."""
+def shortened(found: Result, seconds: float = 20.0) -> Result:
+    """The shortest run that was found within the time and breaks the same promise."""
     wanted = {runs.kind(breach) for breach in found.breaches}
     until = perf_counter() + seconds
     jobs, choices = list(found.jobs), list(found.made.items())
 
     def breaks(jobs: list[plans.Job], choices: list[tuple[tuple[str, int], str]]) -> bool:
-        again = run(found.seed, kind=found.kind, beside=found.beside, jobs=jobs, only=dict(choices))
+        again = kinds.run(found.seed, found.kind, beside=found.beside, jobs=jobs, only=dict(choices))
         return not wanted.isdisjoint(map(runs.kind, again.breaches))
 
     if not breaks(jobs, choices):
@@ -43,7 +43,7 @@ def shortened(found: Result, seconds: float = 20.0, run: Callable[..., Result] =
         ours = [c for c in choices if c[0][0].removeprefix("after ").split(" ")[0].rstrip("+") in names]
         choices = ours if breaks(jobs, ours) else choices
         choices = _fewer_choices(jobs, choices, breaks, until)
-    return run(found.seed, kind=found.kind, beside=found.beside, jobs=jobs, only=dict(choices), told=True)
+    return kinds.run(found.seed, found.kind, beside=found.beside, jobs=jobs, only=dict(choices), told=True)
 
 
 def _rounds(jobs: Jobs) -> list[Jobs]:

@@ -8,7 +8,7 @@ import pytest
 
 from agent_mailbox.upkeep import steward
 from tests.helpers import ROOT
-from tests.simulation import directed, plans, runs
+from tests.simulation import directed, runs
 from tests.simulation.directed import Reach
 
 BEFORE = "one\ntwo\nthree\nfour\n"
@@ -32,29 +32,28 @@ def test_the_lines_that_a_change_touches_are_told(after: str, lines: set[int]) -
     assert directed.touched(BEFORE, after) == lines
 
 
-def test_a_kind_of_world_comes_to_the_lines_of_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kind_of_world_comes_to_the_lines_of_what_it_does() -> None:
     """Worlds with stewards run the steward's lines; those of first reads do so at their end alone."""
-    monkeypatch.setattr(plans, "kinds", lambda: dict.fromkeys(TRIED, 0.5))
     code = steward.run.__code__
     line = str(code.co_filename).removeprefix(f"{ROOT}/"), max(at for *_, at in code.co_lines() if at)
-    often = {kind: one.often[line] for kind, one in directed.reach([line]).items()}
+    often = {kind: one.often[line] for kind, one in directed.reach([line], TRIED).items()}
     assert often["sweep a steward"] > 3 * often["sweep the first read"] > 0
 
 
-def test_kinds_that_come_to_the_rarest_line_get_most_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kinds_that_come_to_the_rarest_line_get_most_of_the_time() -> None:
     """The others keep a share: a change may show where nobody thought of."""
-    monkeypatch.setattr(plans, "kinds", lambda: {"one": 0.5, "two": 0.25, "three": 0.25})
+    often = {"one": 0.5, "two": 0.25, "three": 0.25}
     usual, rare = ("a.py", 1), ("a.py", 2)
     reached = {
         "one": Reach(1.0, Counter({usual: 9.0})),
         "two": Reach(2.0, Counter({usual: 9.0, rare: 2.0})),
         "three": Reach(1.0, Counter({usual: 9.0, rare: 1.0})),
     }
-    shares = directed.shares({usual, rare}, reached)
+    shares = directed.shares({usual, rare}, reached, often)
     times = {kind: share * reached[kind].seconds for kind, share in shares.items()}
     assert times["two"] == pytest.approx(times["three"] + directed.KEPT * 0.2)
     assert times["three"] > 3 * times["one"] > 0
-    assert directed.shares({("a.py", 3)}, reached) == {}
+    assert directed.shares({("a.py", 3)}, reached, often) == often
 
 
 def test_the_functions_of_lines_are_told() -> None:

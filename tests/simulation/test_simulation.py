@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.helpers import ROOT
-from tests.simulation import kept, mutation, pages, real, runs, shorten
+from tests.simulation import kept, kinds, mutation, pages, real, runs, shorten
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
 def test_what_the_simulation_found_stays_mended(without: str) -> None:
     """The world that broke without it."""
     seed, kind, beside = FOUND[without]
-    assert (seed, kind, runs.run(seed, kind=kind, beside=beside).breaches) == (seed, kind, [])
+    assert (seed, kind, kinds.run(seed, kind, beside=beside).breaches) == (seed, kind, [])
 
 
 @pytest.mark.parametrize("name", sorted(file.stem for file in kept.PLACE.iterdir()))
