@@ -195,7 +195,8 @@ def _retold(agent: Agent, held: set[str], since: int) -> tuple[list[RosterEvent]
     older = zip(reversed(agent.continues), reversed(agent.heir), strict=True)
     selves += [event("update", since, continues=old) for old, since in older]
     selves += [event("update", since, lead=lead) for since, lead in agent.leads[1 if at_first else 0 :]]
-    selves += [event("register", agent.again)] if agent.again else []
+    selves += [event("retire", agent.returned), event("register", agent.returned)] if agent.returned else []
+    selves += [event("register", agent.again)] if agent.again != agent.returned else []
     spans = []
     for start, end in agent.frozen:
         if end is None or end > since:

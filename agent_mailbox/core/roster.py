@@ -48,8 +48,9 @@ class Agent(Record):
     Times in milliseconds; ``changed`` is that of its last event. ``frozen`` holds (since, until or None) spans.
     ``heir`` holds the instants from which it continues each of ``continues``. Hooks do not show the mail of the
     ``muted``. ``leads`` holds every lead it had, each with the instant of the change: a command counts by the lead of
-    that time. ``again`` is when a known agent last registered: its earlier consent is void. ``proven_leads`` are the
-    leads that a proven event named: only these may allow it anything.
+    that time. ``again`` is when a known agent last registered: its earlier consent is void. ``returned`` is when it
+    last did so as one of the dead: what ended with its session stays ended. ``proven_leads`` are the leads that a
+    proven event named: only these may allow it anything.
 
     ``inherits`` are those of ``continues`` whose place it has: the person said so, or the older session's own client.
     From the others it has only their mail and their prohibitions: not their workers, not their permissions. ``proven``:
@@ -76,6 +77,7 @@ class Agent(Record):
     inherits: tuple[str, ...] = ()
     proven: bool = False
     home: str | None = None
+    returned: int = 0
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -133,6 +135,7 @@ def changed(agent: Agent | None, event: RosterEvent) -> Agent | None:
         inherits=inherits,
         proven=before.proven or proofs.proves(event.proof),
         home=_home(agent, event),
+        returned=event.timestamp if again and before.state == DEAD else before.returned,
     )
 
 

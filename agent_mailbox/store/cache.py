@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SECOND = 1_000_000_000
-VERSION = b"agent-mailbox 9"
+VERSION = b"agent-mailbox 10"
 """Changes with any format below; a file of another version is rebuilt, never migrated."""
 _HEAD = 64
 """Bytes that hold the first line of a derived file: the version, the length of what follows, its seal."""

@@ -208,6 +208,8 @@ def test_a_lease_ends_with_its_holder(desk: Desk) -> None:
     desk.post.ok("roster", "retire", "--session-id", ADA)
     assert desk.writes(desk.top / "src/a.py") == ""
     assert desk.post.ok("lease", "list")["leases"] == []
+    desk.post.ok("roster", "register", "--session-id", ADA)  # it leases anew what it still needs
+    assert desk.post.ok("lease", "list")["leases"] == []
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -326,6 +326,14 @@ def test_no_deadline_of_live_mail_changes_when_the_roster_is_retold(events, sinc
     assert expires_at(mail, retold, DEFAULT_TTL) == expires_at(mail, Roster(events), DEFAULT_TTL)
 
 
+def test_compacting_keeps_when_an_agent_came_back_from_the_dead():
+    """What ended with its session does not come back; a registration since then is another matter."""
+    events = [register("a-1"), event("retire", "a-1", 1), event("register", "a-1", 2), event("register", "a-1", 3)]
+    for known in (events[:3], events):
+        agent = Roster(compacted(known, at(0))).get("a-1")
+        assert (agent.state, agent.returned, agent.again) == ("alive", at(2), known[-1].timestamp)
+
+
 def test_a_long_life_is_retold_in_few_events():
     """The sessions of years do not make the roster longer, only who they were does."""
     events = [register("a-1", "role:x", name="ann")]

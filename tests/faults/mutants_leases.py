@@ -33,6 +33,18 @@ MUTANTS = (
         tests=f"{FOLD}::test_a_lease_ends_in_time_and_with_its_holder",
     ),
     Mutant(
+        "who comes back from the dead leases anew",
+        "Leases._has_stayed",
+        ("agent.returned <= max(lease.begins, *passed, 0)", "True"),
+        tests=f"{FOLD}::test_who_comes_back_from_the_dead_leases_anew",
+    ),
+    Mutant(
+        "an agent that was compacted is known to have come back",
+        "retention._retold",
+        ("if agent.returned else []", "if False else []"),
+        tests="tests/core/test_retention.py::test_compacting_keeps_when_an_agent_came_back_from_the_dead",
+    ),
+    Mutant(
         "nobody leases a whole project",
         "lease_paths.check",
         ("if wild == 0 and", "if False and"),

@@ -5,6 +5,7 @@ tool is the shell's (``agent-mailbox-hook``) as far as it reads ``.cache/edits``
 judge holds:
 
 - No two sessions are told at once that they lease one file.
+- Nobody is told of a lease of a session that was retired since.
 - Who writes a leased file is told of the lease, the first time; so is one of two that write one file beside each other.
 - The watcher of an agent that was retired gets a report.
 - The guard at the end of a watched agent's turn lets its hook through.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from math import inf
 from typing import TYPE_CHECKING
 
 from agent_mailbox.clients.hooks import hook_events
@@ -80,7 +82,7 @@ class Lease:
         """Does it hold at this moment, for sure?"""
         return (
             not self.over
-            and self.holder.deaths == self.deaths  # one that comes back may hold again what it leased
+            and self.holder.deaths == self.deaths  # it ends with its session
             and not self.holder.is_gone
             and self.world.wall() // 1_000_000 < self.ends
             and not self.world.befell("jump")
@@ -115,6 +117,8 @@ class Told:
         """By the real path: when each session that asked Python was done with that, and the losses by then."""
         self.pages = 0
         """How many files there were to write, one after the other."""
+        self.leasing: dict[str, float] = {}
+        """The last call at which each session began or ended to lease; infinite while it does."""
         self.losses = 0
         """How often the notes were lost, or began to be."""
 
@@ -153,10 +157,14 @@ def lease(stage: Stage, process: Process, me: Session) -> None:
     words = list(COVERS)
     pattern, tree = words[int(process.chance.random() * len(words))], TREES[int(process.chance.random() * 2)]
     minutes = (5, 60, 600)[int(process.chance.random() * 3)]
+    ended, stage.told.leasing[me.id] = _ended(stage, me), inf
     try:
         made = Leasing.sharing(stage.desk(me.id)).lease(me.id, [pattern], tree, minutes)
-    except (Refused, NotFound):
+    except (Refused, NotFound) as error:
+        _has_ended(stage, me, ended, str(error))
         return
+    finally:
+        stage.told.leasing[me.id] = stage.world.calls
     stage.judge.acknowledge(("message", made.message_id))
     if not made.proven or me.may_be_dead:
         return
@@ -166,6 +174,27 @@ def lease(stage: Stage, process: Process, me: Session) -> None:
             stage.judge.breach(f"{me.id} and {other.holder.id} both lease {pattern}")
     if not process.hurt:
         stage.told.leases.append(mine)
+
+
+def _ended(stage: Stage, me: Session) -> list[Session]:
+    """The others that were retired since they last leased anything, whether they came back or not."""
+    told = stage.told
+    return [
+        other
+        for who, other in stage.judge.sessions.items()
+        if other is not me
+        and not other.passings
+        and other.heir is None
+        and told.ended.get(who, -1) > told.leasing.get(who, -1)
+    ]
+
+
+def _has_ended(stage: Stage, me: Session, ended: list[Session], said: str) -> None:
+    """Nobody is told of a lease that ended with its session."""
+    still = _ended(stage, me)
+    for other in ended:
+        if other in still and f"leased by {other.name} " in said and not stage.world.befell("jump"):
+            stage.judge.breach(f"{me.id} is told of a lease of {other.id}, which was retired since")
 
 
 def unlease(stage: Stage, process: Process, me: Session) -> None:
@@ -204,11 +233,13 @@ def write(stage: Stage, process: Process, me: Session) -> None:
 
 def _edit(stage: Stage, process: Process, me: Session, tree: str, file: str) -> None:
     real, told, begun = f"{tree}/{file}", stage.told, stage.world.now
+    ended = _ended(stage, me)
     leased, is_free = _leased(stage, me, file), not any(file in files for files in COVERS.values())
     beside = [*_beside(stage, me, real)] if is_free else []
     told.about.update(((me.id, file), (me.id, real)))  # perhaps: it may be killed before it says so
     nothing, losses = _guard_says_nothing(me, real), told.losses
     said = "" if nothing else _answer(stage, me, tree, real)
+    _has_ended(stage, me, ended, said)
     told.is_blind = told.is_blind and (nothing or process.hurt or losses != told.losses)
     if process.hurt or stage.world.befell("full"):
         return
@@ -257,7 +288,9 @@ def shell(stage: Stage, process: Process, me: Session) -> None:
     file = files[int(process.chance.random() * len(files))]
     leased, is_blind, losses = _leased(stage, me, file), told.is_blind, told.losses
     told.about[me.id, file] += 1
+    ended = _ended(stage, me)
     said = _answer(stage, me, tree, f"echo > {file}", "Bash") if system.exists(f"{BOX}/.cache/edits/.leased") else ""
+    _has_ended(stage, me, ended, said)
     if process.hurt or stage.world.befell("full") or is_blind or losses != told.losses:
         return
     _is_told(stage, me, file, leased, said)

@@ -146,6 +146,15 @@ SWEEPS = {
     "leases whose notes are lost": Sweep(
         1, "lease@0 edit@1 edit@2 lose_notes?", "edit@1 edit@2|lease@2", "edit@1 edit@2 shell@1", HELD, agents=3
     ),
+    "leases of who comes back": Sweep(
+        1,
+        "lease@0 retire@0 register@0",
+        "edit@1|shell@1|lease@1 lease@2|lease@0|retire@0",
+        "edit@1 edit@2 lease@2",
+        HELD,
+        outages=0.1,
+        agents=3,
+    ),
     "two that write": Sweep(
         1, "lease@2 page", "write@0 write@1", "write@2 edit@0", ("held", "both held"), outages=0.0, agents=3
     ),

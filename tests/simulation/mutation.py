@@ -64,6 +64,9 @@ OUTSIDE = {
         "the judge does not know when a hook gives mail back; tests/claude/test_receipts.py"
     ),
     "a long rollbook is written again when the changes are many": COST,
+    "an agent that was compacted is known to have come back": (
+        "a roster that would tell of other agents is not compacted; tests/core/test_retention.py"
+    ),
     "nobody can give many ids one number in the index": "SQLite is outside; tests/store/test_bounds.py",
     "a look-up waits for another's question to the index": "SQLite is outside; tests/store",
     "the places of records count for the log they were found in": (
@@ -267,6 +270,12 @@ HISTORIC = (
         "a session's start leaves no quiet stamp over an open offer",
         "hook_events._session_start",
         (", quiet=not left", ""),
+        tests="",
+    ),
+    Mutant(
+        "a lease that ended with its session does not come back with it",
+        "Leases._has_stayed",
+        ("agent.returned <= max(lease.begins, *passed, 0)", "True"),
         tests="",
     ),
     Mutant(

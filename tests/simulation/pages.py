@@ -76,8 +76,6 @@ LIBERTIES = (
     " a cursor that begins behind it.",
     "The steward removes a file that no message names after eight minutes, so a later message may name none.",
     "The steward compacts a roster of 15 lines, and moves mail above 0 to 9 live messages.",
-    "An agent that was retired and comes back may hold again what it leased before, though another leases it"
-    " meanwhile.",
     "Before somebody was told that the mailbox is made, nothing else counts as acknowledged: its own name may be lost.",
     "A foreign line that comes between our look and our write moves sealed lines of ours: at the steward's next run"
     " these come last. The order is not judged in such worlds.",
@@ -188,7 +186,12 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "",
         "Sessions lease files, write them beside each other, and watch each other",
         "(`tests/simulation/coordination.py`). No two are told that they lease one file. One that writes what another",
-        "leases, or wrote a moment ago, is told. The watcher of a retired agent has a report.",
+        "leases, or wrote a moment ago, is told. A lease that ended with its session is shown to none. The watcher",
+        "of a retired agent has a report.",
+        "",
+        "Short sweeps (`tests/simulation/meetings.py`) have two or three agents and single hooks of a client. One",
+        "attack befalls a round: before a lock, before a file gets its seal, or where it reads. A check that nobody",
+        "disturbs shows all that waits.",
         "",
         "In other worlds two or three machines share a mailbox (`tests/simulation/machines.py`). Each has its own",
         "disk, clock and processes: commands, hooks, a replicator, a steward. The network loses questions to the",

@@ -122,10 +122,22 @@ class Leases:
         return not lease.released and lease.begins <= now < lease.ends
 
     def _is_over(self, lease: Lease) -> bool:
-        """Return whether the holder is dead, and nobody has its place."""
+        """Return whether the holder's session ended, and nobody has its place."""
         if lease.holder == USER or self._roster.get(lease.holder) is None:
             return False
-        return not any(lease.holder in self._roster.estate(heir) for heir in self._roster.heirs(lease.holder))
+        heirs = (heir for heir in self._roster.heirs(lease.holder) if lease.holder in self._roster.estate(heir))
+        return not any(self._has_stayed(heir, lease) for heir in heirs)
+
+    def _has_stayed(self, session_id: str, lease: Lease) -> bool:
+        """Return whether the holder, or who has its place, did not die since it had the lease. One that comes back from
+        the dead leases anew: another may lease the same by then."""
+        agent = self._roster.get(session_id)
+        if agent is None:
+            return True
+        passed = (
+            at for old, at in zip(agent.continues, agent.heir, strict=True) if lease.holder in self._roster.lineage(old)
+        )
+        return agent.returned <= max(lease.begins, *passed, 0)
 
 
 def _check(lease: Lease) -> None:

@@ -158,6 +158,31 @@ def test_a_lease_ends_in_time_and_with_its_holder() -> None:
     assert dead.leases("bob", "src/a.py", minutes=-1) == REFUSED
 
 
+def test_who_comes_back_from_the_dead_leases_anew() -> None:
+    """Another may lease the same by then; a session that froze in between, or registers again alive, keeps its own."""
+    log = Log()
+    log.leases("ada", "src/a.py")
+    for event, held in (("freeze", True), ("register", True), ("retire", False), ("register", False)):
+        log.roster.apply(RosterEvent(event, "ada", 150, proof=of_session("ada")))
+        assert log.held() == ([("ada", True)] if held else []), event
+    log.leases("bob", "src/a.py", at=160)
+    log.leases("ada", "src/b.py", at=160)
+    assert log.held() == [("bob", True), ("ada", True)]
+
+
+def test_a_lease_goes_on_with_who_has_the_holder_s_place() -> None:
+    """Though the holder comes back; it ends when that one dies, and its return does not bring it back."""
+    log = Log()
+    log.leases("ada", "src/a.py")
+    log.roster.apply(RosterEvent("retire", "ada", 150, proof=of_session("ada")))
+    log.roster.apply(RosterEvent("register", "bob", 160, continues="ada", proof=TERMINAL))
+    log.roster.apply(RosterEvent("register", "ada", 170, proof=of_session("ada")))
+    assert log.held() == [("ada", True)]
+    for event in ("retire", "register"):
+        log.roster.apply(RosterEvent(event, "bob", 180, proof=of_session("bob")))
+        assert log.held() == [], event
+
+
 def test_ten_thousand_leases_are_as_many_as_a_session_may_hold() -> None:
     """Of one session, and of all lines together that prove nothing; an ended one makes room."""
     log = Log()
