@@ -636,7 +636,8 @@ def foreign_again(stage: Stage, process: Process, me: Session) -> None:
         return
     stage.judge.doubled.update(text.split(b"\n"))
     fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
-    stage.judge.torn = stage.judge.torn or system.write(fd, text) < len(text)
+    written = system.write(fd, text)
+    stage.judge.torn = stage.judge.torn or written < len(text)
     system.close(fd)
 
 
@@ -662,7 +663,7 @@ def forget(stage: Stage, process: Process, me: Session) -> None:
 
 
 def _remove_derived() -> None:
-    for name in ("cursors", "offers", "ids", "ids-news", "untaken", "asking"):
+    for name in ("cursors", "offers", "ids", "ids-news", "untaken", "asking", "asking-news"):
         where = f"{BOX}/.cache/{name}"
         try:
             each = name in ("cursors", "offers")

@@ -17,30 +17,38 @@ if TYPE_CHECKING:
     from tests.simulation.judge import Session
     from tests.simulation.world import Process
 
-COMMANDS = ("mortal", "demand", "give_back", "take")
+COMMANDS = ("mortal", "batch", "demand", "give_back", "take")
 
 
 def mortal(stage: Stage, process: Process, me: Session) -> None:
     """Send a message that lives for an hour or two, or as long as its mode has it."""
-    others = [who for who in stage.judge.sessions if who != me.id]
-    letter = stage.letter(me.id, str(pick(process, (*others, me.role, me.tag, "all"))), process)
-    letter.lasting = False
-    draft = Draft(
-        sender=me.id,
-        to=(letter.to,),
-        content=letter.content[:60],
-        ttl_hours=pick(process, (1, 2, None)),
-        id=letter.id,
-    )
-    letter.content = draft.content
-    stage.drafts[letter.id] = draft
+    others = [who for who, session in stage.judge.sessions.items() if who != me.id and not session.retired]
+    draft = _mortal(stage, process, me, str(pick(process, (*others, me.role, me.tag, "all"))), (1, 2, None))
     stage.desk(me.id).send(draft)
-    stage.judge.sent(letter)
+    stage.judge.sent(stage.judge.letters[str(draft.id)])
+
+
+def batch(stage: Stage, process: Process, me: Session) -> None:
+    """Send two or three messages of one kind in one go, as whoever tells everyone something does."""
+    to, hours = str(pick(process, (me.role, "all"))), (int(pick(process, (1, 2))),)
+    drafts = [_mortal(stage, process, me, to, hours) for _ in range(2 + int(process.chance.random() * 2))]
+    stage.desk(me.id).send_all(drafts)
+    for draft in drafts:
+        stage.judge.sent(stage.judge.letters[str(draft.id)])
+
+
+def _mortal(stage: Stage, process: Process, me: Session, to: str, hours: tuple[int | None, ...]) -> Draft:
+    letter = stage.letter(me.id, to, process)
+    letter.lasting = False
+    letter.content = letter.content[:60]
+    draft = Draft(sender=me.id, to=(to,), content=letter.content, ttl_hours=pick(process, hours), id=letter.id)
+    stage.drafts[letter.id] = draft
+    return draft
 
 
 def demand(stage: Stage, process: Process, me: Session) -> None:
     """Send a message that asks for an ack."""
-    others = [who for who in stage.judge.sessions if who != me.id]
+    others = [who for who, session in stage.judge.sessions.items() if who != me.id and not session.retired]
     letter = stage.letter(me.id, str(pick(process, (*others, me.role, me.tag, "all"))), process)
     letter.ack = True
     draft = Draft(sender=me.id, to=(letter.to,), content=letter.content, ack=True, ttl_hours=LASTING, id=letter.id)

@@ -176,6 +176,7 @@ def foreign_note(stage: Stage, process: Process, me: Session) -> None:
     judge.noted(me, message_id)
     judge.doubled.add(line.removesuffix(b"\n"))
     fd = system.open(LIVE[1], system.O_WRONLY | system.O_APPEND | system.O_CREAT, 0o600)
-    judge.torn = judge.torn or system.write(fd, line) < len(line)
+    written = system.write(fd, line)
+    judge.torn = judge.torn or written < len(line)
     system.close(fd)
     judge.noted(me, message_id)

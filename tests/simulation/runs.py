@@ -37,7 +37,9 @@ from tests.simulation import (
     outcomes,
     questions,
     side_files,
+    strangers,
     succession,
+    tables,
 )
 from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
@@ -56,6 +58,7 @@ ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMA
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
 ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal) | dict.fromkeys(meetings.COMMANDS, meetings)
 ROOMS |= dict.fromkeys(durability.COMMANDS, durability)
+ROOMS |= dict.fromkeys(tables.COMMANDS, tables) | dict.fromkeys(strangers.COMMANDS, strangers)
 ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination) | dict.fromkeys(side_files.COMMANDS, side_files)
 """The modules of commands that are not in ``commands``."""
 WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}

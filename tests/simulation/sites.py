@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.store.system import LOCK_UN
+from agent_mailbox.store.system import LOCK_UN, O_WRONLY
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,11 +36,14 @@ AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
 }
 """Which calls are aimed at, by what shall befall them: shares that add up; the rest are any calls."""
 BEHIND, MISSED, BETWEEN, BESIDE, LOCKING = "behind", "missed", "between", "beside", "locking"
+DERIVED, DERIVING = "derived", "deriving"
 """Behind a kind: it befalls the process half way; or right behind a call that failed, as of a file that is not there:
 what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then; or
-before it takes a lock: what it looked at may be old by then."""
+before it takes a lock: what it looked at may be old by then; or before it reads from a derived file that it opened, or
+begins to write one: others may have written it by then."""
 CALLED = {"reading": {"open", "pread", "listdir"}, "dating": {"utime"}, "syncing": SYNCS}
 """The same by the call alone: where it reads, or dates a file, which may seal it, or syncs."""
+CACHE = "/.cache/"
 MISSING = 3
 """For so many calls."""
 NEAR = 4
@@ -63,7 +66,9 @@ class Sites:
         """These functions, so that no other gets the number of one."""
         self._known: dict[tuple[str, bool], dict[Site, int]] = {}
         """By command, and whether in peace: how often each place was come to, in the order of the first time."""
-        self._near: dict[str, set[Site]] = {where: set() for where in (BEHIND, MISSED, BETWEEN, BESIDE, LOCKING)}
+        self._near: dict[str, set[Site]] = {
+            where: set() for where in (BEHIND, MISSED, BETWEEN, BESIDE, LOCKING, DERIVED, DERIVING)
+        }
         """Places near something else that the process did (``BEHIND`` and so on)."""
 
     def meet(self, process: Process, call: str, frame: FrameType | None, words: tuple[Any, ...]) -> Site:
@@ -84,7 +89,10 @@ class Sites:
             frame = frame.f_back
         site = tuple(found)
         known = self._known.setdefault((process.command, process.world.quiet), {})
-        known[site] = known.get(site, 0) + 1
+        if site not in known:
+            known[site] = 0
+            self._look_at(process, call, words, site)
+        known[site] += 1
         if near:
             process.beside = NEAR
             self._near[BESIDE].update(process.trail)
@@ -117,6 +125,14 @@ class Sites:
         self._codes[id(code)] = kind
         return kind
 
+    def _look_at(self, process: Process, call: str, words: tuple[Any, ...], site: Site) -> None:
+        """Note what can be told of a new place: is it about a derived file?"""
+        if call == "open":
+            if CACHE in words[0] and words[1] & O_WRONLY:
+                self._near[DERIVING].add(site)
+        elif call == "pread" and (file := process.files.get(words[0])) is not None and CACHE in file.path:
+            self._near[DERIVED].add(site)
+
     def knows(self, command: str) -> bool:
         """Return whether the command ran."""
         return (command, False) in self._known or (command, True) in self._known
@@ -128,6 +144,7 @@ class Sites:
         drawn = chance.random()
         aimed = [(1.0, SYNCS)] if kind == "fault" and where else AIMED.get(kind, ())
         aimed = [(1.0, CALLED[where])] if where in CALLED else aimed
+        aimed = () if where in (DERIVED, DERIVING) else aimed
         wanted = next((calls for share, calls in aimed if drawn < share), None)
         there = [site for site in known if wanted is None or site[0] in wanted]
         if where in self._near:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.simulation import durability, meetings
+from tests.simulation import durability, meetings, tables
 from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan, is_numbered, numbered
 from tests.simulation.scene import Sweep
 from tests.simulation.world import Profile
@@ -52,6 +52,9 @@ ATTACKS = {
     "late at first": (0, "0 long"),
     "fails to read": (0, "0 fault reading"),
     "is killed before it seals": (0, "0 kill dating"),
+    "held as it reads what is derived": (0, "0 park derived"),
+    "held as it writes what is derived": (0, "0 park deriving"),
+    "in peace": (0, ""),
 }
 ATTACKS |= durability.ATTACKS
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
@@ -290,7 +293,7 @@ SWEEPS = {
         rounds=1,
     ),
 }
-SWEEPS |= meetings.SWEEPS | durability.SWEEPS
+SWEEPS |= meetings.SWEEPS | durability.SWEEPS | tables.SWEEPS
 
 
 LATER = "later"
@@ -377,5 +380,5 @@ def _attack(chance: Random, sweep: Sweep, places: dict[str, int]) -> Iterator[tu
     drawn: dict[str, str] = {}
     for one in ATTACKS[name][1].split("; "):
         who, _, what = one.partition(" ")
-        if who in places:
+        if what and who in places:
             yield places[who], numbered(chance, what, drawn)
