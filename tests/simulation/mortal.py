@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
-from tests.simulation.commands import LASTING, pick
+from tests.simulation.commands import LASTING, ROLES, pick
 from tests.simulation.judge import FREE
 
 if TYPE_CHECKING:
@@ -23,14 +23,14 @@ COMMANDS = ("mortal", "batch", "demand", "give_back", "take")
 def mortal(stage: Stage, process: Process, me: Session) -> None:
     """Send a message that lives for an hour or two, or as long as its mode has it."""
     others = [who for who, session in stage.judge.sessions.items() if who != me.id and not session.retired]
-    draft = _mortal(stage, process, me, str(pick(process, (*others, me.role, me.tag, "all"))), (1, 2, None))
+    draft = _mortal(stage, process, me, str(pick(process, (*others, *ROLES, me.tag, "all"))), (1, 2, None))
     stage.desk(me.id).send(draft)
     stage.judge.sent(stage.judge.letters[str(draft.id)])
 
 
 def batch(stage: Stage, process: Process, me: Session) -> None:
     """Send two or three messages of one kind in one go, as whoever tells everyone something does."""
-    to, hours = str(pick(process, (me.role, "all"))), (int(pick(process, (1, 2))),)
+    to, hours = str(pick(process, (*ROLES, "all"))), (int(pick(process, (1, 2))),)
     drafts = [_mortal(stage, process, me, to, hours) for _ in range(2 + int(process.chance.random() * 2))]
     stage.desk(me.id).send_all(drafts)
     for draft in drafts:
@@ -49,7 +49,7 @@ def _mortal(stage: Stage, process: Process, me: Session, to: str, hours: tuple[i
 def demand(stage: Stage, process: Process, me: Session) -> None:
     """Send a message that asks for an ack."""
     others = [who for who, session in stage.judge.sessions.items() if who != me.id and not session.retired]
-    letter = stage.letter(me.id, str(pick(process, (*others, me.role, me.tag, "all"))), process)
+    letter = stage.letter(me.id, str(pick(process, (*others, *ROLES, me.tag, "all"))), process)
     letter.ack = True
     draft = Draft(sender=me.id, to=(letter.to,), content=letter.content, ack=True, ttl_hours=LASTING, id=letter.id)
     stage.drafts[letter.id] = draft
