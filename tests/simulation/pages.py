@@ -74,8 +74,8 @@ LIBERTIES = (
     " first hook of one that came back failed, what its conversation holds may count as seen.",
     "A record about mail that a foreign program writes may count or not. One about a message to come does not count for"
     " a cursor that begins behind it.",
-    "No program writes a message again whose only line another program spoilt: it would be shown again. Nor does one"
-    " give mail another time to live that has expired by its mode's: the scan of a large log looks for no such line.",
+    "No program writes a message again whose only line another program spoilt: it would be shown again. None gives"
+    " mail another time to live that has expired by its mode's: the scan of a large log seeks no such line.",
     "The steward removes a file that no message names after eight minutes, so a later message may name none.",
     "The steward compacts a roster of 15 lines, and moves mail above 0 to 9 live messages.",
     "Before somebody was told that the mailbox is made, nothing else counts as acknowledged: its own name may be lost.",
@@ -168,8 +168,8 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "Three of four seeds mean a sweep (`tests/simulation/sweeps.py`). In its rounds a few commands meet,",
         "and others come behind them. Its first round teaches where these commands ask the system. In each other",
         "round an attack befalls them at such places, a rare one as often as a common one. One",
-        "or two commands are held, killed or made to fail, often behind a change of names, or before they read or",
-        "write a derived file. Then the power may fail.",
+        "or two commands are held, killed or made to fail, often behind a change of names. Others are held before they",
+        "read or write a derived file. Then the power may fail.",
         "Behind each change of some commands, outcomes of a power failure are tried on copies of the disk",
         "(`tests/simulation/outcomes.py`). The steward must find the mailbox there as it was left.",
         "",
