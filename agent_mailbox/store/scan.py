@@ -1,9 +1,9 @@
 """Starting a cursor in large logs without decoding them: a search of the bytes for lines that can matter to one reader.
 
 Belongs here: a filter that may let too much through but must never hold back. It knows how our writers spell a line;
-any other spelling is decoded. One thing it does not look for: an id that a foreign program wrote twice, the first time
-for another reader, or in a line that has expired by its mode. It leaves out most of any history: mail for others,
-expired mail, and role mail that is claimed.
+any other spelling is decoded. One thing it does not look for: an id that a foreign program wrote twice. It may miss
+the first line if that is for another reader, or has expired by its mode. It leaves out most of any history: mail for
+others, expired mail, and role mail that is claimed.
 
 **By example**: the reader is ``bob`` with ``role:coder``; a chunk is split at ``"recipient":``, and these begin pieces:
 
