@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.helpers import ROOT
 from tests.simulation import kinds
+from tests.simulation.subjects import SUBJECTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -30,8 +31,9 @@ SAMPLED = 700_000_000
 """The first seed of the worlds that tell what comes where."""
 LEAST = 2
 """So many of each kind at least."""
-KEPT = 0.25
-"""The share of all kinds as they usually are: what changed here may show elsewhere."""
+KEPT, COMES, MADE = 0.2, 0.3, 0.5
+"""The shares of time: of all kinds as they usually are, since what changed here may show elsewhere; of those that come
+to the lines; of those that were made for their functions."""
 
 
 class Direction(NamedTuple):
@@ -121,33 +123,42 @@ def _reach(kind: str, wanted: dict[str, set[int]], seconds: float) -> Reach:
 
 
 def shares(lines: set[Line], reached: dict[str, Reach], usual: dict[str, float]) -> dict[str, float]:
-    """How often each kind of plan is drawn; as is ``usual``, if none comes to the lines.
+    """How often each kind of plan is drawn.
 
-    The rarest of the lines decides. The time that a kind gets is as the root of how often it comes there in a second.
+    The time of a kind is the sum of three parts: as usual; as the root of how often it comes in a second to the rarest
+    of the lines; and, if it was made for one of their functions (``subjects``), as the others that were.
     """
     totals = {line: sum(one.often[line] / one.seconds for one in reached.values()) for line in lines}
     rarest = min((line for line in lines if totals[line]), key=lambda line: (totals[line], line), default=None)
-    if rarest is None:
-        return usual
-    rates = {kind: (one.often[rarest] / one.seconds) ** 0.5 for kind, one in reached.items()}
-    whole = sum(rates.values())
-    costs = sum(usual[kind] * one.seconds for kind, one in reached.items())
-    times = {
-        kind: KEPT * usual[kind] * one.seconds / costs + (1 - KEPT) * rates[kind] / whole
-        for kind, one in reached.items()
+    there = set(functions(lines))
+    parts: list[tuple[float, dict[str, float]]] = [
+        (KEPT, {kind: often * reached[kind].seconds for kind, often in usual.items()}),
+        (COMES, {kind: (one.often[rarest] / one.seconds) ** 0.5 if rarest else 0 for kind, one in reached.items()}),
+        (MADE, {kind: float(not there.isdisjoint(SUBJECTS.get(kind, ()))) for kind in reached}),
+    ]
+    parts = [(share, times) for share, times in parts if any(times.values())]
+    return {
+        kind: sum(share * times[kind] / sum(times.values()) for share, times in parts) / reached[kind].seconds
+        for kind in reached
     }
-    return {kind: time / reached[kind].seconds for kind, time in times.items()}
 
 
 def functions(lines: Iterable[Line]) -> list[str]:
     """The functions that hold these lines, ``store/log.py:HeldLog.append``."""
     found: set[str] = set()
-    for file, line in lines:
-        inside = [
-            name for name, first, last in _functions(ast.parse((ROOT / file).read_text()), "") if first <= line <= last
-        ]
-        found |= {f"{file.removeprefix('agent_mailbox/')}:{name}" for name in inside[-1:]}
+    for path, line in lines:
+        file = path.removeprefix("agent_mailbox/")
+        inside = [name for name, (first, last) in functions_of(file).items() if first <= line <= last]
+        found |= {f"{file}:{name}" for name in inside[-1:]}
     return sorted(found)
+
+
+def functions_of(file: str) -> dict[str, tuple[int, int]]:
+    """The functions of a file of the package, inner ones behind outer ones, each with its first and last line."""
+    return {
+        name: (first, last)
+        for name, first, last in _functions(ast.parse((ROOT / "agent_mailbox" / file).read_text()), "")
+    }
 
 
 def _functions(tree: ast.AST, above: str) -> Iterator[tuple[str, int, int]]:

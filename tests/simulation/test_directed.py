@@ -8,7 +8,7 @@ import pytest
 
 from agent_mailbox.upkeep import steward
 from tests.helpers import ROOT
-from tests.simulation import directed, runs
+from tests.simulation import directed, kinds, runs, subjects
 from tests.simulation.directed import Reach
 
 BEFORE = "one\ntwo\nthree\nfour\n"
@@ -40,20 +40,35 @@ def test_a_kind_of_world_comes_to_the_lines_of_what_it_does() -> None:
     assert often["sweep a steward"] > 3 * often["sweep the first read"] > 0
 
 
-def test_kinds_that_come_to_the_rarest_line_get_most_of_the_time() -> None:
+def test_kinds_that_come_to_the_rarest_line_or_were_made_for_it_get_most_of_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The others keep a share: a change may show where nobody thought of."""
+    file, usual, rare = "agent_mailbox/upkeep/steward.py", 1, steward.run.__code__.co_firstlineno + 2
     often = {"one": 0.5, "two": 0.25, "three": 0.25}
-    usual, rare = ("a.py", 1), ("a.py", 2)
     reached = {
-        "one": Reach(1.0, Counter({usual: 9.0})),
-        "two": Reach(2.0, Counter({usual: 9.0, rare: 2.0})),
-        "three": Reach(1.0, Counter({usual: 9.0, rare: 1.0})),
+        "one": Reach(1.0, Counter({(file, usual): 9.0})),
+        "two": Reach(2.0, Counter({(file, usual): 9.0, (file, rare): 2.0})),
+        "three": Reach(1.0, Counter({(file, usual): 9.0, (file, rare): 1.0})),
     }
-    shares = directed.shares({usual, rare}, reached, often)
-    times = {kind: share * reached[kind].seconds for kind, share in shares.items()}
-    assert times["two"] == pytest.approx(times["three"] + directed.KEPT * 0.2)
-    assert times["three"] > 3 * times["one"] > 0
-    assert directed.shares({("a.py", 3)}, reached, often) == often
+
+    def times() -> dict[str, float]:
+        shares = directed.shares({(file, usual), (file, rare)}, reached, often)
+        return {kind: share * reached[kind].seconds for kind, share in shares.items()}
+
+    first = times()
+    assert first["two"] == pytest.approx(first["three"] + directed.KEPT * 0.2)
+    assert first["three"] > 1.5 * first["one"] > 0
+    monkeypatch.setitem(subjects.SUBJECTS, "one", ("upkeep/steward.py:run",))
+    assert times()["one"] > times()["two"]
+
+
+def test_the_worlds_that_were_made_for_functions_are_there_and_so_are_these() -> None:
+    """A name that changed in one place only would direct nobody."""
+    assert {*subjects.SUBJECTS} <= {*kinds.one_machine(), *kinds.several_machines()}
+    for function in {one for made in subjects.SUBJECTS.values() for one in made}:
+        file, _, name = function.partition(":")
+        assert name in directed.functions_of(file), function
 
 
 def test_the_functions_of_lines_are_told() -> None:
