@@ -37,9 +37,9 @@ class Offer(Record):
 def load(logs: Logs, session_id: str) -> list[Offer]:
     """Return the session's open offers: from the derived list, or from the log if its writer was killed."""
     found = _listed(logs, session_id)
-    if found is None:
-        return recalled(logs, session_id) if system.size(logs.cache(OFFERS, session_id)) else []
-    return found
+    if found is None and system.size(logs.cache(OFFERS, session_id)):
+        return recalled(logs, session_id)
+    return found or []
 
 
 def _listed(logs: Logs, session_id: str) -> list[Offer] | None:

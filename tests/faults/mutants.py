@@ -81,7 +81,7 @@ MUTANTS = (
     Mutant(
         "the list of a killed hook's offers is looked up in the log",
         "offers.load",
-        ("recalled(logs, session_id) if system.size(logs.cache(OFFERS, session_id)) else []", "[]"),
+        ("        return recalled(logs, session_id)\n", "        return []\n"),
         tests="tests/claude/test_receipts.py::test_a_killed_hook_s_list_is_looked_up_in_the_log",
     ),
     Mutant(

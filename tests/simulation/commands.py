@@ -27,6 +27,7 @@ from tests.simulation import guard
 from tests.simulation.coordination import Told, ends_turn
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import BOX, FREE, LIVE, OFFERED, READ, Judge, Letter, Session
+from tests.simulation.policies import Ruled
 from tests.simulation.side_files import Waiting
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ class Stage:
         self.clients: dict[str, Client] = {}
         self.told = Told()
         self.waiting = Waiting()
+        self.ruled = Ruled()
         self.present: dict[str, str] = {}
         """Who has the place of each agent that another session continues."""
         for number in range(agents):
@@ -746,6 +748,8 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "clear",
             "wake",
             "unwatch",
+            "forbid",
+            "relent",
         )
     if isinstance(error, OSError):
         return (

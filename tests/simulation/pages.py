@@ -88,10 +88,7 @@ LIBERTIES = (
     " crontab, the ancestors of a process. The model of the shell guard leaves out a doorbell's process and a tool's"
     " input.",
 )
-MISSING = (
-    "the hooks that guard tools by a policy, and a lead's answers to them",
-    "the console, teams and swarm, and the servers of an engine",
-)
+MISSING = ("the console, teams and swarm, and the servers of an engine",)
 
 
 def kept(met: list[list[Any]], sums: dict[str, Any]) -> dict[str, Any]:
@@ -193,6 +190,9 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "(`tests/simulation/coordination.py`). No two are told that they lease one file. One that writes what another",
         "leases, or wrote a moment ago, is told. A lease that ended with its session is shown to none. The watcher",
         "of a retired agent has a report.",
+        "",
+        "The person forbids a session a tool, and takes that back; a lead answers a client's question",
+        "(`tests/simulation/policies.py`). No forbidden tool runs, and the client is told what was decided.",
         "",
         "Short sweeps (`tests/simulation/meetings.py`) have two or three agents and single hooks of a client. One",
         "attack befalls a round: before a lock, before a file gets its seal, or where it reads. A check that nobody",

@@ -13,6 +13,7 @@ from random import Random
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from agent_mailbox.clients.permission import permit
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.store import (
     asking,
@@ -35,6 +36,7 @@ from tests.simulation import (
     meetings,
     mortal,
     outcomes,
+    policies,
     questions,
     side_files,
     strangers,
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
 ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
 ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
 ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal) | dict.fromkeys(meetings.COMMANDS, meetings)
+ROOMS |= dict.fromkeys(policies.COMMANDS, policies)
 ROOMS |= dict.fromkeys(durability.COMMANDS, durability)
 ROOMS |= dict.fromkeys(tables.COMMANDS, tables) | dict.fromkeys(strangers.COMMANDS, strangers)
 ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination) | dict.fromkeys(side_files.COMMANDS, side_files)
@@ -151,7 +154,7 @@ def run(
     agents = 1 + max((number for _, name, number in plan.jobs if name not in DRIVEN), default=0)
     stage = Stage(world, judge, agents, plan.max_live)
     world.on_doubt = partial(outcomes.ask, stage)
-    with world, replaced(SMALL if plan.small else SMALL[:3]):
+    with world, replaced([*(SMALL if plan.small else SMALL[:3]), (permit, "_Ending", policies.Unended)]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
         seed=seed, kind=kind, beside=plan.beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
