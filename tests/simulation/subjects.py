@@ -53,24 +53,56 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep a delivery beside a return": ("store/leftovers.py:_remove",),
     "sweep a holder that is killed": ("mailbox/delivery.py:Delivery._settle",),
     "sweep a holder with little room": ("mailbox/delivery.py:Delivery._claimed",),
+    "sweep a reader beside a steward": ("store/logs.py:OpenLogs.__enter__",),
     "sweep a turn's end that is watched": ("mailbox/delivery.py:Delivery._settle",),
+    "sweep claims": ("store/poll.py:Poll._caught_up",),
     "sweep clients that are killed": (
         "mailbox/absence.py:_unseen_claims",
         "mailbox/absence.py:note",
         "store/processes.py:has_ended",
     ),
+    "sweep dead letters that move": (
+        "store/untaken.py:UntakenTable.__init__",
+        "store/untaken.py:found",
+    ),
+    "sweep dead letters that two ask for": ("store/untaken.py:_answer",),
+    "sweep debts": (
+        "store/asking.py:AskTable.catch_up",
+        "store/asking.py:_words",
+        "store/asking.py:answer",
+    ),
+    "sweep debts beside a table": ("store/asking.py:AskTable.__init__",),
     "sweep everyone is quiet": ("store/stamps.py:_is_put_aside",),
     "sweep files beside a steward": ("store/attachment_files.py:sweep",),
     "sweep files that wait": ("mailbox/sending.py:Posting._decided",),
+    "sweep guests": ("store/prefilter.py:may_be_read_by",),
     "sweep hooks of one start": ("clients/hooks/hook_events.py:_session_start",),
     "sweep leases and commands": ("store/edits.py:Edits.leased",),
     "sweep leases whose notes are lost": ("store/edits.py:Edits.settle",),
+    "sweep lines without an end": (
+        "store/poll.py:Poll._advance",
+        "store/scan.py:_add",
+    ),
+    "sweep mail that expires": (
+        "store/untaken.py:UntakenTable._read_records",
+        "store/untaken.py:_latest",
+        "store/usual_lines.py:UsualLines.fields",
+    ),
+    "sweep mail that is given back": (
+        "store/untaken.py:UntakenTable._read_records",
+        "store/untaken.py:UntakenTable.catch_up",
+    ),
     "sweep offers": ("mailbox/delivery.py:Delivery._show",),
     "sweep offers of one turn": (
         "mailbox/delivery.py:Delivery._offered",
         "store/offers.py:load",
     ),
     "sweep offers that are forgotten": ("mailbox/receipts.py:settle",),
+    "sweep second lines": (
+        "store/foreign_lines.py:are_new",
+        "store/id_table.py:IdTable._may_have",
+    ),
+    "sweep second lines beside a table": ("store/id_table.py:IdTable.__init__",),
     "sweep the dead come back": ("store/leftovers.py:_remove",),
     "sweep two holders": (
         "mailbox/delivery.py:Delivery._claim",
@@ -78,4 +110,5 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "sweep two processes of a client": ("store/hosts.py:HostRecords._load",),
     "sweep two that write": ("store/edits.py:Edits.others",),
+    "sweep who stays": ("store/poll.py:Poll.unread",),
 }
