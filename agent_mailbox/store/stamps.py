@@ -22,6 +22,7 @@ later write could change that:
 4. Stamps count for the logs as our writers left them, and for one configuration. The note of each file bears the
    file's time: see ``vouch``. If a time differs, the guard asks Python, which reads the logs and removes every stamp.
    So an old ``.cache`` beside new logs, a new one beside old logs, and another mailbox's vouch for nothing.
+   A poll that makes the notes fit again removes the stamps first. So the guard looks at its stamp once more at the end.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
    No stamp outlives the mail's sync: its removal is the older of two changes of the same file system.
 

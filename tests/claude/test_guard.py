@@ -294,6 +294,21 @@ def test_one_session_that_finds_the_derived_files_strange_takes_away_everyone_s_
     assert post.file(".cache/quiet", ME).exists()
 
 
+def test_a_stamp_that_goes_while_the_guard_looks_counts_for_nothing(shim: Shim) -> None:
+    """Another session finds the derived files strange: it removes the stamps, and then makes the notes fit."""
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("needs bash, which can run a command ahead of another")
+    trap = "set -T; trap 'case $BASH_COMMAND in true*) rm \"$GONE\";; esac' DEBUG"
+    guard = shlex.quote(str(shim.checkout / "hooks/agent-mailbox-hook"))
+    call = json.dumps({"session_id": ME, "hook_event_name": "Stop"}).encode()
+    words = [bash, "-c", f"{trap}; . {guard} Stop", str(shim.checkout / "hooks/agent-mailbox-hook")]
+    env = shim.post.environ({**shim.env, "GONE": str(shim.post.file(".cache/quiet", ME))})
+    done = subprocess.run(words, input=call, env=env, capture_output=True, timeout=PATIENCE)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert shim.starts() == 1
+
+
 def test_however_slow_a_writer_is_its_note_has_the_time_of_its_log(shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the note and the line the clock ticks; mail for others still starts no Python."""
     leave = Trail.leave

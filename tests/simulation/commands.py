@@ -65,6 +65,10 @@ class Stage:
         self.drafts: dict[str, Draft] = {}
         """What was sent, by id, to be sent again."""
         self.clients: dict[str, Client] = {}
+        self.cache: dict[str, tuple[bytes, int]] = {}
+        """A copy of the derived files: the content of each, and its time."""
+        self.cached = 0
+        """When that was made."""
         self.told = Told()
         self.waiting = Waiting()
         self.ruled = Ruled()
@@ -576,13 +580,8 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
             stage.judge.dying(session)
     mailbox = stage.desk(proof=proofs.STEWARD)
     report = steward.run(mailbox, stage.max_live)
-    strangers = (
-        stage.judge.strange
-        or bool(stage.judge.doubled)
-        or any(letter.foreign for letter in stage.judge.letters.values())
-    )
     for problem in report.problems:
-        if not strangers and not stage.world.befell(*UNTIDY):
+        if not stage.judge.has_strangers() and not stage.world.befell(*UNTIDY):
             stage.judge.breach(f"the steward reports {problem.file} {problem.line}: {problem.what}")
 
 

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages
+from agent_mailbox.errors import Refused
 from agent_mailbox.store import system
-from tests.simulation.disk import PAGE
-from tests.simulation.judge import LIVE
+from tests.simulation.disk import PAGE, SECOND
+from tests.simulation.judge import BOX, LIVE, READ
 from tests.simulation.scene import Sweep
 
 if TYPE_CHECKING:
@@ -19,12 +20,14 @@ if TYPE_CHECKING:
     from tests.simulation.judge import Session
     from tests.simulation.world import Process
 
-COMMANDS = ("torn", "ask_at_length", "send_at_length")
+COMMANDS = ("torn", "ask_at_length", "send_at_length", "charge", "hand_back", "keep_cache", "put_back")
 ATTACKS = {
     "is killed before a sync": (0, "0 kill syncing"),
     "is killed before a sync, and the next one is in doubt": (0, "0 kill syncing; 2 doubt"),
+    "nothing befalls it": (0, ""),
     "is killed behind a name": (0, "0 kill rename*6>*3"),
     "is killed behind the log's name": (0, "0 kill rename*2>*3"),
+    "is killed behind the name of the reads": (0, "0 kill rename=5>*3"),
     "is killed behind a name, and the next one is in doubt": (0, "0 kill rename*6>*3; 2 doubt"),
     "is killed behind a name, and the third is in doubt": (0, "0 kill rename*6>fsync*1; 4 doubt"),
     "is killed as it notes a new log, and the third is in doubt": (0, "0 kill rename=3>fsync=1; 4 doubt"),
@@ -142,6 +145,25 @@ SWEEPS = {
         rounds=1,
         live=(0,),
     ),
+    "given back in a log that nobody noted": Sweep(
+        1,
+        "charge call everyone check run_steward call everyone check hand_back",
+        "run_steward",
+        "everyone check",
+        ("is killed behind the name of the reads",),
+        outages=0.0,
+        small=0.0,
+        live=(0,),
+    ),
+    "derived files of yesterday": Sweep(
+        1,
+        "send send everyone check everyone check send keep_cache later everyone check release release?",
+        "put_back",
+        "check everyone shim",
+        ("nothing befalls it",),
+        outages=0.0,
+        agents=3,
+    ),
     "repeated": Sweep(
         0.5,
         "send everyone check",
@@ -188,3 +210,66 @@ def send_at_length(stage: Stage, process: Process, me: Session) -> None:
         Draft(sender=me.id, to=(letter.to,), content=letter.content, ttl_hours=LASTING, id=letter.id)
     )
     stage.judge.sent(letter)
+
+
+def charge(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message to one of those who hold a role, who is to ack it: it stays until then."""
+    from tests.simulation.commands import LASTING, ROLES, pick
+
+    letter = stage.letter(me.id, str(pick(process, ROLES)), process)
+    letter.ack = True
+    draft = Draft(sender=me.id, to=(letter.to,), content=letter.content, ack=True, ttl_hours=LASTING, id=letter.id)
+    stage.desk(me.id).send(draft)
+    stage.judge.sent(letter)
+
+
+def hand_back(stage: Stage, process: Process, me: Session) -> None:
+    """Whoever was charged with a message gives it back."""
+    judge = stage.judge
+    given = [key for key, (state, _) in judge.given.items() if state == READ]
+    charged = [(who, i) for who, i in given if judge.letters[i].ack and judge.letters[i].is_role]
+    if not charged:
+        return
+    who, message_id = charged[-1]
+    judge.releasing(who, message_id)
+    try:
+        stage.desk(who).release(message_id, who)
+    except Refused:
+        return
+    judge.recorded_by(judge.sessions[who], message_id, "release")
+    judge.released(who, message_id)
+
+
+CACHE = f"{BOX}/.cache"
+
+
+def keep_cache(stage: Stage, process: Process, me: Session) -> None:
+    """A program keeps a copy of the derived files, with their times."""
+    stage.cache, stage.cached = {}, stage.world.now
+    for below, names in system.tree(CACHE):
+        for name in names:
+            path = system.join(below, name)
+            fd = system.open(path, system.O_RDONLY)
+            there = system.fstat(fd)
+            stage.cache[path] = system.pread(fd, there.st_size, 0), there.st_mtime_ns
+            system.close(fd)
+
+
+def put_back(stage: Stage, process: Process, me: Session) -> None:
+    """A program puts the copy back into its place, as whoever restores a directory does. It tells nobody."""
+    world = stage.world
+    if world.now - stage.cached < 60 * SECOND:
+        return  # what is written in the second of the copy escapes some shells, and file systems of coarse times
+    told, world.on_appeared = world.on_appeared, lambda _: None  # the stamps are those of older logs
+    try:
+        for below, names in [*system.tree(CACHE)]:
+            for name in names:
+                system.unlink(system.join(below, name))
+        for path, (data, time) in stage.cache.items():
+            system.make_directory(system.dirname(path))
+            fd = system.open(path, system.O_WRONLY | system.O_CREAT, 0o600)
+            system.write_whole(fd, data)
+            system.utime(fd, ns=(time, time))
+            system.close(fd)
+    finally:
+        world.on_appeared = told

@@ -66,7 +66,7 @@ def _beats(hearts: str, session: str, quiet: str, grain: int) -> bool:
         system.close(system.open(heart, system.O_WRONLY | system.O_CREAT | system.O_TRUNC, 0o666))
     except OSError:
         return False
-    return not _newer(quiet, heart, grain)
+    return _is(quiet, system.S_IFREG) and not _newer(quiet, heart, grain)  # it may be gone since
 
 
 def _is(path: str, kind: int = 0) -> bool:

@@ -180,6 +180,10 @@ class Judge:
         """Note a broken promise."""
         self.breaches.append(what)
 
+    def has_strangers(self) -> bool:
+        """Did programs write that know no lock? Their lines may stand anywhere, also before those of ours."""
+        return self.strange or bool(self.doubled) or any(letter.foreign for letter in self.letters.values())
+
     # -- durable ------------------------------------------------------------------------------------------------------
 
     def acknowledge(self, *facts: Fact) -> None:
