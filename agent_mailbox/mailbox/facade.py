@@ -144,6 +144,8 @@ class Mailbox(Posting, Delivery, Registry):
         with self.deciding(self.logs.reads) as log:  # the steward may have moved the mail since we looked
             _refuse_archived(found.message, not self._is_live(found))
             log.append(map(codec.read_line, records), EVERYONE, [proof] * len(records))
+            if self.replica is not None:  # another machine's steward may have been first
+                _refuse_archived(found.message, not self._is_live(found))
             log.sync(_about(log, found))
 
     def _is_live(self, found: FoundMessage) -> bool:

@@ -97,6 +97,22 @@ def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:  # noqa: F81
     assert shown(north, "ann") == ["to one of you"]
 
 
+def test_mail_that_is_archived_meanwhile_is_not_given_back(two: Two) -> None:  # noqa: F811
+    """The steward's decision comes between Ben's look and his release: he is told, since nobody would be shown it."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    south.catch_up()
+    assert shown(south, "ben") == ["to one of you"]
+    south.catch_up()
+    archived_by = list[int]()
+    two.orders[1].first = lambda: archived_by.append(steward(north).archived)
+    with pytest.raises(Refused, match="is archived and cannot be given back"):
+        south.release(sent, "ben")
+    assert archived_by == [1]
+    north.catch_up()
+    assert (live(north), live(south), shown(north, "ann")) == ([], [], [])
+
+
 def test_a_read_that_is_not_shipped_is_not_lost(two: Two) -> None:  # noqa: F811
     """Mail is archived while a machine still has a read of it for itself: the read follows, and reaches all."""
     north, south = two.boxes

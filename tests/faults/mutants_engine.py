@@ -158,6 +158,12 @@ MUTANTS = (
         tests=f"{ARCHIVING}::test_a_steward_that_is_overtaken_looks_again",
     ),
     Mutant(
+        "mail that is archived meanwhile is not given back",
+        "Mailbox._release",
+        ("            if self.replica is not None:  # another", "            if False:  # another"),
+        tests=f"{ARCHIVING}::test_mail_that_is_archived_meanwhile_is_not_given_back",
+    ),
+    Mutant(
         "only what the order has is moved",
         "rotation._split",
         (" or (order is not None and not order.has(log, position))", ""),

@@ -73,8 +73,8 @@ class MachineKernel(Kernel):
             self.machine.away_until = world.now + SILENCE
             again(question)
             self._give_up(process)
-        if world.quiet:
-            return question()
+        if world.quiet or not any(net):
+            return question()  # at once: who is held is so until nobody else can go on
         chance = Random(f"question {world.seed} {process.name} {process.calls}")
         drawn = chance.random()
         world.wait(process, chance.random() if chance.random() < net.slow else chance.random() / 200)
@@ -89,6 +89,9 @@ class MachineKernel(Kernel):
         if net.late + net.doubled <= drawn < net.late + net.doubled + net.mute:
             self._give_up(process)
         return answer
+
+    publish = ask
+    """The same of an append: it is another call, for what befalls processes before such."""
 
     def _give_up(self, process: Process) -> None:
         self.machines.wait(process, PATIENCE)
@@ -151,12 +154,14 @@ class Machines(World):
         self.space = MemorySpace()
         self.owners: dict[str, str] = {}
         self.words: dict[str, bytes] = {}
+        self.files: dict[str, dict[str, bytes]] = {}
+        """What machines shipped as a file, by its digest."""
         self.said: dict[bytes, set[tuple[str, str | None]]] = {}
         """What our machines published: by the line, without seals, which machine did, and what its seal says."""
         self.late: list[tuple[int, Callable[[], Any]]] = []
         self.told_of_power: Callable[[Machine], None] = lambda _: None
         super().__init__(seed, profile, only)
-        for name in ("ask", "rest"):
+        for name in ("ask", "rest", "publish"):
             self.doors[name] = self._door(name)
 
     @property
@@ -259,8 +264,8 @@ class LossyOrder(MemoryOrder):
         self._world = world
         self._heard = dict[str, bytes]()
 
-    def _ask(self, about: str, question: Callable[[], Any]) -> Any:
-        return self._world.doors["ask"](about, Question(question))
+    def _ask(self, about: str, question: Callable[[], Any], call: str = "ask") -> Any:
+        return self._world.doors[call](about, Question(question))
 
     def end(self) -> int:
         """Ask for the end."""
@@ -278,7 +283,7 @@ class LossyOrder(MemoryOrder):
                 said.setdefault(unsealed(line), set()).add((self.machine, None if seal is None else seal.proof))
             return position
 
-        found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question)
+        found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question, "publish")
         return found
 
     def read(self, after: int, most: int) -> Sequence[Ordered]:

@@ -5,7 +5,7 @@ Belongs here: one function for a command, as in ``commands``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.core import compose, proofs
@@ -18,6 +18,7 @@ from agent_mailbox.errors import BadData, Busy, MailboxError, NotFound, Refused,
 from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import elsewhere
 from agent_mailbox.mailbox import space as spaces
+from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.space import Space
 from agent_mailbox.store import creation, paths, system
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.inbox import Item
-    from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
     from agent_mailbox.mailbox.replica import Replica
     from tests.simulation.machines import Machine, Machines
     from tests.simulation.machines_judge import Judge, Session
@@ -318,11 +318,23 @@ def ack(stage: Stage, process: Process, me: Session) -> None:
 def release(stage: Stage, process: Process, me: Session) -> None:
     """Give a message back: from then on anybody may be shown it."""
     if (message_id := _read(stage, process, me)) is not None:
-        letter = stage.judge.letters[message_id]
-        letter.released, before = True, letter.showings
-        stage.judge.given[me.id, message_id] = MAYBE, None  # nobody else is to give it back, too
-        _mine(stage, me).release(message_id, me.id)
+        _give_back(stage, me, message_id)
+
+
+def _give_back(stage: Stage, me: Session, message_id: str) -> None:
+    letter, is_read = stage.judge.letters[message_id], stage.judge.given[me.id, message_id][0] == READ
+    letter.released, before = True, letter.showings
+    stage.judge.given[me.id, message_id] = MAYBE, None  # nobody else is to give it back, too
+    _mine(stage, me).release(message_id, me.id)
+    if is_read:
         letter.owed = before + 1
+
+
+def give_back(stage: Stage, process: Process, me: Session) -> None:
+    """A session gives the last mail back, perhaps before the read is recorded, which then counts."""
+    seen = [i for (who, i), (state, _) in stage.judge.given.items() if who == me.id and state != MAYBE]
+    if seen:
+        _give_back(stage, me, seen[-1])
 
 
 def freeze(stage: Stage, process: Process, me: Session) -> None:
@@ -335,22 +347,12 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
     steward.run(stage.desk(me.machine, proofs.STEWARD), stage.max_live)
 
 
-class NoFiles:
-    """The exchange of attached files, of which there are none."""
-
-    def make(self) -> None:
-        """It is there."""
-
-    def turn(self, now: int) -> None:
-        """Nothing is shipped."""
-
-
 def replicate(stage: Stage, process: Process, me: Session) -> None:
     """The replicator of a machine runs for some turns, unless one runs already."""
     turns = 1 + int(process.chance.random() * 6)
     copy = spaces.opened(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
     left = iter(range(turns))
-    files = cast("ExchangedFiles", NoFiles())
+    files = ExchangedFiles(copy.logs, spaces.files_of(spaces.order_in(copy)), copy.directory, lambda _: None)
     replicator.run(copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep)
 
 
@@ -394,7 +396,7 @@ COMMANDS: dict[str, Callable[[Stage, Process, Session], object]] = {
     "replicate": replicate, "run_steward": run_steward, "register": register, "look": look, "mend": mend,
     "blind": blind, "join": join, "alone": alone, "rename": rename, "order": order, "forbid": forbid,
     "mortals": mortals, "retell": run_steward, "newcomer": newcomer, "trust": trust, "send_to": send_to, "post": post,
-    "twin": twin,
+    "twin": twin, "return": give_back,
     "foreign": foreign, "look_elsewhere": look_elsewhere,
 }  # fmt: skip
 
@@ -408,5 +410,5 @@ def expected(error: BaseException, command: str, process: Process, *, edited: bo
     if isinstance(error, StorageFailed):
         return process.hurt or process.world.profile.lockless or process.world.profile.full > 0
     if isinstance(error, Refused | NotFound):
-        return command in ("ack", "release", "freeze", "run_steward")
+        return command in ("ack", "release", "return", "freeze", "run_steward")
     return isinstance(error, OSError | MailboxError) and process.hurt

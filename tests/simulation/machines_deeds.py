@@ -218,6 +218,14 @@ def foreign_copy(deed: Deed) -> None:
     _at(deed, copy)
 
 
+def foreign_seal(deed: Deed) -> None:
+    """A program writes what a machine sealed and never published, though the person may believe that machine."""
+    deed.judge.is_beset = True
+    who = f"{LIAR}-{deed.place}"
+    line = codec.roster_line(RosterEvent("register", who, deed.now()))
+    _at(deed, lambda: _append(deed, paths.ROSTER, _signed(deed, line, proofs.of_session(who), ROSTER)))
+
+
 def _may_be_twice(path: str, line: bytes) -> bool:
     return path.endswith(paths.ROSTER) or b'"type":"control"' in line
 
@@ -360,6 +368,6 @@ DEEDS: dict[str, Callable[[Deed], None]] = {
     one.__name__: one
     for one in (
         mark, rewind, lose_end, lose_middle, strangers, damage, purge, outage, cut, unheard, back, clock, lose_state,
-        foreign_archived, foreign_event, foreign_copy, edit, lie, replay, bundle_orders,
+        foreign_archived, foreign_event, foreign_copy, foreign_seal, edit, lie, replay, bundle_orders,
     )
 }  # fmt: skip

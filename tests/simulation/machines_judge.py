@@ -88,8 +88,12 @@ class Judge:
         """Sessions that ended for good, as somebody was told."""
         self.forbidden: dict[str, str] = {}
         """Sessions, each with the last rule that a person set it."""
+        self.attached: dict[str, bytes] = {}
+        """The files of acknowledged mail, by their stored names."""
         self.alone: dict[bytes, Machine] = {}
         """Lines of which no other machine may hear."""
+        self.holders: dict[str, tuple[Machine, dict[str, list[str]]]] = {}
+        """What the first machine said of who has each message."""
         self.edited: set[Machine] = set()
         """Machines where a program changed a line in its place."""
         self.is_rewritten = self.is_damaged = self.is_beset = self.is_late = self.is_scattered = False
@@ -207,6 +211,14 @@ class Judge:
             directory, _, name = path.rpartition("/")
             if directory == f"/{machine.name}" or (directory.endswith("-archive") and name.count(".") > 2):
                 self.breach(f"{path} is a file of nobody's")
+
+    def held_by(self, machine: Machine, holders: dict[str, list[str]]) -> None:
+        """What a machine says of who has read each message, or holds it."""
+        first = self.holders.setdefault("", (machine, holders))
+        apart = [one for one, said in holders.items() if said != first[1][one]]
+        if apart and not (self.is_rewritten or self.is_beset or self.edited):
+            said = [found[apart[0]] for found in (holders, first[1])]
+            self.breach(f"{machine.name} and {first[0].name} differ in who has {apart[0]}: {said}")
 
     def told(self, machine: Machine, states: dict[str, str]) -> None:
         """What a machine says of all agents."""

@@ -8,6 +8,8 @@ holds:
 - A line is proven once, however often it stands there, unless the engine lost records.
 - Where nothing failed, what a machine saw is proven on it and on those that believe it, though processes were killed.
 - An order binds a session as soon as it is here, and stands, whoever says that it is archived.
+- All machines say the same of who has read a message, or holds it, where they believe each other and
+  the engine lost nothing.
 - A mailbox in which a deciding line was changed says so.
 """
 
@@ -40,6 +42,9 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
     if machine in judge.edited:
         judge.breach(f"{machine.name} lost a line that decides, and does not say so")
     judge.told(machine, {who: agent.state for who, agent in desk.logs.read_roster().agents.items()})
+    reads = desk.state().reads
+    if stage.trusted:  # else an ack from elsewhere may count for less
+        judge.held_by(machine, {one: sorted(r.session_id for r in reads.of(one)) for one in judge.letters})
     for log in (desk.logs.messages, desk.logs.roster, desk.logs.reads):
         _log(stage, machine, log)
     for who, rule in judge.forbidden.items():
@@ -61,6 +66,8 @@ def _log(stage: Stage, machine: Machine, log: Log) -> None:
         judge.checks += 1
         content, proof = unsealed(line), view.proof(line, position)
         allowed, is_ours = {*_true(stage, machine, content)}, content in stage.world.said
+        if proof == proofs.BEFORE and not judge.dead:
+            judge.breach(f"{content!r} counts on {machine.name} as older than the seals")
         if not proofs.proves(proof):
             if must and _is_sure(stage, machine, content, allowed):
                 judge.breach(f"nothing is proven on {machine.name} of {content!r}, which is {sorted(allowed)}")

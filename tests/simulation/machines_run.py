@@ -14,15 +14,17 @@ from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import replica
 from agent_mailbox.mailbox import space as spaces
 from agent_mailbox.upkeep import shared_steward
-from tests.simulation import machines_proofs
+from tests.simulation import machines_files, machines_proofs
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES
 from tests.simulation.machines import LossyOrder, Machines
-from tests.simulation.machines_commands import COMMANDS, NoFiles, Stage, confide, expected, found, key_of, settle
+from tests.simulation.machines_commands import COMMANDS, Stage, confide, expected, found, key_of, settle
 from tests.simulation.machines_deeds import DEEDS, LIAR, Deed
 from tests.simulation.machines_deeds import key_of as key_of_liar
+from tests.simulation.machines_files import LossyFiles
 from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
+from tests.simulation.machines_sweeps import THEN
 from tests.simulation.plans import CALM, REST, STORM
 from tests.simulation.runs import Result, replaced
 from tests.simulation.sites import Sites
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from tests.simulation.plans import Job
     from tests.simulation.world import Process
 
+COMMANDS |= {"attach": machines_files.attach}
+DEEDS |= {"false_file": machines_files.false_file}
 WAITED = (REST, CALM, STORM, *DEEDS)
 """What is not begun before everybody has ended. Links are cut and clocks set beside others in long stories, too."""
 ANY_TIME = ("cut", "clock")
@@ -63,7 +67,7 @@ def networked(world: Machines, *, small: bool = False) -> AbstractContextManager
     return replaced(
         (
             (spaces, "order_of", order_of),
-            (spaces, "files_of", lambda *_: NoFiles()),
+            (spaces, "files_of", lambda order: LossyFiles(world, order.machine)),
             (joining_space, "monotonic", doors["monotonic"]),
             (joining_space, "sleep", doors["sleep"]),
             (replicator, "monotonic", doors["monotonic"]),
@@ -127,6 +131,8 @@ class Driver:
         living, session = len(self.world.living()), self.judge.sessions[number]
         if name in WAITED and living and name not in ANY_TIME:
             return False
+        if name == THEN:
+            return all(process.rank < 0 for process in self.world.living())
         if name in (CALM, STORM):
             self.world.quiet = name == CALM
         elif name in DEEDS:
@@ -135,7 +141,7 @@ class Driver:
             DEEDS[name](Deed(self.stage, place, session))
             self._reap()
         elif name != REST:
-            if living >= self.plan.width:
+            if living >= (1 if self.world.quiet else self.plan.width):  # in peace one follows the other
                 return False
             self._command(str(place), name, session)
         return True
@@ -164,6 +170,13 @@ class Driver:
         for _ in range(2):
             for machine in world.machines:
                 self._alone(machine, "settle", settle)
+        if self.judge.attached:
+            for _ in range(3):
+                for machine in world.machines:
+                    self._alone(machine, "exchange", machines_files.exchange)
+                world.now += LAPSES
+            for machine in world.machines:
+                self._alone(machine, "files", machines_files.look)
         for machine in world.machines:
             self._alone(machine, "proofs", machines_proofs.look)
         if not self.judge.breaches:

@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
+THEN = "then"
+"""What comes behind it begins once those before it are held, or have ended."""
+
+
 class MachineSweep(NamedTuple):
     """What the rounds consist of.
 
@@ -51,24 +55,44 @@ SWEEPS: dict[str, MachineSweep] = {
     "role mail": MachineSweep(
         2,
         "post.a post? mend.each",
-        "check.a|hook.a|release.a check.b|hook.b|release.b",
+        "check.a|hook.a|release.a then? check.b|hook.b|release.b",
         "check.all release? mend.each check.all",
-        ("held", "held", "both held", "is killed", ""),
+        ("held before it publishes", "held before it asks", "held", "both held before they ask", "is killed"),
     ),
     "a steward beside others": MachineSweep(
         2,
-        "post.a send.b? check.b mend.b mend.a",
-        "run_steward.a release.b|release.b|release.b|run_steward.b|send.b|check.b",
+        "post.a send.b? mend.b check.b mend.b mend.a",
+        "run_steward.a then? return.b|release.b|run_steward.b|send.b|check.b",
         "mend.each check.all",
-        ("held", "held", "held", "held", "is killed"),
+        ("held before it publishes", "held before it publishes", "held before it asks", "held", "is killed"),
         network=0.0,
         live=(0,),
         trusted=("all", ""),
     ),
+    "a steward beside one who gives back": MachineSweep(
+        1,
+        "post.a mend.b check.b mend.b mend.a",
+        "run_steward.a then return.b",
+        "mend.b check.a",
+        ("held before it publishes",),
+        network=0.0,
+        live=(0,),
+        rounds=6,
+    ),
+    "who gives back beside a steward": MachineSweep(
+        1,
+        "post.a mend.b check.b mend.b mend.a",
+        "return.b then run_steward.a",
+        "mend.b check.a",
+        ("held before it publishes",),
+        network=0.0,
+        live=(0,),
+        rounds=5,
+    ),
     "acks that are not shipped": MachineSweep(
         1,
         "send.a send.b mend.each check.all mend.each",
-        "ack.b run_steward.a",
+        "ack.b then? run_steward.a",
         "mend.each",
         ("", "", "held"),
         network=0.0,
@@ -129,7 +153,7 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "an engine that was put back": MachineSweep(
         1,
-        "send.a check.all mend.each mend.each mark",
+        "send.a send.b mend.each check.all mend.each mend.each mark",
         "send.a run_steward.a",
         "rewind send.b run_steward.b mend.each mend.each mend.each check.all",
         ("",),
@@ -197,7 +221,7 @@ SWEEPS: dict[str, MachineSweep] = {
     ),
     "keys that the person confirms later": MachineSweep(
         2,
-        "send.a order.a rename.a? foreign_copy.b? foreign_event.b? mend.each foreign_copy.b? edit.b?",
+        "send.a order.a rename.a? foreign_seal.b? foreign_copy.b? foreign_event.b? mend.each foreign_copy.b? edit.b?",
         "trust.b|trust.b|blind.b",
         "foreign_copy.b? replay? mend.each trust.b mend.each",
         ("", "", "is killed", "held"),
@@ -227,7 +251,7 @@ SWEEPS: dict[str, MachineSweep] = {
     "twins": MachineSweep(
         0.5,
         "mend.each rename.a rename.a?",
-        "mend.b|check.b twin.b twin.b?",
+        "mend.b|check.b then twin.b twin.b?",
         "mend.each",
         ("held", "held", "held half way", "is killed"),
         network=0.0,
@@ -241,6 +265,24 @@ SWEEPS: dict[str, MachineSweep] = {
         ("", "is killed"),
         network=0.0,
         rounds=2,
+    ),
+    "given back at once": MachineSweep(
+        1,
+        "post.a mend.each",
+        "check.a then return.a",
+        "mend.each mend.each",
+        ("held", "both held", "both held", "both held before they ask"),
+        network=0.0,
+        rounds=4,
+        trusted=("all", ""),
+    ),
+    "files": MachineSweep(
+        0.7,
+        "",
+        "attach.a mend.b?",
+        "false_file? replicate.b false_file? replicate.a replicate.b",
+        ("", "", "is killed"),
+        rounds=3,
     ),
     "clocks": MachineSweep(
         0.5,
@@ -314,8 +356,10 @@ def _round(chance: Random, sweep: MachineSweep) -> Iterator[tuple[str, str]]:
     for word in _words(chance, sweep.prepared):
         yield "", word
     yield "", STORM
-    for number, word in enumerate(_words(chance, sweep.met)):
-        yield str(number), word
+    number = 0
+    for word in _words(chance, sweep.met):
+        yield ("", word) if word == THEN else (str(number), word)
+        number += word != THEN
     for number, word in enumerate(_words(chance, sweep.since), 2):
         yield "", REST
         yield str(number), word

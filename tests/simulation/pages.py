@@ -53,7 +53,7 @@ LIBERTIES = (
     " have one of each for every machine.",
     "The product's connections to an engine are no calls of that module. So the network is behind the order of records,"
     " which is kept in memory: servers are the engine's own tests'. A question arrives whole, and at once or late."
-    " Attached files and PostgreSQL's socket are left out.",
+    " PostgreSQL's socket is left out.",
     "An engine loses its end, records of one log, or one record at a time, while no command of ours runs. Role mail of"
     " before may then have two holders, and mail that waited on its sender's machine may be shown again.",
     "In most worlds each change of names is durable by itself, as POSIX allows. In the others names are durable in"

@@ -41,8 +41,15 @@ DERIVED, DERIVING = "derived", "deriving"
 what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then; or
 before it takes a lock: what it looked at may be old by then; or before it reads from a derived file that it opened, or
 begins to write one: others may have written it by then."""
-CALLED = {"reading": {"open", "pread", "listdir"}, "dating": {"utime"}, "syncing": SYNCS}
-"""The same by the call alone: where it reads, or dates a file, which may seal it, or syncs."""
+CALLED = {
+    "reading": {"open", "pread", "listdir"},
+    "dating": {"utime"},
+    "syncing": SYNCS,
+    "asking": {"ask", "publish"},
+    "publishing": {"publish"},
+}
+"""The same by the call alone: where it reads, or dates a file, which may seal it, or syncs, or asks an engine or
+appends there (``machines``)."""
 CACHE = "/.cache/"
 MISSING = 3
 """For so many calls."""

@@ -55,6 +55,10 @@ ATTACKS = {
     "held as it reads what is derived": (0, "0 park derived"),
     "held as it writes what is derived": (0, "0 park deriving"),
     "in peace": (0, ""),
+    "held before it asks": (0, "0 park asking"),
+    "both held before they ask": (0, "0 park asking; 1 park asking"),
+    "is killed before it asks": (0, "0 kill asking"),
+    "held before it publishes": (0, "0 park publishing"),
 }
 ATTACKS |= durability.ATTACKS
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
