@@ -145,7 +145,7 @@ class Mailbox(Posting, Delivery, Registry):
             _refuse_archived(found.message, not self._is_live(found))
             log.append(map(codec.read_line, records), EVERYONE, [proof] * len(records))
             if self.replica is not None:  # another machine's steward may have been first
-                _refuse_archived(found.message, not self._is_live(found))
+                _refuse_archived(found.message, archived=not self._is_live(found))
             log.sync(_about(log, found))
 
     def _is_live(self, found: FoundMessage) -> bool:
