@@ -82,8 +82,7 @@ OUTSIDE = {
     "a conversation is no link to another file": LINKS,
     "a conversation is read under its session's own name alone": "the console's view of a transcript; tests/console",
     "a copy is compared before joining is done": (
-        "a line that changes between taking in and comparing is, for a person, one that changes a moment later;"
-        " tests/engine/test_replica.py"
+        "a line that changes then might as well change a moment later; tests/engine/test_replica.py"
     ),
     "a bundle does not fill the memory": "memory is no state; tests/engine/test_archiving.py",
     "archived mail is handed over once": (
