@@ -54,6 +54,15 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep a holder that is killed": ("mailbox/delivery.py:Delivery._settle",),
     "sweep a holder with little room": ("mailbox/delivery.py:Delivery._claimed",),
     "sweep a reader beside a steward": ("store/logs.py:OpenLogs.__enter__",),
+    "sweep a lead that is asked": (
+        "clients/permission/permit.py:Permit._ask",
+        "clients/permission/permit.py:Permit._tell",
+    ),
+    "sweep a tool that is forbidden": (
+        "clients/permission/permit.py:Permit._judged",
+        "clients/permission/permit.py:Permit._unbind",
+        "clients/permission/permit.py:Permit.answer",
+    ),
     "sweep a turn's end that is watched": ("mailbox/delivery.py:Delivery._settle",),
     "sweep claims": ("store/poll.py:Poll._caught_up",),
     "sweep clients that are killed": (
@@ -78,6 +87,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep guests": ("store/prefilter.py:may_be_read_by",),
     "sweep hooks of one start": ("clients/hooks/hook_events.py:_session_start",),
     "sweep leases and commands": ("store/edits.py:Edits.leased",),
+    "sweep leases of who comes back": (
+        "core/control/leases.py:Leases._has_stayed",
+        "core/control/leases.py:Leases._is_over",
+    ),
     "sweep leases whose notes are lost": ("store/edits.py:Edits.settle",),
     "sweep lines without an end": (
         "store/poll.py:Poll._advance",
