@@ -293,7 +293,7 @@ class HeldLog(FileLock):
         self._trail.disturb(EVERYONE if epoch is None else disturbs)
         if epoch is None and self._trail.grown(self.path, inode, size):
             return
-        self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch)
+        self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch, size)
 
     def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.

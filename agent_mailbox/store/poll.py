@@ -6,7 +6,7 @@ can matter and all their reads. In doubt the poll begins again from the logs.
 
 Four events make a dropped message unread again, and each is noticed:
 
-- a release: a relevant one restarts the poll
+- a release of dropped mail, under whatever word: the poll begins again
 - a change of the session's own roster entry, or of an agent that its mail names beside it (``words``)
 - a clock behind the one that judged expiry (``floor``)
 - another configuration
@@ -23,7 +23,7 @@ anew.
 
 The next poll looks at the messages at 210 and 430, at cat's read, and at the new lines of both logs. ``inbox.unread``
 judges these alone. If bob's read of 210 is among the new reads, the saved cursor has pending = (430,). A new release of
-the message at 0 is about a dropped message: the poll may have to begin again.
+the message at 0 is about a dropped message: the poll begins again.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ class Poll:
             cursor = cursor.replace(pending=tuple(pending), relevant=tuple(relevant), **ends)
         messages = _mail(logs.messages, cursor, logs.messages_end, reader, self._logs.messages.view())
         known = {m.id: m for m in messages.values()}
-        reads = self._reads_of(known, cursor, logs, reader)
+        reads = self._reads_of(known, cursor, logs)
         if reads is None:
             return self._caught_up(Cursor(epoch=cursor.epoch), logs, now)
         state = MailState(known, Reads(reads.values()), roster, self._ttls, self._logs.sign)
@@ -262,9 +262,7 @@ class Poll:
         self.withheld = len(unread) < len(items)
         return inbox.in_order(unread)
 
-    def _reads_of(
-        self, ids: Mapping[str, Message], cursor: Cursor, logs: OpenLogs, reader: Reader
-    ) -> dict[int, Read] | None:
+    def _reads_of(self, ids: Mapping[str, Message], cursor: Cursor, logs: OpenLogs) -> dict[int, Read] | None:
         """Return the reads of the messages by position; None if a read of another message may make that one unread."""
         found: dict[int, Read] = {}
         about = {message_id.encode() for message_id in ids}
@@ -278,7 +276,7 @@ class Poll:
                 continue
             if record.message_id in ids:
                 found[position] = proven(record, view, line, position)
-            elif position >= since and record.event == "release" and _may_return(record, reader):
+            elif position >= since and record.event == "release":
                 return None
         return found
 
@@ -368,11 +366,6 @@ def _marked(log: Log, position: int) -> Mark:
         return cache.mark(fd, position)
     finally:
         system.close(fd)
-
-
-def _may_return(record: Read, reader: Reader) -> bool:
-    """Return whether this release may make a message unread again that the session has dropped."""
-    return record.via is None or record.via in reader.tags or record.session_id in reader.lineage
 
 
 def _changes(event: RosterEvent, concerns: set[str], roster: Roster) -> bool:

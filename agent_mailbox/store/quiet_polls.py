@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .logs import Ends, Logs
 
     File = tuple[int, int, int, int, int]
-    Files = tuple[File, File, File, tuple[int, int, int] | None]
+    Files = tuple[File, File, File, tuple[int, int, int, int] | None]
 
 LATELY = 3_000_000_000
 """Nanoseconds within which two changes may bear one time."""

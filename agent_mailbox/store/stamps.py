@@ -227,16 +227,19 @@ class Trail:
 
     # -- where each log ended -----------------------------------------------------------------------------------------
 
-    def ended(self, path: str) -> tuple[int, int, int] | None:
-        """Return (inode, size, epoch) that our last writer left the log with; None if that is unknown."""
+    def ended(self, path: str) -> tuple[int, int, int, int] | None:
+        """Return (inode, size, epoch, start) that our last writer left the log with; None if that is unknown.
+
+        Its lines begin at ``start``. If it was killed, they may be missing.
+        """
         try:
             fd = system.open(self._end(path), system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
         except OSError:
             return None
         try:
             *said, check = map(int, system.read(fd, 100).split())
-            inode, size, epoch = said
-            return (inode, size, epoch) if check == _check(inode, size, epoch) else None
+            inode, size, epoch, start = said
+            return (inode, size, epoch, start) if check == _check(*said) else None
         except (OSError, ValueError):
             return None
         finally:
@@ -248,20 +251,30 @@ class Trail:
         A poll looks at what was appended there. Until then the note stays: whatever is behind it may be foreign.
         """
         left = self.ended(path) if path.endswith(MESSAGES) else None
-        return left[1:] if left and left[0] == inode and left[1] < size else None
+        return left[1:3] if left and left[0] == inode and left[1] < size else None
 
     def epoch(self, path: str, fd: int, end: int) -> int | None:
-        """Return the epoch of an open log up to ``end``; None if a foreign program may have written in it."""
-        left = self.ended(path)
-        return left[2] if left and left[0] == system.fstat(fd).st_ino and end <= left[1] else None
+        """Return the epoch of an open log up to ``end``; None if a foreign program may have written in it.
 
-    def leave(self, path: str, inode: int, size: int, epoch: int) -> None:
+        It may have, if the log ends within the lines that a writer was about to write:
+
+            note     of 3984 to 7282: the writer is killed
+            log      4223 bytes: a foreign line of 239
+        """
+        left = self.ended(path)
+        if not left or left[0] != system.fstat(fd).st_ino:
+            return None
+        _, size, epoch, start = left
+        return epoch if end <= start or end == size else None
+
+    def leave(self, path: str, inode: int, size: int, epoch: int, start: int | None = None) -> None:
         """Note how a log ends, or is about to: its writer holds its lock and notes it before writing.
 
-        One small write replaces the same bytes, so that a reader sees the old note or the new.
+        Its lines begin at ``start``; None: it writes none. One small write replaces the same bytes, so that a reader
+        sees the old note or the new.
         """
-        said = (inode, size, epoch)
-        self._write(self._end(path), b"%020d %020d %020d %010d" % (*said, _check(*said)), 0)
+        said = (inode, size, epoch, size if start is None else start)
+        self._write(self._end(path), b"%020d %020d %020d %020d %010d" % (*said, _check(*said)), 0)
 
     def date(self, path: str, time: int) -> None:
         """Give the note of a log the log's time (ns), now that it holds what the note says."""
@@ -341,9 +354,9 @@ class Trail:
             pass
 
 
-def _check(inode: int, size: int, epoch: int) -> int:
+def _check(inode: int, size: int, epoch: int, start: int) -> int:
     """Return a number that tells a damaged note: one that is too far ahead would hide what other programs write."""
-    return (inode * 3 + size * 5 + epoch * 7) % _PRIME
+    return (inode * 3 + size * 5 + epoch * 7 + start * 11) % _PRIME
 
 
 def _asides(directory: str) -> list[str]:

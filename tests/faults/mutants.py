@@ -268,6 +268,18 @@ MUTANTS = (
         tests=f"{FOREIGN}::test_ids_that_share_a_hash_are_not_all_decoded",
     ),
     Mutant(
+        "a line where a killed writer was about to write is another program's",
+        "Trail.epoch",
+        ("end <= start or end == size", "end <= size"),
+        tests=f"{FOREIGN}::test_a_second_line_where_a_killed_writer_was_about_to_write_is_shown_once[scan-shorter]",
+    ),
+    Mutant(
+        "a release under another word frees what a cursor dropped",
+        "Poll._reads_of",
+        ('record.event == "release":', 'record.event == "release" and record.via in (None, "role:dev"):'),
+        tests=f"{FOREIGN}::test_another_program_s_release_frees_a_claim_under_any_word[project:sun]",
+    ),
+    Mutant(
         "what another program appended stays foreign until a poll looks",
         "HeldLog._announce",
         ("        if epoch is None and self._trail.grown(self.path, inode, size):\n            return\n", ""),

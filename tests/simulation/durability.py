@@ -40,10 +40,19 @@ ATTACKS = {
     "held, and fails behind a name": (0, "0 park rename*3; 0 fault rename*3>fsync*1"),
     "falls short": (0, "0 short"),
     "falls short at first": (0, "0 short write*8"),
+    "is killed before it writes": (0, "0 kill write*6"),
     "fills the disk": (0, "0 brim"),
 }
 SWEEPS = {
     "a writer beside torn lines": Sweep(1, "", "send|send|ack torn", "everyone check", ("held",), outages=0.0),
+    "second lines where a writer was killed": Sweep(
+        1,
+        "send everyone check",
+        "send_at_length",
+        "foreign_again everyone check",
+        ("is killed before it writes",),
+        outages=0.0,
+    ),
     "a writer whose sync failed": Sweep(
         1,
         "lead send everyone check",

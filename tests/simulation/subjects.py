@@ -6,6 +6,8 @@ A kind that is not named was made for none alone. A directed world (``directed``
 from __future__ import annotations
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
+    "sweep records of mail to come": ("store/poll.py:Poll._reads_of",),
+    "sweep second lines where a writer was killed": ("store/stamps.py:Trail.epoch",),
     "machines acks that are not shipped": ("store/rotation.py:_split",),
     "machines an engine that lost its end": (
         "mailbox/lost_records.py:take_back",

@@ -10,8 +10,9 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
-from agent_mailbox.core.records import Message
+from agent_mailbox.core.records import Message, Read
 from agent_mailbox.store import creation, foreign_lines, id_table, user_state
+from agent_mailbox.store.stamps import Trail
 from tests.steps import steps
 
 if TYPE_CHECKING:
@@ -75,6 +76,23 @@ def test_a_damaged_note_of_the_log_s_end_hides_no_second_line_of_an_id(box: Mail
     assert delivered(box, OTHER) == []
 
 
+@pytest.mark.parametrize("via", [None, "role:dev", "project:sun"])
+def test_another_program_s_release_frees_a_claim_under_any_word(tmp_path: Path, via: str | None) -> None:
+    """The mail had been dropped by who is shown it now."""
+    box = mailbox(tmp_path / "one", 0)
+    for who in (ME, OTHER):
+        box.register(Registration(session_id=who, tags=("role:dev",)), who)
+    box.register(Registration(session_id="zed"), "zed")
+    sent = box.send(Draft(sender="zed", to=("role:dev",), content="who can?")).message.id
+    read = Read(message_id=sent, session_id=OTHER, timestamp=box.now(), event="read", via="role:dev")
+    with open(box.logs.reads.path, "ab") as file:
+        file.write(codec.read_line(read))
+        file.flush()
+        assert delivered(box, ME) == []
+        file.write(codec.read_line(read.replace(event="release", via=via, timestamp=box.now())))
+    assert delivered(box, ME) == ["who can?"]
+
+
 def test_new_ids_leave_every_session_where_it_stood(box: Mailbox) -> None:
     """Also between lines of our own writers, before anybody looked."""
     before = epoch(box)
@@ -85,6 +103,27 @@ def test_new_ids_leave_every_session_where_it_stood(box: Mailbox) -> None:
     assert delivered(box, OTHER) == ["foreign x-3"]
     assert epoch(box) == before
     assert delivered(box, ME) == delivered(box, OTHER) == []
+
+
+@pytest.mark.parametrize("length", [9000, 10], ids=["shorter", "longer"])
+def test_a_second_line_where_a_killed_writer_was_about_to_write_is_shown_once(box: Mailbox, length: int) -> None:
+    """The writer noted where its line would end; the other program's line is shorter than it, or longer."""
+    old, path = next(iter(box.state().messages)), box.logs.messages.path
+    there = os.stat(path)
+    box.logs.trail.leave(path, there.st_ino, there.st_size + length, epoch(box), there.st_size)
+    foreign(box, old)
+    assert delivered(box, ME) == []
+    foreign(box, "x-1")
+    assert delivered(box, ME) == ["foreign x-1"]
+
+
+def test_a_writer_at_work_has_no_session_begin_again(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A poll saw a part of its line, and waits for the log: then all of it is there."""
+    before = epoch(box)
+    box.send(Draft(sender=OTHER, to=(ME,), content="ours"))
+    monkeypatch.setattr(Trail, "epoch", lambda *_: None)
+    assert delivered(box, ME) == ["ours"]
+    assert epoch(box) == before
 
 
 @pytest.mark.parametrize("ids", [["old"], ["x-1", "x-1"], ["x-1", "old", "x-2"]], ids=" ".join)

@@ -178,8 +178,8 @@ class Intruder(Trail):
         super().__init__(str(path.parent / "cache"))
         self.path, self.pieces = path, pieces
 
-    def leave(self, path: str, inode: int, size: int, epoch: int) -> None:
-        super().leave(path, inode, size, epoch)
+    def leave(self, path: str, inode: int, size: int, epoch: int, start: int | None = None) -> None:
+        super().leave(path, inode, size, epoch, start)
         if self.pieces:
             with self.path.open("ab") as file:
                 file.write(self.pieces.pop(0))

@@ -148,7 +148,7 @@ class CursorMachine(RuleBasedStateMachine):
         twin = Message(id=message, sender="zed", recipients=("all",), timestamp=self.now, content="twin")
         self._append(paths.MESSAGES, codec.message_line(twin) * (1 + again))
 
-    @rule(who=agents, message=sent, event=st.sampled_from(("read", "release")), via=st.sampled_from((None, "role:dev")))
+    @rule(who=agents, message=sent, event=st.sampled_from(("read", "release")), via=st.sampled_from((None, *ADDRESSES)))
     def foreign_read(self, who: str, message: str, event: str, via: str | None) -> None:
         record = Read(message_id=message, session_id=who, timestamp=self.now, event=event, via=via)
         self._append(paths.READS, codec.read_line(record))
