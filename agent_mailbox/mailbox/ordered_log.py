@@ -41,9 +41,9 @@ class OrderedLog:
     def __enter__(self) -> Self:
         self._lock.take()
         try:
-            self._replica.begin()
             with self._log.held():
-                pass  # which makes the log
+                pass  # which makes the log; what a hook is about to record there comes ahead of the decision, too
+            self._replica.begin()
             found = self._log.open()
             if found is None:
                 raise Moved(f"log is gone: {self._log.path}", "try again")

@@ -15,6 +15,7 @@ from agent_mailbox.errors import BadData
 from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.mailbox.taken_records import CROWD
 from agent_mailbox.store import creation
+from agent_mailbox.store.log import HeldLog, Log
 
 from .memory_order import MemoryOrder, MemorySpace
 
@@ -122,6 +123,30 @@ def test_a_read_comes_before_its_release_on_all_machines(two: Two) -> None:
         assert [one.line for one in north.replica.waiting()] == []
     north.release(sent, "ann")
     for box in (north, south):
+        box.catch_up()
+    for box in two.boxes:
+        assert box.state().reads.of(sent) == []
+    assert shown(south, "ben") == ["to one of you"]
+
+
+def test_a_read_that_a_release_waits_for_comes_ahead_of_it(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hook has the lock of the reads, and records one there, as the command that gives the mail back begins."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    assert shown(north, "ann") == ["to one of you"]
+    north.catch_up()
+    held = Log.held
+
+    def after_a_hook(log: Log) -> HeldLog:
+        if log.path == north.logs.reads.path:
+            monkeypatch.setattr(Log, "held", held)
+            with held(log) as reads:
+                reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+        return held(log)
+
+    monkeypatch.setattr(Log, "held", after_a_hook)
+    north.release(sent, "ann")
+    for box in (*two.boxes, *two.boxes):
         box.catch_up()
     for box in two.boxes:
         assert box.state().reads.of(sent) == []

@@ -308,6 +308,16 @@ MUTANTS = (
         tests=f"{RESTORING}::test_a_decision_that_expects_a_lost_record_is_taken",
     ),
     Mutant(
+        "what a hook records while a decision waits for it comes ahead of that",
+        "OrderedLog.__enter__",
+        ("            self._replica.begin()\n", ""),
+        (
+            "            with self._log.held():\n",
+            "            self._replica.begin()\n            with self._log.held():\n",
+        ),
+        tests=f"{TESTS}::test_a_read_that_a_release_waits_for_comes_ahead_of_it",
+    ),
+    Mutant(
         "a read is in the order ahead of its release",
         "Replica.begin",
         ("            is_fresh = not any(True for _ in self.waiting())\n", ""),
