@@ -223,6 +223,8 @@ def drill(chance: Random, long: Profile, scene: Scene) -> Plan:
     )
     if chance.random() < 0.7:
         profile = profile._replace(kill=0.0, stop=0.0, fault=0.0, short=0.0, full=0.0, power=0.0, slow=0.0)
+    if any(" power " in aims for aims in scene.aims):
+        profile = profile._replace(jump=0.0)  # what is from before a machine's start is told by the clock
     agents = max(2 + int(chance.random() * 2.5), scene.least)
     begins = scene is SCENES[BEGINNINGS]
     jobs: list[tuple[str, int]] = [] if begins else [(CALM, 0), *(("register", who) for who in range(agents))]
