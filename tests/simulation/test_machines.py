@@ -64,7 +64,8 @@ def test_an_engine_that_lets_everybody_be_first_is_noticed(monkeypatch: pytest.M
         return append(space, machine, log, lines, ids, None)
 
     monkeypatch.setattr(MemorySpace, "append", careless)
-    assert any("is shown to" in breach for seed in range(1, 40) for breach in machines_run.run(seed).breaches)
+    results = (machines_run.run(seed, kind="role mail") for seed in range(1, 40))
+    assert any("is shown to" in breach for result in results for breach in result.breaches)
 
 
 class Calm:
