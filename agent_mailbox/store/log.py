@@ -250,12 +250,12 @@ class HeldLog(FileLock):
         """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look
         removed. ``left``: another writer left the lines, whose sync may have failed (see ``sync``); so would any of
         them, once the log's end is noted behind."""
-        size = system.fstat(self.fd).st_size
+        there = system.fstat(self.fd)
+        inode, size = there.st_ino, there.st_size
         start = start if self._uncounted is None else min(start, self._uncounted)
         view = ProofView(kept)
         lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
         found = [line for at, line in lines if proven.proves(view.proof(line, at))]
-        inode = system.fstat(self.fd).st_ino
         if left and (found or self._left_by_us(inode, size) is not None):
             self._write_again([(start, None)])
         if not found:
