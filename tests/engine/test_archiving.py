@@ -28,6 +28,7 @@ from .test_replica import Two, shown, two  # noqa: F401 - a fixture
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from agent_mailbox.core.records import Message
     from agent_mailbox.store.rotation import Rotated
 
 
@@ -85,13 +86,32 @@ def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:  # noqa:
     assert shown(south, "ben") == ["two"]
 
 
-def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:  # noqa: F811
-    """Ben gives back role mail between the steward's look and its decision: the mail is pending, and stays."""
+def read_by_ben(two: Two) -> str:  # noqa: F811
+    """Ben, in the south, has role mail; return its id."""
     north, south = two.boxes
     sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
     south.catch_up()
     assert shown(south, "ben") == ["to one of you"]
     south.catch_up()
+    return sent
+
+
+def gone(two: Two) -> Message:  # noqa: F811
+    """The first message was archived on both machines, and another one waits for Ben; return the first one."""
+    north, south = two.boxes
+    read(two, "one")
+    (sent,) = north.state().messages.values()
+    for box in (south, north, south):
+        box.catch_up()
+        steward(north)
+    north.send(Draft(sender="ann", to=("ben",), content="last"))
+    return sent
+
+
+def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:  # noqa: F811
+    """Ben gives back role mail between the steward's look and its decision: the mail is pending, and stays."""
+    north, south = two.boxes
+    sent = read_by_ben(two)
     two.orders[0].first = lambda: south.release(sent, "ben")
     assert steward(north).archived == 0
     assert shown(north, "ann") == ["to one of you"]
@@ -100,10 +120,7 @@ def test_a_steward_that_is_overtaken_looks_again(two: Two) -> None:  # noqa: F81
 def test_mail_that_is_archived_meanwhile_is_not_given_back(two: Two) -> None:  # noqa: F811
     """The steward's decision comes between Ben's look and his release: he is told, since nobody would be shown it."""
     north, south = two.boxes
-    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
-    south.catch_up()
-    assert shown(south, "ben") == ["to one of you"]
-    south.catch_up()
+    sent = read_by_ben(two)
     archived_by = list[int]()
     two.orders[1].first = lambda: archived_by.append(steward(north).archived)
     with pytest.raises(Refused, match="is archived and cannot be given back"):
@@ -313,12 +330,7 @@ def test_a_retried_send_of_purged_mail_is_the_same_mail(two: Two) -> None:  # no
 def test_a_foreign_line_with_a_purged_id_stays_here(two: Two) -> None:  # noqa: F811
     """Another program writes mail under an id that was archived and purged: nobody else hears of it."""
     north, south = two.boxes
-    read(two, "one")
-    (sent,) = north.state().messages.values()
-    for box in (south, north, south):
-        box.catch_up()
-        steward(north)
-    north.send(Draft(sender="ann", to=("ben",), content="last"))
+    sent = gone(two)
     assert purge(two) > 0
     line = {"id": sent.id, "sender": "cron", "recipient": "ben", "timestamp": "2026-01-01T00:00:00Z", "content": "x"}
     with open(south.logs.messages.path, "a", encoding="utf-8") as file:

@@ -14,7 +14,7 @@ from agent_mailbox.upkeep import shared_steward
 from .memory_order import MemorySpace
 from .mortal import Machine
 from .nats_server import serving
-from .test_archiving import archived, live, machine, purge, read, roster_lines, steward, with_dead
+from .test_archiving import archived, gone, live, machine, purge, read, roster_lines, steward, with_dead
 from .test_commands import MACHINES, Pair
 from .test_replica import Two, shown, two  # noqa: F401 - a fixture
 
@@ -142,12 +142,7 @@ def test_what_stays_here_alone_is_nothing_that_was_lost(two: Two) -> None:  # no
     """A program writes mail under an id that was archived and purged. The purge looks like a loss, so all is compared:
     that line was never in the order, and no other machine hears of it."""
     north, south = two.boxes
-    read(two, "one")
-    (sent,) = north.state().messages.values()
-    for box in (south, north, south):
-        box.catch_up()
-        steward(north)
-    north.send(Draft(sender="ann", to=("ben",), content="last"))
+    sent = gone(two)
     settled(two)
     assert purge(two) > 0
     with open(south.logs.messages.path, "ab") as file:

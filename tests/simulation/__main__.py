@@ -79,20 +79,17 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def report(result: runs.Result, *, shrink: bool = True) -> None:
+def report(result: runs.Result) -> None:
     """Say what broke, how to replay it, and its short story."""
     print(f"seed {result.seed}: {result.breaches[0]}")
     options = ["--plan", result.kind] if result.kind else []
     options += ["--beside", *result.beside] if result.beside else []
     print(f"replay: {shlex.join(['scripts/simulate', *options])} --seed {result.seed} --commit {commit()}")
-    if shrink:
-        short = shorten.shortened(result)
-        print(
-            f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:"
-        )
-        told = list(shorten.words(short))
-        for line in told[-LINES:]:
-            print(f"    {line[:300]}")
+    short = shorten.shortened(result)
+    print(f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:")
+    told = list(shorten.words(short))
+    for line in told[-LINES:]:
+        print(f"    {line[:300]}")
     sys.stdout.flush()
 
 

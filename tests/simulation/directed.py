@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections import Counter
 from difflib import SequenceMatcher
+from itertools import groupby
 from random import Random
 from time import process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -146,10 +147,11 @@ def shares(lines: set[Line], reached: dict[str, Reach], usual: dict[str, float])
 def functions(lines: Iterable[Line]) -> list[str]:
     """The functions that hold these lines, ``store/log.py:HeldLog.append``."""
     found: set[str] = set()
-    for path, line in lines:
+    for path, there in groupby(sorted(lines), key=lambda line: line[0]):
         file = path.removeprefix("agent_mailbox/")
-        inside = [name for name, (first, last) in functions_of(file).items() if first <= line <= last]
-        found |= {f"{file}:{name}" for name in inside[-1:]}
+        known = functions_of(file).items()
+        for _, line in there:
+            found |= {f"{file}:{name}" for name in [n for n, (first, last) in known if first <= line <= last][-1:]}
     return sorted(found)
 
 

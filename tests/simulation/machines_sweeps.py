@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.simulation.disk import SECOND
 from tests.simulation.machines_plans import LONG, SWEPT, MachinePlan, Network
 from tests.simulation.plans import CALM, REST, STORM
-from tests.simulation.sweeps import ATTACKS
+from tests.simulation.sweeps import attack, drawn_words
 from tests.simulation.world import Profile
 
 if TYPE_CHECKING:
@@ -334,7 +334,8 @@ def sweep_of(seed: int, kind: str = "") -> MachinePlan:
             places.setdefault(role, len(jobs))
             jobs += [(command, one) for one in each]
         if number or rounds == 1 or chance.random() < 0.5:
-            sited += _attack(chance, sweep, places)
+            name = sweep.attacks[int(chance.random() * len(sweep.attacks))]
+            sited += attack(chance, name, places) if name else ()
     return MachinePlan(
         profile,
         Network.of(seed) if chance.random() < sweep.network else Network(),
@@ -353,29 +354,13 @@ def sweep_of(seed: int, kind: str = "") -> MachinePlan:
 def _round(chance: Random, sweep: MachineSweep) -> Iterator[tuple[str, str]]:
     """The words of a round, each with its part in the attack."""
     yield "", CALM
-    for word in _words(chance, sweep.prepared):
+    for word in drawn_words(chance, sweep.prepared):
         yield "", word
     yield "", STORM
     number = 0
-    for word in _words(chance, sweep.met):
+    for word in drawn_words(chance, sweep.met):
         yield ("", word) if word == THEN else (str(number), word)
         number += word != THEN
-    for number, word in enumerate(_words(chance, sweep.since), 2):
+    for number, word in enumerate(drawn_words(chance, sweep.since), 2):
         yield "", REST
         yield str(number), word
-
-
-def _words(chance: Random, words: str) -> Iterator[str]:
-    for word in words.split():
-        if word.endswith("?") and chance.random() < 0.5:
-            continue
-        options = word.rstrip("?").split("|")
-        yield options[int(chance.random() * len(options))]
-
-
-def _attack(chance: Random, sweep: MachineSweep, places: dict[str, int]) -> Iterator[tuple[int, str]]:
-    name = sweep.attacks[int(chance.random() * len(sweep.attacks))]
-    for one in ATTACKS[name][1].split("; ") if name else ():
-        who, _, what = one.partition(" ")
-        if who in places:
-            yield places[who], what

@@ -306,26 +306,20 @@ def lines_of(mutant: Mutant) -> set[directed.Line]:
     return {(mutant.file, line) for line in directed.touched(path.read_text(), text)}
 
 
-def hunt(
-    mutant: Mutant | None, seconds: float = SECONDS, direction: directed.Direction | None = None
-) -> list[dict[str, Any]]:
+def hunt(mutant: Mutant, direction: directed.Direction, seconds: float = SECONDS) -> list[dict[str, Any]]:
     """How it went from each seed, in worlds of that direction; ends at the second seed that finds nothing."""
-    worlds = ["--machines"] if direction is None and mutant is not None and mutant.without in SHARED else []
     with tempfile.TemporaryDirectory() as scratch:
         tree = Path(scratch)
         for name in ("agent_mailbox", "tests"):
             shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        if mutant is not None:
-            mutant.apply(tree)
-        words = [sys.executable, "-m", "tests.simulation", *worlds, "--seconds", str(seconds), "--hunt"]
-        words += map(str, SEEDS)
-        if direction is not None:
-            (tree / "direction.json").write_text(json.dumps(direction))
-            words += ["--direction", str(tree / "direction.json")]
+        mutant.apply(tree)
+        (tree / "direction.json").write_text(json.dumps(direction))
+        words = [sys.executable, "-m", "tests.simulation", "--seconds", str(seconds)]
+        words += ["--direction", str(tree / "direction.json"), "--hunt", *map(str, SEEDS)]
         env = {**os.environ, "PYTHONPATH": str(tree)}
         done = subprocess.run(words, cwd=tree, env=env, capture_output=True, text=True, check=False)
         if not done.stdout:
-            raise SystemExit(f"{mutant.without if mutant else 'whole'}: {done.stderr[-2000:]}")
+            raise SystemExit(f"{mutant.without}: {done.stderr[-2000:]}")
         found: list[dict[str, Any]] = json.loads(done.stdout)
         return found
 
@@ -340,7 +334,7 @@ def main(words: list[str]) -> int:
 
     def found_for(mutant: Mutant) -> list[dict[str, Any]]:
         usual = several if mutant.without in SHARED else one_machine
-        return hunt(mutant, direction=directed.towards(here[mutant.without], reached, usual))
+        return hunt(mutant, directed.towards(here[mutant.without], reached, usual))
 
     with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as cores:
         for mutant, found in zip(todo, cores.map(found_for, todo), strict=True):

@@ -145,8 +145,8 @@ CLIENTS |= succession.WITH_CLIENTS
 
 SWEPT, WITH_CLIENT, LASTS = 0.75, 0.1, 0.3
 """How many worlds are sweeps; how many of the others have clients with transcripts; how many of the rest are long."""
-SWEEP, CLIENT, LONG, DRILL = "sweep ", "clients ", "long", "drill "
-"""The beginnings of the names of kinds of plans."""
+SWEEP, CLIENT, LONG, DRILL = "sweep", "clients", "long", "drill"
+"""The first words of the names of kinds of plans."""
 
 
 class Plan(NamedTuple):
@@ -186,7 +186,7 @@ def kinds() -> dict[str, float]:
         (DRILL, (1 - SWEPT) * (1 - WITH_CLIENT) * (1 - LASTS), {name: scene.weight for name, scene in SCENES.items()}),
     ):
         whole = sum(weights.values())
-        found |= {f"{family}{name}": share * weight / whole for name, weight in weights.items()}
+        found |= {f"{family} {name}".rstrip(): share * weight / whole for name, weight in weights.items()}
     return found
 
 
@@ -195,11 +195,11 @@ def plan_of(seed: int, count: int = 60, *, kind: str = "") -> Plan:
     kind = kind or _drawn(Random(f"kind {seed}"))
     family, _, name = kind.partition(" ")
     chance = Random(f"plan {seed}")
-    if f"{family} " == SWEEP:
+    if family == SWEEP:
         from tests.simulation.sweeps import sweep_of
 
         return sweep_of(seed, profile_of(seed), name)
-    if f"{family} " == CLIENT:
+    if family == CLIENT:
         # A client starts long after its machine: no coarse time and no clock calls its offers older than the start.
         return drill(chance, profile_of(seed)._replace(grain=1, jump=0.0), CLIENTS[name])
     if family == LONG:

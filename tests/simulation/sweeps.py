@@ -356,19 +356,20 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
 def _round(chance: Random, sweep: Sweep) -> Iterator[tuple[str, str]]:
     """The words of a round, each with its part in the attack."""
     yield "", CALM
-    for word in _words(chance, sweep.prepared):
+    for word in drawn_words(chance, sweep.prepared):
         if word == LATER:
             yield "", REST
         yield "", word
     yield "", STORM
-    for number, word in enumerate(_words(chance, sweep.met)):
+    for number, word in enumerate(drawn_words(chance, sweep.met)):
         yield str(number), word
-    for number, word in enumerate(_words(chance, sweep.since), 2):
+    for number, word in enumerate(drawn_words(chance, sweep.since), 2):
         yield "", REST
         yield str(number), word
 
 
-def _words(chance: Random, words: str) -> Iterator[str]:
+def drawn_words(chance: Random, words: str) -> Iterator[str]:
+    """Draw the words of a part of a round, which ``Sweep`` explains."""
     for word in words.replace("everyone ", "_").split():
         if word.endswith("?") and chance.random() < 0.5:
             continue
@@ -381,6 +382,11 @@ def _attack(chance: Random, sweep: Sweep, places: dict[str, int]) -> Iterator[tu
         name = sweep.attacks[int(chance.random() * len(sweep.attacks))]
     else:
         name = chance.choices([*ATTACKS], [weight for weight, _ in ATTACKS.values()])[0]
+    return attack(chance, name, places)
+
+
+def attack(chance: Random, name: str, places: dict[str, int]) -> Iterator[tuple[int, str]]:
+    """Draw what an attack of that name does to the commands of a round, whose ``places`` are known by their parts."""
     drawn: dict[str, str] = {}
     for one in ATTACKS[name][1].split("; "):
         who, _, what = one.partition(" ")

@@ -41,22 +41,26 @@ def machine(seed: int = 1, *, ordered: bool = True) -> tuple[World, Stage]:
     return world, Stage(world, Judge(world), 2, 3)
 
 
+def lose_record() -> None:
+    """The record outside the project is gone."""
+    found = custody.find(BOX, {})
+    assert found is not None
+    custody_setup.remove(system.dirname(found.path("place")))
+
+
+def append_unsynced() -> None:
+    """Another program appends some lines, and syncs nothing."""
+    fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+    system.write(fd, b'{"id":"x"}\n' * 300)
+    system.close(fd)
+
+
 def test_a_new_record_accuses_nobody_of_lines_that_a_power_failure_took() -> None:
     """Another program appends without a sync; the record outside the project is made then, and the power fails."""
     world, stage = machine()
 
-    def lose_record() -> None:
-        found = custody.find(BOX, {})
-        assert found is not None
-        custody_setup.remove(system.dirname(found.path("place")))
-
-    def append() -> None:
-        fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
-        system.write(fd, b'{"id":"x"}\n' * 300)
-        system.close(fd)
-
     with world:
-        alone(world, lambda: commands.found(stage, None), lose_record, append)  # type: ignore[arg-type]
+        alone(world, lambda: commands.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
         alone(world, lambda: custody_setup.ensure(BOX, {}))
         world.power_off()
         alone(world, lambda: steward.run(stage.desk(proof=proofs.STEWARD), 3))

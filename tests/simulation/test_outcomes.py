@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.store import custody, custody_setup, system
+from agent_mailbox.store import custody_setup
 from tests.simulation import commands, durability, outcomes, runs, sweeps
-from tests.simulation.judge import BOX, LIVE
-from tests.simulation.test_found import alone, machine
+from tests.simulation.judge import BOX
+from tests.simulation.test_found import alone, append_unsynced, lose_record, machine
 
 
 @pytest.mark.parametrize("syncs", [True, False])
@@ -15,20 +15,10 @@ def test_an_outcome_is_found_and_leaves_no_trace(syncs: bool, monkeypatch: pytes
     """A record that notes more of a log than the disk has breaks a promise; the world has the same disk as before."""
     world, stage = machine(ordered=False)
 
-    def lose_record() -> None:
-        found = custody.find(BOX, {})
-        assert found is not None
-        custody_setup.remove(system.dirname(found.path("place")))
-
-    def append() -> None:
-        fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
-        system.write(fd, b'{"id":"x"}\n' * 300)
-        system.close(fd)
-
     if not syncs:
         monkeypatch.setattr(custody_setup, "_sync", lambda _: None)
     with world:
-        alone(world, lambda: commands.found(stage, None), lose_record, append)  # type: ignore[arg-type]
+        alone(world, lambda: commands.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
         alone(world, lambda: custody_setup.ensure(BOX, {}))
         disk, now = world.disk, world.now
         before = [(path, bytes(inode.data), bytes(inode.solid)) for path, inode in disk.files(solid=False)]
