@@ -97,7 +97,7 @@ class Watcher:
             place = self._place()  # before the watch, to notice a replacement meanwhile
             with Watch([self._logs.directory]) as changes:
                 while self._place() == place and not self._stopped():
-                    self._tell_news()
+                    self.tell_news()
                     changes.wait(None, self._wake)
 
     def _place(self) -> tuple[int, int] | None:
@@ -108,14 +108,17 @@ class Watcher:
             return None
         return there.st_dev, there.st_ino
 
-    def _tell_news(self) -> None:
+    def tell_news(self) -> None:
+        """Tell the events since the last call; a resync once a log cannot be read, and once all can be again."""
+        was_well = self._is_well
         try:
             events = self.look()
         except (MailboxError, OSError):  # a log is unreadable now; a page shows that when it reloads
-            events = [Event("resync")] if self._is_well else []
             self._is_well = False
         else:
             self._is_well = True
+        if not (was_well and self._is_well):  # lines that were read beside an unreadable log are told by no event
+            events = [Event("resync")] if was_well or self._is_well else []
         if events:
             self._tell(events)
 

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import instant
 from agent_mailbox.mailbox.opened import wall_clock
-from tests.console.conftest import CHROMIUM, Running
+from tests import browsers
+from tests.console.conftest import Running
 from tests.helpers import MESSAGES, READS, ROSTER, Post
 
 if TYPE_CHECKING:
@@ -201,12 +202,9 @@ def _open_on(console: Running, ids: Sequence[str], over: threading.Event | None)
 
 def screen(post: Post, times: int) -> tuple[float, float]:
     """How long after its acknowledgement a message is in a frame of the browser: median and worst, ms."""
-    from playwright.sync_api import sync_playwright
-
     took = []
-    with Running(post) as console, sync_playwright() as driver:
+    with Running(post) as console, browsers.opened() as made:
         console.enter()
-        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         context = made.new_context()
         name, _, value = console.cookie.partition("=")
         context.add_cookies([{"name": name, "value": value, "url": console.url}])
@@ -220,7 +218,6 @@ def screen(post: Post, times: int) -> tuple[float, float]:
             message_id = sent.json["message"]["id"]
             page.wait_for_function("i => window.at[i]", arg=message_id)
             took.append(max(float(page.evaluate("i => window.at[i]", message_id)) - acknowledged, 0.0))
-        made.close()
     return statistics.median(took), max(took)
 
 

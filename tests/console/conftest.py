@@ -1,19 +1,15 @@
-"""The console as its own process, asked over its socket; and the browser.
-
-What drives a browser needs Debian's chromium, and is skipped where there is none; nothing is installed here.
-"""
+"""The console as its own process, asked over its socket; and its pages in the browser."""
 
 from __future__ import annotations
 
 import http.client
 import json
-import shutil
 from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlencode
 
 import pytest
-from playwright.sync_api import sync_playwright
 
+from tests import browsers
 from tests.e2e.conftest import npm_file
 from tests.helpers import PATIENCE, Post
 
@@ -23,9 +19,9 @@ if TYPE_CHECKING:
 
     from playwright.sync_api import Browser, Page
 
+browser, chromium = browsers.browser, browsers.chromium
 BROWSER_PATIENCE = 20_000
 """Milliseconds after which what a page should show counts as missing."""
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 class Answer:
@@ -140,26 +136,6 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     post.register("bo", "--name", "Bo", "--tags", "project:inscription")
     with Running(post) as console:
         yield console.enter()
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Iterator[Browser]:
-    """The browser, for a test; its windows are closed after it."""
-    yield chromium
-    for context in chromium.contexts:
-        context.close()
-
-
-@pytest.fixture(scope="package")
-def chromium() -> Iterator[Browser]:
-    """A real browser, without a screen; while it is there its driver's loop runs, which other tests must not meet."""
-    if CHROMIUM is None:
-        pytest.skip("no chromium here (on Debian: apt-get install chromium)")
-    with sync_playwright() as driver:
-        # As root there is no sandbox to be had; what is opened is our own page.
-        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield made
-        made.close()
 
 
 class Window:

@@ -13,8 +13,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests import browsers
 from tests.console import scene, week
-from tests.console.conftest import CHROMIUM, Running
+from tests.console.conftest import Running
 from tests.helpers import ROOT, Post
 
 if TYPE_CHECKING:
@@ -130,8 +131,6 @@ def _shrink(picture: Path) -> None:
 
 def main() -> None:
     """Take them."""
-    from playwright.sync_api import sync_playwright
-
     parser = argparse.ArgumentParser(prog="scripts/screenshots")
     parser.add_argument("--all", metavar="DIR", type=Path, help="every view, into DIR (default: README's alone)")
     parser.add_argument("--week", metavar="DIR", type=Path, help="every view of a week of 20,000 messages, into DIR")
@@ -141,15 +140,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="screenshots-") as scratch:
         post = Post(Path(scratch))
         made = week.week(str(post.box)) if given.week else scene.day(str(post.box))
-        with Running(post) as console, sync_playwright() as driver:
-            browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        with Running(post) as console, browsers.opened() as browser:
             names = tuple(picture[0] for picture in PICTURES) if given.all else KEPT
             console.enter()
             if isinstance(made, week.Week):
                 take_week(browser, console, made, target)
             else:
                 take(browser, console, made, target, names)
-            browser.close()
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.known_clients.every_client import KNOWN
+from tests import browsers
 from tests.e2e import shown
 from tests.e2e.shown import version
 from tests.e2e.standin import StandIn
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
     from agent_mailbox.known_clients.known_client import KnownClient
 
+browser, chromium = browsers.browser, browsers.chromium
 KEY = "dummy"
 INSTALL_PATIENCE = 90
 """Seconds for fetching the client, the first time: without a network it must not hold up the suite."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.console.conftest import Running, Window, browser, chromium  # noqa: F401 - fixtures
+from tests.console.conftest import Running, Window
 from tests.console.week import picture
 from tests.e2e.standin import ANSWER, bash, conversation, said
 from tests.helpers import MESSAGES, PATIENCE, until
@@ -75,7 +75,7 @@ def send(*words: str, attach: bool = False) -> tuple[str]:
     return (" ".join(["./share" if attach else "agent-mailbox send", *words]),)
 
 
-def test_three_agents_and_the_person_talk_in_one_channel(client: Client, browser: Browser) -> None:  # noqa: F811
+def test_three_agents_and_the_person_talk_in_one_channel(client: Client, browser: Browser) -> None:
     """Two topics stand apart; the person's answer reaches all three models; one's picture
     is on the page, and its path in another's conversation; the picture to the person is on the first page."""
     team = Team(client)

@@ -15,6 +15,12 @@ MUTANTS = (
         tests=f"{ALL_DAY}::test_a_stream_ends_with_a_session_that_gives_way_to_a_newer_one",
     ),
     Mutant(
+        "mail that came beside an unreadable log is told by a resync",
+        "Watcher.tell_news",
+        ("if was_well or self._is_well else", "if was_well else"),
+        tests="tests/console/test_live.py::test_mail_that_came_beside_an_unreadable_log_is_told_by_a_resync",
+    ),
+    Mutant(
         "requests that do not arrive whole are closed",
         "TimelyRequests._wait",
         ("elif self._due is None and is_amid:", "elif self._due is None and not is_amid:"),

@@ -1,0 +1,49 @@
+"""A real browser without a screen: Debian's chromium; what needs it is skipped where there is none.
+
+A package whose tests drive it imports both fixtures into its ``conftest.py``. Imported into a test's module, they would
+live as long as the session, and the next package could start no browser.
+"""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import Browser
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+@contextmanager
+def opened() -> Iterator[Browser]:
+    """Run the browser for a ``with`` block."""
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        # As root there is no sandbox to be had; what is opened is our own page.
+        made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield made
+        made.close()
+
+
+@pytest.fixture(scope="package")
+def chromium() -> Iterator[Browser]:
+    """A browser for a package's tests; while it is there its driver's loop runs, which other tests must not meet."""
+    if CHROMIUM is None:
+        pytest.skip("no chromium here (on Debian: apt-get install chromium)")
+    with opened() as made:
+        yield made
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """The browser, for a test; its windows are closed after it."""
+    yield chromium
+    for context in chromium.contexts:
+        context.close()
