@@ -14,21 +14,20 @@ from agent_mailbox.core import instant
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
 from agent_mailbox.store import system
-from tests.simulation import hosts
+from tests.simulation import hooks, hosts
 from tests.simulation.judge import OFFERED, TAKEN
+from tests.simulation.stage import LASTING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 TRANSCRIPTS = "/transcripts"
 SURROUNDINGS = {"CLAUDECODE": "1"}
 COMMANDS = ("turn", "resume", "begin", "prompt", "lose", "speak", "answer", "use", "stop")
-LASTING = 40_000
-"""Hours, as in ``commands``."""
 
 
 class Client:
@@ -68,7 +67,6 @@ class Turn:
 
     def hook(self, event: str, *, source: str = "startup", reason: str = "") -> None:
         """Run an event's hook; the model is given its text, unless that is lost."""
-        from tests.simulation import commands  # which has sessions without a client
 
         self.stage.judge.unclear(self.me.id, self.client.writing)
         self.client.writing = []
@@ -79,7 +77,7 @@ class Turn:
         around = SURROUNDINGS | hosts.surroundings(self.stage, self.me)
         taken = self.stage.judge.ending(self.me.id) if event == "SessionEnd" else []
         forgotten = self.me.forgotten
-        ids, answers = commands.hooked(
+        ids, answers = hooks.hooked(
             self.stage, self.process, self.me, event, self.path, around, source=source, reason=reason
         )
         if not self.process.hurt:

@@ -14,7 +14,6 @@ judge holds:
 from __future__ import annotations
 
 import json
-from collections import Counter
 from math import inf
 from typing import TYPE_CHECKING
 
@@ -26,15 +25,18 @@ from agent_mailbox.core.control.watches import DEAD, IDLE
 from agent_mailbox.errors import NotFound, Refused
 from agent_mailbox.store import system
 from agent_mailbox.store.edits import RECENT
-from tests.simulation.judge import BOX
+from tests.simulation import guard
+from tests.simulation.coordination_told import AgentWatch, Lease
+from tests.simulation.hooks import hooked
+from tests.simulation.places import BOX, STATE
 from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
-    from tests.simulation.world import Process, World
+    from tests.simulation.stage import Stage
+    from tests.simulation.world import Process
 
 COMMANDS = ("lease", "unlease", "edit", "page", "write", "shell", "lose_notes", "watch", "unwatch", "wake")
 SCENES = {
@@ -67,65 +69,6 @@ COVERS = {
 """The paths and patterns that sessions lease, and the files that each covers."""
 FREE = ("notes.md", "docs/y.md")
 """Files that nobody leases."""
-
-
-class Lease:
-    """A lease that its holder was told of."""
-
-    def __init__(self, world: World, holder: Session, files: tuple[str, ...], lease_id: str, ends: int) -> None:
-        self.world, self.holder, self.files, self.id, self.ends = world, holder, files, lease_id, ends
-        self.deaths = holder.deaths
-        self.failures = world.failures_of_power
-        self.over = False
-
-    def holds(self) -> bool:
-        """Does it hold at this moment, for sure?"""
-        return (
-            not self.over
-            and self.holder.deaths == self.deaths  # it ends with its session
-            and not self.holder.is_gone
-            and self.world.wall() // 1_000_000 < self.ends
-            and not self.world.befell("jump")
-        )
-
-
-class AgentWatch:
-    """A watch that its watcher was told of. ``begun``: a turn of the agent ended since, which may have ended it."""
-
-    def __init__(self, world: World, watcher: Session, agent: Session, until: tuple[str, ...], made: object) -> None:
-        self.watcher, self.agent, self.until, self.acked = watcher, agent, until, world.calls
-        self.id: str = made.id  # type: ignore[attr-defined]
-        self.ends: int = made.ends  # type: ignore[attr-defined]
-        self.over = self.begun = False
-
-
-class Told:
-    """What sessions hold and were told, as far as the judge knows."""
-
-    def __init__(self) -> None:
-        self.leases: list[Lease] = []
-        self.watches: list[AgentWatch] = []
-        self.about: Counter[tuple[str, str]] = Counter()
-        """Session, and a file or its real path: how often it was told, or perhaps, of another who has that."""
-        self.edits: dict[str, dict[str, int]] = {}
-        """By the real path: when each session wrote the file, and was done with that."""
-        self.is_blind = False
-        """Were the notes of leases and edits lost, and no file tool asked since? Then a command is not looked at."""
-        self.ended: dict[str, int] = {}
-        """The call before an agent's last retirement, of which somebody was told."""
-        self.looked: dict[str, dict[str, tuple[int, int]]] = {}
-        """By the real path: when each session that asked Python was done with that, and the losses by then."""
-        self.pages = 0
-        """How many files there were to write, one after the other."""
-        self.leasing: dict[str, float] = {}
-        """The last call at which each session began or ended to lease; infinite while it does."""
-        self.losses = 0
-        """How often the notes were lost, or began to be."""
-
-    def forget(self) -> None:
-        """The notes of leases and edits are lost."""
-        self.is_blind, self.losses = True, self.losses + 1
-        self.edits.clear()
 
 
 def project(_: Process) -> None:
@@ -385,23 +328,14 @@ def unwatch(stage: Stage, process: Process, me: Session) -> None:
 
 def wake(stage: Stage, process: Process, me: Session) -> None:
     """End a turn, as the client tells it: the shell guard, and Python behind it."""
-    from tests.simulation import commands, guard  # which have commands of all kinds
-
     watched = [one for one in stage.told.watches if one.agent is me and IDLE in one.until and not one.begun]
     watched = [one for one in watched if not one.over and one.ends > stage.world.wall() // 1_000_000]
-    nothing = guard.says_nothing(guard.Ask("Stop", me.id, BOX, commands.STATE))
+    nothing = guard.says_nothing(guard.Ask("Stop", me.id, BOX, STATE))
     sure = me.trusts_stamps and _is_there(me) and not process.hurt and not stage.world.befell("jump", "full")
     if nothing and sure and any(_is_there(one.watcher) and not one.over and not one.begun for one in watched):
         stage.judge.breach(f"the guard of {me.id} says nothing at its turn's end, and {watched[0].watcher.id} watches")
     if not nothing:
-        commands.hooked(stage, process, me, "Stop")
-
-
-def ends_turn(stage: Stage, me: Session) -> None:
-    """The hook of a turn's end ended somehow: it may have told who watches the session, which ends the watch."""
-    for one in stage.told.watches:
-        if one.agent is me:
-            one.begun = True
+        hooked(stage, process, me, "Stop")
 
 
 def finish(stage: Stage) -> None:

@@ -12,12 +12,14 @@ from agent_mailbox.core.control import messages
 from agent_mailbox.errors import Refused
 from agent_mailbox.store import system
 from tests.simulation.disk import PAGE, SECOND
-from tests.simulation.judge import BOX, LIVE, READ
+from tests.simulation.judge import READ
+from tests.simulation.places import BOX, LIVE
 from tests.simulation.scene import Sweep
+from tests.simulation.stage import LASTING, ROLES, pick
 
 if TYPE_CHECKING:
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 COMMANDS = ("torn", "ask_at_length", "send_at_length", "charge", "hand_back", "keep_cache", "put_back")
@@ -209,8 +211,6 @@ EDGE, ABOUT = 300, 330
 
 def send_at_length(stage: Stage, process: Process, me: Session) -> None:
     """Send some pages, which end not far behind a page of the log."""
-    from tests.simulation.commands import LASTING, ROLES, pick
-
     letter = stage.letter(me.id, str(pick(process, ROLES)), process)
     there = len(stage.world.kernel.look_up(LIVE[0]).data) + ABOUT + len(letter.content.encode())
     length = PAGE - there % PAGE + int(process.chance.random() * EDGE)
@@ -223,8 +223,6 @@ def send_at_length(stage: Stage, process: Process, me: Session) -> None:
 
 def charge(stage: Stage, process: Process, me: Session) -> None:
     """Send a message to one of those who hold a role, who is to ack it: it stays until then."""
-    from tests.simulation.commands import LASTING, ROLES, pick
-
     letter = stage.letter(me.id, str(pick(process, ROLES)), process)
     letter.ack = True
     draft = Draft(sender=me.id, to=(letter.to,), content=letter.content, ack=True, ttl_hours=LASTING, id=letter.id)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from agent_mailbox.store import system
 from agent_mailbox.store.stamps import VOUCHED
+from tests.simulation.places import LIVE
 
 if TYPE_CHECKING:
     from tests.simulation.judge import Judge, Letter, Session
@@ -153,8 +154,6 @@ class Watch:
 
     def _is_live(self, message_id: str) -> bool:
         """Is a foreign line still there? One that came while the log was replaced may be lost, as the docs say."""
-        from tests.simulation.judge import LIVE
-
         try:
             inode = self.judge.world.kernel.look_up(LIVE[0])
         except OSError:

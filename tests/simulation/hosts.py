@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, NamedTuple
 from agent_mailbox.store import system
 from agent_mailbox.store.hosts import HostRecords
 from agent_mailbox.store.processes import Process as SeenProcess
+from tests.simulation.places import STATE
 
 if TYPE_CHECKING:
     from tests.simulation.clients import Turn
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process, World
 
 COMMANDS = ("launch", "join", "die", "spoil")
-STATE = "/home/.local/state/agent-mailbox"
 FIRST = 40
 """The number of the first client's process; simulated commands have those from 100 on."""
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import instant
+from tests.simulation.places import ARCHIVE, BOX, QUIET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
     from tests.simulation.disk import Inode
     from tests.simulation.world import Process, World
 
-BOX = "/m"
-ARCHIVE = f"{BOX}/agent-mailbox-archive"
-LIVE = (f"{BOX}/agent-mailbox.jsonl", f"{BOX}/agent-mailbox-reads.jsonl", f"{BOX}/agent-roster.jsonl")
-QUIET = f"{BOX}/.cache/quiet/"
 HOUR = 3600 * 1_000_000_000
 REPLACING = ("run_steward", "repair")
 """Commands that replace a log, and then fetch what foreign programs wrote to the old one meanwhile."""

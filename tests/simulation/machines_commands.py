@@ -24,8 +24,9 @@ from agent_mailbox.mailbox.space import Space
 from agent_mailbox.store import creation, paths, system
 from agent_mailbox.store.order import MESSAGES
 from agent_mailbox.upkeep import steward
-from tests.simulation.commands import LASTING, Watched
+from tests.simulation.hooks import Watched
 from tests.simulation.machines_judge import MAYBE, READ
+from tests.simulation.stage import LASTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -14,9 +14,9 @@ from agent_mailbox.mailbox import space as spaces
 from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
 from agent_mailbox.store import attachment_files, system
 from agent_mailbox.store.attachment_files import digest
-from tests.simulation.commands import LASTING
 from tests.simulation.machines import Question
 from tests.simulation.machines_commands import box_of, space_of
+from tests.simulation.stage import LASTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

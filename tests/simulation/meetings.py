@@ -9,14 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.store import system
+from tests.simulation import clients, reading, sending, sessions, upkeep
 from tests.simulation.scene import Sweep
+from tests.simulation.stage import ROLES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_mailbox.core.inbox import Item
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 COMMANDS = ("tell", "ring", "glance", "linger", "perish", "restart", "back", "steward_later")
@@ -166,30 +168,26 @@ SWEEPS = {
 
 def tell(stage: Stage, process: Process, me: Session) -> None:
     """Send a message to everyone."""
-    from tests.simulation import commands
 
-    commands._send(stage, process, me, "all")
+    sending.post(stage, process, me, "all")
 
 
 def glance(stage: Stage, process: Process, me: Session) -> None:
     """Show a session one message, for want of room."""
-    from tests.simulation import commands
 
-    commands._deliver(stage, process, me, 1)
+    reading.deliver(stage, process, me, 1)
 
 
 def ring(stage: Stage, process: Process, me: Session) -> None:
     """Send a message to a role that others hold."""
-    from tests.simulation import commands
 
-    commands._send(stage, process, me, next(role for role in commands.ROLES if role != me.role))
+    sending.post(stage, process, me, next(role for role in ROLES if role != me.role))
 
 
 def linger(stage: Stage, process: Process, me: Session) -> None:
     """Show a session its mail on a terminal that takes it slowly."""
-    from tests.simulation import commands
 
-    commands._deliver(stage, process, me, pause=1.0)
+    reading.deliver(stage, process, me, pause=1.0)
 
 
 def perish(stage: Stage, process: Process, me: Session) -> None:
@@ -205,26 +203,22 @@ def perish(stage: Stage, process: Process, me: Session) -> None:
 
 def restart(stage: Stage, process: Process, me: Session) -> None:
     """A session ends for good, the steward runs, and it comes back and looks for mail."""
-    from tests.simulation import commands
 
-    commands.retire(stage, process, me)
-    commands.run_steward(stage, process, me)
+    sessions.retire(stage, process, me)
+    upkeep.run_steward(stage, process, me)
     me.retirer = None  # that is done, though its process goes on
-    commands.register(stage, process, me)
-    commands.check(stage, process, me)
+    sessions.register(stage, process, me)
+    reading.check(stage, process, me)
 
 
 def back(stage: Stage, process: Process, me: Session) -> None:
     """A session that was retired comes back, in a client that drops what its hook shows."""
-    from tests.simulation import clients, commands
-
-    commands.register(stage, process, me)
+    sessions.register(stage, process, me)
     clients.lose(stage, process, me)
 
 
 def steward_later(stage: Stage, process: Process, me: Session) -> None:
     """The steward, nine minutes later."""
-    from tests.simulation import commands
 
     system.sleep(540)
-    commands.run_steward(stage, process, me)
+    upkeep.run_steward(stage, process, me)

@@ -9,12 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
-from tests.simulation.commands import LASTING, ROLES, pick
 from tests.simulation.judge import FREE
+from tests.simulation.reading import ack, release
+from tests.simulation.stage import LASTING, ROLES, pick
 
 if TYPE_CHECKING:
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 COMMANDS = ("mortal", "batch", "demand", "give_back", "take")
@@ -59,15 +60,11 @@ def demand(stage: Stage, process: Process, me: Session) -> None:
 
 def give_back(stage: Stage, process: Process, me: Session) -> None:
     """Give back what somebody read last: whoever has read something."""
-    from tests.simulation.commands import release
-
     release(stage, process, _reader(stage, me))
 
 
 def take(stage: Stage, process: Process, me: Session) -> None:
     """Deal with what somebody read last."""
-    from tests.simulation.commands import ack
-
     ack(stage, process, _reader(stage, me))
 
 

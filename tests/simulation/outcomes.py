@@ -19,8 +19,8 @@ from tests.simulation.disk import SECOND
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.simulation.commands import Stage
     from tests.simulation.disk import Disk
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process, World
 
     Unsure = tuple[tuple[tuple[str, str, int], ...], tuple[tuple[str, int, int], ...]]

@@ -315,9 +315,7 @@ def is_numbered(what: str) -> bool:
 
 
 def _any(chance: Random) -> str:
-    command, _ = WEIGHTS[int(chance.random() * len(WEIGHTS))]
-    name: str = command.__name__
-    return name
+    return WEIGHTS[int(chance.random() * len(WEIGHTS))][0]
 
 
 def profile_of(seed: int) -> Profile:
@@ -365,7 +363,7 @@ def jobs_of(seed: int, count: int) -> list[Job]:
         drawn = chance.random() * total
         chosen = ""
         for (command, weight), more in zip(WEIGHTS, favourites, strict=True):
-            chosen, drawn = command.__name__, drawn - weight * more
+            chosen, drawn = command, drawn - weight * more
             if drawn < 0:
                 break
         jobs.append((len(jobs), chosen, int(chance.random() * agents)))

@@ -20,12 +20,12 @@ from agent_mailbox.core.control import transitions
 from agent_mailbox.errors import MailboxError, NotFound, Refused
 from agent_mailbox.known_clients.known_client import PERMISSION, PERMIT
 from tests.simulation import guard
-from tests.simulation.judge import BOX
+from tests.simulation.places import BOX, STATE
 from tests.simulation.scene import Sweep
 
 if TYPE_CHECKING:
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 COMMANDS = ("forbid", "relent", "deploy", "wish")
@@ -111,8 +111,6 @@ def _rule(stage: Stage, process: Process, me: Session, *, is_forbidden: bool) ->
 
 def deploy(stage: Stage, process: Process, me: Session) -> None:
     """A client is about to use the tool: the shell guard, and Python where something may bind the session."""
-    from tests.simulation.commands import STATE
-
     rules = stage.ruled
     is_forbidden, changes, deaths = rules.forbidden.get(me.id, False), rules.changes, me.deaths
     sure = me.registered is not None and not me.may_be_dead and me.trusts_stamps

@@ -19,14 +19,14 @@ from agent_mailbox.core.records import Read
 from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store import system
 from agent_mailbox.store.poll import Poll
-from tests.simulation.judge import BOX, LIVE
+from tests.simulation.places import BOX, LIVE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from agent_mailbox.core.inbox import Item
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process, World
 
 COMMANDS = ("question", "stand", "configure", "foreign_note")

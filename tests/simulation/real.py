@@ -15,9 +15,12 @@ from random import Random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation import commands, plans
-from tests.simulation.commands import Stage
-from tests.simulation.judge import BOX, Judge
+from tests.simulation import commands, hooks, plans, sending, strangers, upkeep
+from tests.simulation import judge as judging
+from tests.simulation import stage as staging
+from tests.simulation.judge import Judge
+from tests.simulation.places import BOX
+from tests.simulation.stage import Stage
 from tests.simulation.world import Profile, World
 
 if TYPE_CHECKING:
@@ -57,7 +60,7 @@ def simulated(seed: int) -> Answers:
             world.processes.clear()
             return type(process.error).__name__
 
-        act("found", lambda process: commands.found(stage, process))
+        act("found", lambda process: upkeep.found(stage, process))
         _each(seed, stage, judge, answers, act)
         answers.append(_left({path: bytes(inode.data) for path, inode in world.disk.files(solid=False)}, BOX))
     assert judge.breaches == []
@@ -66,16 +69,13 @@ def simulated(seed: int) -> Answers:
 
 def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
     """What they answer on this machine, in a directory of their own."""
-    from tests.simulation import judge as judging
-
     box = str(scratch / "m")
     patch.setenv("AGENT_MAILBOX_TEST_STATE", str(scratch / "state"))
     for module, name, value in (
-        (commands, "BOX", box),
-        (judging, "BOX", box),
+        *((module, "BOX", box) for module in (staging, hooks, sending, upkeep, judging)),
         (judging, "QUIET", f"{box}/.cache/quiet/"),
-        (commands, "STATE", str(scratch / "state")),
-        (commands, "LIVE", (f"{box}/agent-mailbox.jsonl",)),
+        (hooks, "STATE", str(scratch / "state")),
+        (strangers, "LIVE", (f"{box}/agent-mailbox.jsonl",)),
     ):
         patch.setattr(module, name, value)
     world: Any = SimpleNamespace(seed=seed, calls=1, now=time.time_ns(), befell=lambda *_: True)
@@ -100,7 +100,7 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
             process.ended = True
         return "NoneType"
 
-    act("found", lambda process: commands.found(stage, process))
+    act("found", lambda process: upkeep.found(stage, process))
     _each(seed, stage, judge, answers, act)
     answers.append(_left({str(path): path.read_bytes() for path in Path(box).rglob("*") if path.is_file()}, box))
     assert judge.breaches == []
@@ -146,4 +146,4 @@ def _each(seed: int, stage: Stage, judge: Judge, answers: Answers, act: Act) -> 
 
 
 def _do(name: str, stage: Stage, me: Session, process: Any) -> None:
-    getattr(commands, name)(stage, process, me)
+    commands.named(name)(stage, process, me)

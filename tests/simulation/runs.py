@@ -31,23 +31,17 @@ from tests.simulation import (
     clients,
     commands,
     coordination,
-    durability,
     hosts,
-    meetings,
-    mortal,
     outcomes,
     policies,
-    questions,
-    side_files,
-    strangers,
-    succession,
-    tables,
+    reading,
+    upkeep,
 )
-from tests.simulation.commands import Stage
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import LAPSES, Judge
 from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
 from tests.simulation.sites import Sites
+from tests.simulation.stage import Stage
 from tests.simulation.world import Killed, Met, Process, World
 
 if TYPE_CHECKING:
@@ -56,14 +50,6 @@ if TYPE_CHECKING:
     from tests.simulation.judge import Session
 
 
-ROOMS = dict.fromkeys(clients.COMMANDS, clients) | dict.fromkeys(questions.COMMANDS, questions)
-ROOMS |= dict.fromkeys(hosts.COMMANDS, hosts) | dict.fromkeys(succession.COMMANDS, succession)
-ROOMS |= dict.fromkeys(mortal.COMMANDS, mortal) | dict.fromkeys(meetings.COMMANDS, meetings)
-ROOMS |= dict.fromkeys(policies.COMMANDS, policies)
-ROOMS |= dict.fromkeys(durability.COMMANDS, durability)
-ROOMS |= dict.fromkeys(tables.COMMANDS, tables) | dict.fromkeys(strangers.COMMANDS, strangers)
-ROOMS |= dict.fromkeys(coordination.COMMANDS, coordination) | dict.fromkeys(side_files.COMMANDS, side_files)
-"""The modules of commands that are not in ``commands``."""
 WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
@@ -221,7 +207,7 @@ def _prepare(it: Driver, work: Callable[[Process], object]) -> None:
 def _found(it: Driver) -> None:
     for round_, quiet in enumerate((False, True) if it.pauses.random() < 0.5 else (True,)):
         it.world.quiet, it.world.disk.full = quiet, False
-        _start(it, f"{round_}", "found", lambda process: commands.found(it.stage, process))
+        _start(it, f"{round_}", "found", lambda process: upkeep.found(it.stage, process))
         _until_idle(it)
     it.world.quiet = False
 
@@ -252,7 +238,7 @@ def _settle(it: Driver) -> None:
     world.quiet = True
     world.disk.full = False
     if it.judge.founded is None:
-        _start(it, 999, "found", lambda process: commands.found(it.stage, process))
+        _start(it, 999, "found", lambda process: upkeep.found(it.stage, process))
         _until_idle(it)
         if it.judge.founded is None:
             it.judge.breach("the mailbox cannot be made, and nothing goes wrong any more")
@@ -289,11 +275,7 @@ def _until_idle(it: Driver) -> None:
 
 
 def _command(it: Driver, number: int | str, name: str, session: str) -> None:
-    work: Callable[..., object] = (
-        (lambda stage, process, me: commands._deliver(stage, process, me))
-        if name == "_last"
-        else getattr(ROOMS.get(name, commands), name)
-    )
+    work: Callable[..., object] = reading.deliver if name == "_last" else commands.named(name)
     me = it.judge.sessions[it.stage.present.get(session, session)]
     _start(it, number, f"{name} {session}", lambda process: work(it.stage, process, me))
 

@@ -17,13 +17,13 @@ from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import attachment_files, system
 from agent_mailbox.store.doorbell_lock import NOBODY, Vigil
 from agent_mailbox.store.stamps import GRANT_LIFE
-from tests.simulation.judge import BOX
+from tests.simulation.places import BOX
 from tests.simulation.questions import Moment, alone
 from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:
-    from tests.simulation.commands import Stage
     from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 HARM = ("kill", "power", "fault", "short", "full", "slow", "stop", "long")

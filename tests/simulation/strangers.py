@@ -1,7 +1,7 @@
-"""What other programs append that knows no lock: records in every spelling, and mail that makes tables hard.
+"""What programs append that know no lock: mail, whole, torn or odd, and records in every spelling.
 
-Belongs here: such programs as commands for sweeps (``tables``): a record on a day that is none, a torn one, one about a
-message to come; a line without an end, one that begins anew, a second one, one that is no JSON.
+Belongs here: such programs as commands. For sweeps (``tables``) they write a record on a day that is none, a torn one,
+one about a message to come; a line without an end, one that begins anew, a second one, one that is no JSON.
 """
 
 from __future__ import annotations
@@ -14,15 +14,19 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.store import system
-from tests.simulation import commands
-from tests.simulation.commands import LEAD, pick
-from tests.simulation.judge import LIVE, Letter, Session
+from tests.simulation.judge import Letter, Session
+from tests.simulation.places import LIVE
+from tests.simulation.sending import address
+from tests.simulation.stage import LASTING, LEAD, pick
 
 if TYPE_CHECKING:
-    from tests.simulation.commands import Stage
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
-COMMANDS = ("note", "note_ahead", "torn_note", "claim", "twin", "double", "unclean", "unended", "start_over")
+COMMANDS = (
+    *("foreign", "foreign_again", "note", "note_ahead", "torn_note", "claim"),
+    *("twin", "double", "unclean", "unended", "start_over"),
+)
 TITLE, NO_DAY, ESCAPED, TURNED, CLAIM, RELEASE = "title", "no day", "escaped", "turned", "claim", "release"
 SPELLINGS = ("", TITLE, NO_DAY, ESCAPED, TURNED, CLAIM, RELEASE, "ack")
 """How another program writes a record: as we do; about a title; on a day that is none; with an escape, its keys turned;
@@ -98,6 +102,72 @@ def claim(stage: Stage, process: Process, me: Session) -> None:
 # -- messages --------------------------------------------------------------------------------------------------------
 
 
+def foreign(stage: Stage, process: Process, me: Session) -> None:
+    """A program that knows no lock appends mail, whole or torn."""
+    letter = stage.letter(f"cron-{stage.count}", address(stage, process, me), process)
+    letter.foreign = True
+    letter.lasting = process.chance.random() < 0.8
+    torn = process.chance.random() < 0.5 and stage.world.seed % 3 == 0
+    said = letter.content
+    if process.chance.random() < 0.3:
+        letter.content += pick(process, ODD)
+        said = json.dumps(letter.content, ensure_ascii=process.chance.random() < 0.5)[1:-1]
+    text = line_of(letter, said)
+    stage.judge.torn = stage.judge.torn or torn  # before the call: it may be killed right behind
+    fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+    length = len(text) - 1 if process.chance.random() < 0.3 else int(process.chance.random() * len(text))
+    written = system.write(fd, text[:length] if torn else text)
+    stage.judge.torn = stage.judge.torn or written < len(text)
+    file = process.files.get(fd)
+    letter.times = (file.inode.before, file.inode.mtime) if file is not None and file.inode is not None else (0, 0)
+    system.close(fd)
+    if stage.judge.torn:
+        stage.judge.appended.clear()  # whatever follows a torn line may be glued to it
+    elif letter.begun > stage.judge.steward_died and file is not None and stage.world.is_at(LIVE[0], file.inode):
+        stage.judge.appended.add(letter.id)
+
+
+ODD = ("\\u0041", "\\\\u00fc", "\\n", '"}', "\x07", "\x1f\n", "ü\u2028", "\x7f", '\\",\\"id\\":\\"x')
+"""Ends of texts that other programs spell otherwise than we do."""
+
+
+def line_of(letter: Letter, said: str) -> bytes:
+    lives = LASTING if letter.lasting else 2
+    return (
+        f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{letter.to}","timestamp":'
+        f'"2026-01-01T00:00:00.000Z","content":"{said}","thread":null,"ttl_hours":{lives},"read_by":[]}}\n'
+    ).encode()
+
+
+def foreign_again(stage: Stage, process: Process, me: Session) -> None:
+    """A program that knows no lock appends a message a second time, perhaps to others, and perhaps odd lines."""
+    there = [letter for letter in stage.judge.letters.values() if letter.acked or letter.id in stage.judge.appended]
+    drawn = process.chance.random()
+    if drawn < 0.2:
+        text = pick(
+            process, (b'{"id":"%s","sender":"x\x07"}\n', b"\x00\n", b"[]\n", rung(process), rung(process), b"\n\n")
+        )
+    elif there:
+        letter = pick(process, there)
+        text = line_of(letter, json.dumps(letter.content, ensure_ascii=drawn < 0.5)[1:-1])
+    else:
+        return
+    stage.judge.doubled.update(text.split(b"\n"))
+    fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+    written = system.write(fd, text)
+    stage.judge.torn = stage.judge.torn or written < len(text)
+    system.close(fd)
+
+
+def rung(process: Process) -> bytes:
+    """A line that is a message in our spelling but for a character that JSON does not allow: nobody's mail."""
+    message_id, to = uuid_of(f"{process.chance.getrandbits(128):032x}", "4"), pick(process, ("agent-0", "agent-1"))
+    return (
+        f'{{"id":"{message_id}","sender":"cron","recipient":"{to}","timestamp":"2025-12-31T00:00:00.000Z",'
+        '"content":"ding\x07","thread":null,"ttl_hours":2,"read_by":[]}\n'
+    ).encode()
+
+
 def _there(stage: Stage, process: Process) -> Letter | None:
     """A message of late whose line stands in the live log. If another program spoilt that line, its second one would
     be the first that counts, and might be shown again."""
@@ -109,7 +179,7 @@ def _there(stage: Stage, process: Process) -> Letter | None:
 
 def _second(stage: Stage, letter: Letter, *, lasting: bool) -> None:
     before, letter.lasting = letter.lasting, lasting
-    line = commands._foreign_line(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
+    line = line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
     letter.lasting = before
     stage.judge.doubled.update(line.split(b"\n"))
     _append(stage, LIVE[0], line)
@@ -132,15 +202,15 @@ def twin(stage: Stage, process: Process, me: Session) -> None:
 
 def unclean(stage: Stage, process: Process, me: Session) -> None:
     """Another program writes a character into a message that JSON does not allow: it is none."""
-    line = commands._rung(process)
+    line = rung(process)
     stage.judge.doubled.update(line.split(b"\n"))
     _append(stage, LIVE[0], line)
 
 
 def _foreign(stage: Stage, process: Process) -> tuple[Letter, bytes]:
-    letter = stage.letter(f"cron-{stage.count}", commands._address(stage, process, stage.judge.sessions[LEAD]), process)
+    letter = stage.letter(f"cron-{stage.count}", address(stage, process, stage.judge.sessions[LEAD]), process)
     letter.foreign = True
-    return letter, commands._foreign_line(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
+    return letter, line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
 
 
 def unended(stage: Stage, process: Process, me: Session) -> None:

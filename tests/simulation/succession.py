@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
-from tests.simulation import clients, commands, hosts
-from tests.simulation.judge import BOX, FREE, MAYBE, READ, TAKEN, Session
+from tests.simulation import clients, hooks, hosts, sessions
+from tests.simulation.judge import FREE, MAYBE, READ, TAKEN, Session
+from tests.simulation.places import BOX
 from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:
-    from tests.simulation.commands import Stage
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 COMMANDS = ("succeed", "clear")
@@ -111,9 +112,9 @@ def succeed(stage: Stage, process: Process, me: Session) -> None:
         return
     drawn = process.chance.random()
     if drawn < 0.5:
-        commands.freeze(stage, process, me)
+        sessions.freeze(stage, process, me)
     elif drawn < 0.75:
-        commands.retire(stage, process, me)
+        sessions.retire(stage, process, me)
     passing = Passing(stage, me)
     heir = passing.heir
     request = Registration(session_id=heir.id, roles=(me.role.removeprefix("role:"),), tags=(me.tag,), name=me.name)
@@ -137,10 +138,10 @@ def clear(stage: Stage, process: Process, me: Session) -> None:
         return
     around = {"CLAUDE_PID": str(7000 + int(me.id.partition("-")[2].partition(".")[0]))}
     others = stage.world.calls - process.calls
-    commands.hooked(stage, process, me, "SessionStart", environ=around)
-    commands.hooked(stage, process, me, "SessionEnd", environ=around, reason="clear")
+    hooks.hooked(stage, process, me, "SessionStart", environ=around)
+    hooks.hooked(stage, process, me, "SessionEnd", environ=around, reason="clear")
     passing = Passing(stage, me)
-    commands.hooked(stage, process, passing.heir, "SessionStart", environ=around, source="clear")
+    hooks.hooked(stage, process, passing.heir, "SessionStart", environ=around, source="clear")
     _cleared(process, passing, alone=others == stage.world.calls - process.calls)
 
 

@@ -15,14 +15,14 @@ from agent_mailbox.errors import NotFound, Refused
 from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store import asking, untaken
 from agent_mailbox.store.poll import Poll
-from tests.simulation import commands, mortal, strangers
-from tests.simulation.commands import pick
+from tests.simulation import mortal, reading, sessions, strangers
 from tests.simulation.judge import Session
 from tests.simulation.questions import Moment, _ids, _own, _same, _told, alone
 from tests.simulation.scene import Sweep
+from tests.simulation.stage import pick
 
 if TYPE_CHECKING:
-    from tests.simulation.commands import Stage
+    from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
 COMMANDS = ("owes", "loses", "looks", "pass_by", "ask_on", "read_on")
@@ -183,7 +183,7 @@ def pass_by(stage: Stage, process: Process, me: Session) -> None:
     stage.count += 1
     guest = Session(f"guest-{stage.count}", me.role, me.tag)
     stage.judge.sessions[guest.id] = guest
-    commands.register(stage, process, guest)
+    sessions.register(stage, process, guest)
     for letter in [letter for letter in stage.judge.letters.values() if letter.ack and letter.to == guest.role][-2:]:
         strangers.record(stage, process, guest, letter.id, pick(process, ("", strangers.ESCAPED, strangers.TURNED)))
     before = Moment(stage.world, process)
@@ -210,4 +210,4 @@ def read_on(stage: Stage, process: Process, me: Session) -> None:
     """Look again and again, while another program sends mail."""
     for _ in range(2 + int(process.chance.random() * 2)):
         strangers.mail(stage, process)
-        commands.check(stage, process, me)
+        reading.check(stage, process, me)

@@ -12,11 +12,12 @@ import pytest
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.ids import uuid_of
-from tests.simulation import agreement, commands, plans, runs
-from tests.simulation.commands import Stage
+from tests.simulation import agreement, plans, runs, sessions, upkeep
 from tests.simulation.disk import Disk
-from tests.simulation.judge import BOX, Judge
+from tests.simulation.judge import Judge
 from tests.simulation.kernel import Kernel
+from tests.simulation.places import BOX
+from tests.simulation.stage import Stage
 from tests.simulation.world import Process, Profile, World
 
 if TYPE_CHECKING:
@@ -70,10 +71,10 @@ def test_what_is_written_again_takes_no_stamp_away() -> None:
     world.quiet = True
     stage = Stage(world, Judge(world), 2, 3)
     draft = Draft(sender="agent-0", to=("agent-1",), content="once", id=uuid_of("1" * 32, "4"))
-    registered = partial(commands.register, stage)
+    registered = partial(sessions.register, stage)
     with world:
         for work in (
-            lambda _: commands.found(stage, _),
+            lambda _: upkeep.found(stage, _),
             lambda process: registered(process, stage.judge.sessions["agent-0"]),
             lambda process: registered(process, stage.judge.sessions["agent-1"]),
             *[lambda _: stage.desk("agent-0").send(draft)] * 2,

@@ -11,9 +11,10 @@ from agent_mailbox.core import proofs
 from agent_mailbox.store import attachment_files, custody, custody_setup, system
 from agent_mailbox.store.edits import RECENT, Edit, Edits
 from agent_mailbox.upkeep import steward
-from tests.simulation import commands
-from tests.simulation.commands import Stage
-from tests.simulation.judge import BOX, LIVE, Judge
+from tests.simulation import upkeep
+from tests.simulation.judge import Judge
+from tests.simulation.places import BOX, LIVE
+from tests.simulation.stage import Stage
 from tests.simulation.world import Profile, World
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def test_a_new_record_accuses_nobody_of_lines_that_a_power_failure_took() -> Non
     world, stage = machine()
 
     with world:
-        alone(world, lambda: commands.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
+        alone(world, lambda: upkeep.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
         alone(world, lambda: custody_setup.ensure(BOX, {}))
         world.power_off()
         alone(world, lambda: steward.run(stage.desk(proof=proofs.STEWARD), 3))
@@ -81,7 +82,7 @@ def test_a_write_beside_ours_is_told_though_it_came_after_our_time() -> None:
         assert edits.others("/x", "agent-0", now) == []
 
     with world:
-        alone(world, lambda: commands.found(stage, None), write)  # type: ignore[arg-type]
+        alone(world, lambda: upkeep.found(stage, None), write)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -94,7 +95,7 @@ def test_a_file_stays_though_the_one_who_made_its_directory_was_killed(seed: int
         kept.append(attachment_files.put(BOX, "a.txt", [b"a file"]).stored)
 
     with world:
-        alone(world, lambda: commands.found(stage, None))  # type: ignore[arg-type]
+        alone(world, lambda: upkeep.found(stage, None))  # type: ignore[arg-type]
         alone(world, lambda: system.mkdir(attachment_files.place(BOX)), keep)
         world.power_off()
         alone(world, lambda: kept.append(str(attachment_files.content(BOX, kept[0]))))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from agent_mailbox.store import custody_setup
-from tests.simulation import commands, durability, outcomes, runs, sweeps
-from tests.simulation.judge import BOX
+from tests.simulation import durability, outcomes, runs, sweeps, upkeep
+from tests.simulation.places import BOX
 from tests.simulation.test_found import alone, append_unsynced, lose_record, machine
 
 
@@ -18,7 +18,7 @@ def test_an_outcome_is_found_and_leaves_no_trace(syncs: bool, monkeypatch: pytes
     if not syncs:
         monkeypatch.setattr(custody_setup, "_sync", lambda _: None)
     with world:
-        alone(world, lambda: commands.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
+        alone(world, lambda: upkeep.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
         alone(world, lambda: custody_setup.ensure(BOX, {}))
         disk, now = world.disk, world.now
         before = [(path, bytes(inode.data), bytes(inode.solid)) for path, inode in disk.files(solid=False)]

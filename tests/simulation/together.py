@@ -23,9 +23,9 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.upkeep import steward
-from tests.simulation import commands, coordination
-from tests.simulation.commands import LASTING, Stage
+from tests.simulation import coordination, upkeep
 from tests.simulation.judge import Judge
+from tests.simulation.stage import LASTING, Stage
 from tests.simulation.world import Profile, World
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def simulated(seed: int) -> dict[str, Any]:
     world.quiet = True
     stage, seen = Stage(world, Judge(world), 0, 0), Seen()
     with world:
-        _run(world, {"found": lambda: commands.found(stage, None), "project": lambda: coordination.project(None)})  # type: ignore[arg-type]
+        _run(world, {"found": lambda: upkeep.found(stage, None), "project": lambda: coordination.project(None)})  # type: ignore[arg-type]
         for op in before():
             _run(world, {"before": partial(_script, stage, seen, "before", (op,))})
         world.quiet = False

@@ -1,0 +1,113 @@
+"""What keeps a mailbox up, and what it must bear: the steward, backups, the doctor, derived files that are lost.
+
+Belongs here: these commands, and what the judge learns of each.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_mailbox.core import proofs
+from agent_mailbox.store import creation, system
+from agent_mailbox.upkeep import backup, doctor, restoring, steward
+from tests.simulation.places import BOX
+from tests.simulation.stage import pick
+
+if TYPE_CHECKING:
+    from tests.simulation.judge import Session
+    from tests.simulation.stage import Stage
+    from tests.simulation.world import Process
+
+COMMANDS = ("found", "run_steward", "back_up", "repair", "forget", "damage")
+UNTIDY = ("kill", "faint", "power", "fault", "stop", "slow", "jump")
+"""What may leave something that the steward reports: a torn line, a lock that it did not get, mail that came back."""
+
+
+def found(stage: Stage, process: Process, me: Session | None = None) -> None:
+    """Make the mailbox."""
+    creation.create(BOX, system.environment())
+    if stage.judge.founded is None:
+        stage.judge.founded = stage.world.calls
+
+
+def run_steward(stage: Stage, process: Process, me: Session) -> None:
+    """The steward, from cron."""
+    cutoff = stage.world.now - 23 * 3600 * 10**9
+    for session in stage.judge.sessions.values():
+        if session.seen < cutoff:
+            stage.judge.dying(session)
+    mailbox = stage.desk(proof=proofs.STEWARD)
+    report = steward.run(mailbox, stage.max_live)
+    for problem in report.problems:
+        if not stage.judge.has_strangers() and not stage.world.befell(*UNTIDY):
+            stage.judge.breach(f"the steward reports {problem.file} {problem.line}: {problem.what}")
+
+
+def back_up(stage: Stage, process: Process, me: Session) -> None:
+    """Make a backup and restore it elsewhere: everything acknowledged before is there."""
+    stage.count += 1
+    facts = set(stage.judge.facts)
+    brought = [letter for letter in stage.judge.letters.values() if letter.stored and letter.acked is not None]
+    file, place = f"/backup-{stage.count}.tar", f"/restored-{stage.count}"
+    backup.write(stage.desk(me.id), file)
+    restoring.restore(file, place, {})
+    lost = facts - stage.judge.found(place)
+    if lost:
+        stage.judge.breach(f"a backup lacks {min(lost)}")
+    for letter in brought:
+        if not stage.judge.has_file(letter, place + letter.stored.removeprefix(BOX)):
+            stage.judge.breach(f"a backup lacks the file that {letter.id} brings")
+
+
+def repair(stage: Stage, process: Process, me: Session) -> None:
+    """The doctor repairs."""
+    doctor.repair(stage.desk(me.id))
+
+
+def forget(stage: Stage, process: Process, me: Session) -> None:
+    """All that is derived for readers goes: they look at everything anew."""
+    for session in stage.judge.sessions.values():
+        session.lost_list = True
+    try:
+        _remove_derived()
+    finally:
+        for session in stage.judge.sessions.values():  # one may have started again meanwhile
+            session.lost_list = True
+            session.forgotten += 1
+
+
+def _remove_derived() -> None:
+    for name in ("cursors", "offers", "ids", "ids-news", "untaken", "asking", "asking-news"):
+        where = f"{BOX}/.cache/{name}"
+        try:
+            each = name in ("cursors", "offers")
+            for path in [f"{where}/{one}" for one in sorted(system.listdir(where))] if each else [where]:
+                system.unlink(path)
+        except OSError:
+            continue
+
+
+def damage(stage: Stage, process: Process, me: Session) -> None:
+    """Something cuts, empties or removes a derived file."""
+    places = ("cursors", "ends", "quiet", "roster")
+    where = f"{BOX}/.cache/{pick(process, places)}"
+    try:
+        names = [where] if where.endswith("roster") else [f"{where}/{name}" for name in sorted(system.listdir(where))]
+    except OSError:
+        return
+    if not names:
+        return
+    path = pick(process, names)
+    drawn = process.chance.random()
+    try:
+        if drawn < 0.5 or "quiet" in path:
+            system.unlink(path)
+            return
+        fd = system.open(path, system.O_RDWR)
+        if drawn < 0.75:
+            system.ftruncate(fd, int(process.chance.random() * system.fstat(fd).st_size))
+        else:
+            system.write(fd, b"?" * 8)
+        system.close(fd)
+    except OSError:
+        return
