@@ -21,6 +21,7 @@ from ..store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, is_known
 from ..store.stamps import EVERYONE
 from ..store.unordered import digest, unsealed
 from . import following
+from .waiting_lines import taken_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -84,12 +85,18 @@ def _retold(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
 
 
 def _lost(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
-    """Yield the lines that were in the order. A message whose id another one has, archived or not, never was."""
-    ordered = [line for _, line in copy.parts[kind].ordered()]
-    lines = [line for line in ordered if digest(line) not in present and _is_record(kind, line)]
+    """Yield the lines that were in the order. A message whose id another one has, archived or not, never was.
+
+    Neither was a read that a release behind it took back, or it must not be any more (``taken_back``)."""
+    ordered = [*copy.parts[kind].ordered()]
+    late = {at: line for at, line in ordered if digest(line) not in present and _is_record(kind, line)}
+    over = (
+        taken_back(copy.parts[kind].log.lines(), copy.parts[kind].log.view(), late) if kind == CLAIMS and late else ()
+    )
+    lines = [line for at, line in late.items() if at not in over]
     ids = set[str | None]()
     if kind == MESSAGES and lines:
-        ids.update(_id(line) for line in ordered if digest(line) in present)
+        ids.update(_id(line) for _, line in ordered if digest(line) in present)
         ids.update(map(_id, copy.archive.mentioning({_id(line) or "" for line in lines})))
     for line in lines:
         if _id(line) in ids:

@@ -9,31 +9,45 @@ from __future__ import annotations
 
 import itertools
 
-from ..store.order import MESSAGES, Taken
-from ..store.prefilter import may_be_message
+from ..store.order import CLAIMS, MESSAGES, Taken
+from ..store.prefilter import may_be_message, may_release
 from ..store.unordered import unsealed
-from .waiting_lines import batches, id_of, is_same, placed
+from .waiting_lines import batches, id_of, is_same, placed, taken_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ..store.unordered import Unordered
     from .local_copy import PublishingCopy
     from .space_judge import SpaceJudge
     from .waiting_lines import Waiting
 
 
 def waiting(copy: PublishingCopy) -> Iterator[Waiting]:
-    """Yield what is here and not in the order; settle what is no record."""
+    """Yield what is here and not in the order; settle what is no record, and reads that were taken back meanwhile."""
     for kind, part in copy.parts.items():
         view = None if copy.judge is None else part.log.view()
+        over = _taken_back(part) if kind == CLAIMS else ()
         for position, line in part.waiting():
+            if position in over:
+                part.settle(position)
+                continue
             proof = None if view is None else view.proof(line, position)
             found = placed(kind, position, unsealed(line), copy.order.machine, proof)
             if found is None:
                 part.settle(position)
             else:
                 yield found
+
+
+def _taken_back(part: Unordered) -> set[int]:
+    """Return the beginnings of the waiting reads that must not come into the order any more (``taken_back``).
+
+    A hook records without the machine's lock, while the engine is asked or out of reach."""
+    late = {position for position, _ in part.waiting()}
+    behind = [at for at in part.log.lines(min(late)) if at[0] in late or may_release(at[1])] if late else []
+    return taken_back(behind, part.log.view(), late) if len(behind) > len(late) else set()
 
 
 def signed(judge: SpaceJudge | None, log: str, line: bytes, proof: str | None) -> bytes:

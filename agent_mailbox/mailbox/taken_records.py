@@ -10,6 +10,7 @@ from ..core.address import ALL
 from ..core.records import BadLine, Message
 from ..core.roster import DEAD
 from ..store.order import MESSAGES, ROSTER
+from ..store.prefilter import may_release
 from ..store.stamps import EVERYONE
 
 TYPE_CHECKING = False
@@ -40,7 +41,7 @@ def disturbed(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | N
             if not isinstance(event, BadLine) and event.lead is not None:
                 _bind(logs, [event.session_id])
         return EVERYONE
-    return EVERYONE if any(b"release" in record.line for record in records) else set()
+    return EVERYONE if any(may_release(record.line) for record in records) else set()
 
 
 def _bind_by(logs: Logs, message: Message) -> None:

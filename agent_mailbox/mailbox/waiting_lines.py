@@ -5,13 +5,16 @@ Belongs here: where each belongs in the order, and the appends that an engine ta
 
 from __future__ import annotations
 
-from ..core import codec
+from ..core import codec, proofs
 from ..core.records import BadLine, Read, Record
+from ..store.logs import proven
 from ..store.order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, reads_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
+
+    from ..store.proof_view import ProofView
 
 DECIDED = ("claim", "release")
 """The events of the reads log that the order decides; all others belong to their machine."""
@@ -41,6 +44,31 @@ def placed(kind: str, position: int, line: bytes, machine: str, proof: str | Non
     if not isinstance(read, Read):
         return None
     return Waiting(position, line, CLAIMS if read.event in DECIDED else reads_of(machine), None, proof)
+
+
+def taken_back(lines: Iterable[tuple[int, bytes]], view: ProofView | None, late: Collection[int]) -> set[int]:
+    """Return the ``late`` ones among a reads log's records, by position, that a decided release behind them took back.
+
+    The order has that release already. Behind it they would count again on other machines, and here they do not:
+
+        this file    read by ann, release by ann      nobody's
+        the order    release by ann, read by ann      ann's
+    """
+    standing: dict[tuple[str, str], set[tuple[int, bool]]] = {}
+    found = set[int]()
+    for position, line in lines:
+        record = codec.read(line)
+        if isinstance(record, BadLine):
+            continue
+        is_proven = proofs.proves(proven(record, view, line, position).proof)
+        about = standing.setdefault((record.message_id, record.session_id), set())
+        if record.event != "release" and position in late:
+            about.add((position, is_proven))
+        elif record.event == "release" and record.nonce is None and position not in late:
+            ended = {one for one in about if is_proven or not one[1]}
+            about -= ended
+            found.update(place for place, _ in ended)
+    return found
 
 
 def batches(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:

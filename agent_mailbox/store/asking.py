@@ -26,7 +26,7 @@ from ..core.records import BadLine
 from . import cache, word_table
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
-from .prefilter import may_ask_or_answer
+from .prefilter import may_ask_or_answer, may_release
 from .word_table import TableFile, entry
 
 TYPE_CHECKING = False
@@ -278,7 +278,7 @@ def _of_reads(fd: int | None, start: int, end: int, is_ask: Callable[[bytes], bo
             yield entry(READ, words[0], position)
             if is_ask(words[0]):
                 yield entry(READER, words[1], position)
-            if b'"nonce"' in line or b"release" in line or b"\\" in line:
+            if b'"nonce"' in line or may_release(line):
                 yield entry(MARKED, words[1], position)
 
 

@@ -36,7 +36,7 @@ from ..core.records import BadLine, Record
 from . import cache, system
 from .lines import boundary, line_at, lines_of
 from .logs import parse_roster, proven, weighed
-from .prefilter import addresses, id_for_others, may_be_about
+from .prefilter import addresses, id_for_others, may_be_about, may_release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -269,7 +269,7 @@ class Poll:
         since = cursor.reads[1] if cursor.messages[1] else logs.reads_end  # at the beginning nothing was dropped yet
         view = self._logs.reads.view()
         for position, line in _lines(logs.reads, cursor.relevant, cursor.reads[1], logs.reads_end):
-            if not may_be_about(line, about) and (position < since or b"release" not in line):
+            if not may_be_about(line, about) and (position < since or not may_release(line)):
                 continue
             record = codec.read(line)
             if isinstance(record, BadLine):

@@ -24,6 +24,11 @@ def may_be_about(line: bytes, ids: set[bytes]) -> bool:
     return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
 
 
+def may_release(line: bytes) -> bool:
+    """Return whether the read record may give mail back, or is spelt differently from ours."""
+    return b"release" in line or b"\\" in line
+
+
 def may_be_read_by(line: bytes, sessions: Iterable[bytes]) -> bool:
     """Return whether the read record may be of one of these sessions: an escape can spell any."""
     return b"\\" in line or any(session in line for session in sessions)

@@ -153,6 +153,58 @@ def test_a_read_that_a_release_waits_for_comes_ahead_of_it(two: Two, monkeypatch
     assert shown(south, "ben") == ["to one of you"]
 
 
+@pytest.mark.parametrize("then", ["goes on", "lost its state", "restores"])
+def test_a_read_that_comes_while_its_release_is_decided_is_taken_back(two: Two, then: str) -> None:
+    """A hook records a read as the engine is asked: it is ahead of the release in one file, and would be behind it in
+    the order, where the mail would be nobody's here and ann's elsewhere."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    assert shown(north, "ann") == ["to one of you"]
+    north.catch_up()
+
+    def hook() -> None:
+        with north.logs.reads.held() as reads:
+            reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+
+    two.orders[0].first = hook
+    north.release(sent, "ann")
+    assert north.replica is not None
+    if then == "lost its state":
+        os.unlink(os.path.join(north.replica.directory, "state"))
+        north.share(Replica(north.logs, two.orders[0], north.replica.directory))
+    if then == "restores":
+        with north.replica.held():
+            north.replica.catch_up()
+            assert north.replica.restore() == 0
+    for box in (*two.boxes, *two.boxes):
+        box.catch_up()
+    for box in two.boxes:
+        assert box.state().reads.of(sent) == []
+    with north.replica.held():
+        north.replica.compare()
+    assert shown(south, "ben") == ["to one of you"]
+
+
+def test_a_release_from_another_machine_wakes_everybody_however_it_is_spelt(two: Two) -> None:
+    """A program on one machine gives mail back in a line of its own spelling: a quiet session of the other sees it."""
+    north, south = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    north.catch_up()
+    with north.logs.reads.held() as reads:
+        reads.append([codec.read_line(Read(sent, "cat", 1, "read", "role:dev"))])
+    for box in (*two.boxes, *two.boxes):
+        box.catch_up()
+    assert shown(south, "ben") == []
+    assert south.logs.trail.is_quiet("ben")
+    with open(north.logs.reads.path, "ab") as log:
+        line = codec.read_line(Read(sent, "cat", 2, "release"))
+        log.write(line.replace(b'"release"', b'"\\u0072elease"'))
+    for box in two.boxes:
+        box.catch_up()
+    assert not south.logs.trail.is_quiet("ben")
+    assert shown(south, "ben") == ["to one of you"]
+
+
 def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:
     """The state is lost after each step: the whole of both is compared, and nothing is written or published again."""
     north, south = two.boxes

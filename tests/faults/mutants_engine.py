@@ -323,4 +323,22 @@ MUTANTS = (
         ("            is_fresh = not any(True for _ in self.waiting())\n", ""),
         tests=f"{TESTS}::test_a_read_comes_before_its_release_on_all_machines",
     ),
+    Mutant(
+        "a read that its release overtook stays out of the order",
+        "publishing.waiting",
+        ("                part.settle(position)\n                continue\n", "                pass\n"),
+        tests=f"{TESTS}::test_a_read_that_comes_while_its_release_is_decided_is_taken_back",
+    ),
+    Mutant(
+        "a read that a release took back is nothing that was lost",
+        "lost_records._lost",
+        (" if at not in over]", "]"),
+        tests=f"{TESTS}::test_a_read_that_comes_while_its_release_is_decided_is_taken_back",
+    ),
+    Mutant(
+        "a release of another machine wakes everybody however it is spelt",
+        "prefilter.may_release",
+        (' or b"\\\\" in line', ""),
+        tests=f"{TESTS}::test_a_release_from_another_machine_wakes_everybody_however_it_is_spelt",
+    ),
 )

@@ -134,9 +134,9 @@ class Leases:
         agent = self._roster.get(session_id)
         if agent is None:
             return True
-        passed = (
-            at for old, at in zip(agent.continues, agent.heir, strict=True) if lease.holder in self._roster.lineage(old)
-        )
+        heirs = zip(agent.continues, agent.heir, strict=True)
+        places = ((old, at) for old, at in heirs if old in agent.inherits)
+        passed = (at for old, at in places if lease.holder in self._roster.estate(old))
         return agent.returned <= max(lease.begins, *passed, 0)
 
 

@@ -181,6 +181,9 @@ def test_a_lease_goes_on_with_who_has_the_holder_s_place() -> None:
     for event in ("retire", "register"):
         log.roster.apply(RosterEvent(event, "bob", 180, proof=of_session("bob")))
         assert log.held() == [], event
+    log.roster.apply(RosterEvent("register", "cat", 185, continues="ada"))
+    log.roster.apply(RosterEvent("update", "bob", 190, continues="cat", proof=of_session("bob")))
+    assert log.held() == [], "whose mail alone it has passes nothing on"
 
 
 def test_ten_thousand_leases_are_as_many_as_a_session_may_hold() -> None:
