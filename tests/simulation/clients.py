@@ -15,13 +15,13 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
 from agent_mailbox.store import system
 from tests.simulation import hooks, hosts
-from tests.simulation.judge import OFFERED, TAKEN
+from tests.simulation.letters import OFFERED, TAKEN
 from tests.simulation.stage import LASTING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

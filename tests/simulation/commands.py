@@ -34,7 +34,7 @@ from tests.simulation import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

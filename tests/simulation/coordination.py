@@ -34,7 +34,7 @@ from tests.simulation.scene import Scene
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import World
 

@@ -12,13 +12,13 @@ from agent_mailbox.core.control import messages
 from agent_mailbox.errors import Refused
 from agent_mailbox.store import system
 from tests.simulation.disk import PAGE, SECOND
-from tests.simulation.judge import READ
+from tests.simulation.letters import READ
 from tests.simulation.places import BOX, LIVE
 from tests.simulation.scene import Sweep
 from tests.simulation.stage import LASTING, ROLES, pick
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -14,7 +14,8 @@ from agent_mailbox.store.stamps import VOUCHED
 from tests.simulation.places import LIVE
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Judge, Letter, Session
+    from tests.simulation.judge import Judge
+    from tests.simulation.letters import Letter, Session
 
 PERMITS = ("Permit", "permit", "PermissionRequest", "permission-request")
 STOPS = ("Stop", "stop")

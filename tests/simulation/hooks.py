@@ -16,7 +16,7 @@ from agent_mailbox.mailbox.delivery import Delivery
 from tests.simulation import guard
 from tests.simulation.coordination_told import ends_turn
 from tests.simulation.disk import SECOND
-from tests.simulation.judge import OFFERED, READ
+from tests.simulation.letters import OFFERED, READ
 from tests.simulation.places import BOX, STATE
 from tests.simulation.reading import seen
 from tests.simulation.stage import pick
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.inbox import Item
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -15,7 +15,7 @@ from tests.simulation.places import STATE
 
 if TYPE_CHECKING:
     from tests.simulation.clients import Turn
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process, World
 

@@ -16,7 +16,7 @@ from agent_mailbox.mailbox import space as spaces
 from agent_mailbox.upkeep import shared_steward
 from tests.simulation import machines_files, machines_proofs
 from tests.simulation.disk import SECOND
-from tests.simulation.judge import LAPSES
+from tests.simulation.judge_showings import LAPSES
 from tests.simulation.machines import LossyOrder, Machines
 from tests.simulation.machines_commands import COMMANDS, Stage, confide, expected, found, key_of, settle
 from tests.simulation.machines_deeds import DEEDS, LIAR, Deed

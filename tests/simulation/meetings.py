@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_mailbox.core.inbox import Item
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
-from tests.simulation.judge import FREE
+from tests.simulation.letters import FREE
 from tests.simulation.reading import ack, release
 from tests.simulation.stage import LASTING, ROLES, pick
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

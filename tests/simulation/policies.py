@@ -24,7 +24,7 @@ from tests.simulation.places import BOX, STATE
 from tests.simulation.scene import Sweep
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from agent_mailbox.core.inbox import Item
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process, World
 

@@ -12,14 +12,14 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import system
-from tests.simulation.judge import FREE, READ
+from tests.simulation.letters import FREE, READ
 from tests.simulation.stage import LASTING, pick
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from agent_mailbox.core.inbox import Item
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -15,7 +15,7 @@ from tests.simulation.hooks import permit
 from tests.simulation.stage import LEAD, pick
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

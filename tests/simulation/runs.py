@@ -38,7 +38,8 @@ from tests.simulation import (
     upkeep,
 )
 from tests.simulation.disk import SECOND
-from tests.simulation.judge import LAPSES, Judge
+from tests.simulation.judge import Judge
+from tests.simulation.judge_showings import LAPSES
 from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
 from tests.simulation.sites import Sites
 from tests.simulation.stage import Stage
@@ -47,7 +48,7 @@ from tests.simulation.world import Killed, Met, Process, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
 
 
 WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}

@@ -14,7 +14,7 @@ from tests.simulation.places import BOX
 from tests.simulation.stage import LASTING, ROLES, TAGS, pick
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Letter, Session
+    from tests.simulation.letters import Letter, Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -12,7 +12,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import NotFound, Refused
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

@@ -22,7 +22,7 @@ from tests.simulation.questions import Moment, alone
 from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 

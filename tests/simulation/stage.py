@@ -13,7 +13,8 @@ from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from tests.simulation.coordination_told import Told
-from tests.simulation.judge import Judge, Letter, Session
+from tests.simulation.judge import Judge
+from tests.simulation.letters import Letter, Session
 from tests.simulation.places import BOX
 from tests.simulation.policies import Ruled
 from tests.simulation.side_files import Waiting

@@ -14,7 +14,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.store import system
-from tests.simulation.judge import Letter, Session
+from tests.simulation.letters import Letter, Session
 from tests.simulation.places import LIVE
 from tests.simulation.sending import address
 from tests.simulation.stage import LASTING, LEAD, pick

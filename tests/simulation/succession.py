@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
 from tests.simulation import clients, hooks, hosts, sessions
-from tests.simulation.judge import FREE, MAYBE, READ, TAKEN, Session
+from tests.simulation.letters import FREE, MAYBE, READ, TAKEN, Session
 from tests.simulation.places import BOX
 from tests.simulation.scene import Scene
 

@@ -16,7 +16,7 @@ from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store import asking, untaken
 from agent_mailbox.store.poll import Poll
 from tests.simulation import mortal, reading, sessions, strangers
-from tests.simulation.judge import Session
+from tests.simulation.letters import Session
 from tests.simulation.questions import Moment, _ids, _own, _same, _told, alone
 from tests.simulation.scene import Sweep
 from tests.simulation.stage import pick

@@ -14,7 +14,7 @@ from tests.simulation.places import BOX
 from tests.simulation.stage import pick
 
 if TYPE_CHECKING:
-    from tests.simulation.judge import Session
+    from tests.simulation.letters import Session
     from tests.simulation.stage import Stage
     from tests.simulation.world import Process
 
