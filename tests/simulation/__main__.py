@@ -17,7 +17,7 @@ from time import perf_counter, process_time
 from typing import TYPE_CHECKING
 
 from tests.simulation import directed, kinds, runs, shorten
-from tests.simulation.world import Met
+from tests.simulation.mishaps import Met
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,9 @@ import sys
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tests.simulation.world import Process, Profile, World
+from tests.simulation.process import Process
+from tests.simulation.profile import Profile
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path

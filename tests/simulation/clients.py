@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 TRANSCRIPTS = "/transcripts"
 SURROUNDINGS = {"CLAUDECODE": "1"}

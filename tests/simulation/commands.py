@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 ROOMS = (
     *(sending, reading, hooks, sessions, requests, upkeep, strangers, clients, questions, hosts, succession, mortal),

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("lease", "unlease", "edit", "page", "write", "shell", "lose_notes", "watch", "unwatch", "wake")
 SCENES = {

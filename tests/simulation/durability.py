@@ -19,8 +19,8 @@ from tests.simulation.stage import LASTING, ROLES, pick
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("torn", "ask_at_length", "send_at_length", "charge", "hand_back", "keep_cache", "put_back")
 ATTACKS = {

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from agent_mailbox.core.inbox import Item
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("hook", "shim", "settle", "permit")
 EVENTS = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")

@@ -16,8 +16,9 @@ from tests.simulation.places import STATE
 if TYPE_CHECKING:
     from tests.simulation.clients import Turn
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process, World
+    from tests.simulation.world import World
 
 COMMANDS = ("launch", "join", "die", "spoil")
 FIRST = 40

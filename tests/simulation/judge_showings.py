@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from tests.simulation.judge_durable import Fact
     from tests.simulation.letters import Letter, Session
-    from tests.simulation.world import Process, World
+    from tests.simulation.process import Process
+    from tests.simulation.world import World
 
 HOUR = 3600 * 1_000_000_000
 LAPSES = HOUR // 6

@@ -13,7 +13,7 @@ from pathlib import Path
 from tests.simulation import kinds, machines_run, runs, shorten
 from tests.simulation.machines_plans import MachinePlan
 from tests.simulation.plans import Plan
-from tests.simulation.world import Profile
+from tests.simulation.profile import Profile
 
 PLACE = Path(__file__).parent / "worlds"
 

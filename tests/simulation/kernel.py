@@ -19,7 +19,8 @@ from tests.simulation.disk import Disk, Inode
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.simulation.world import Process, World
+    from tests.simulation.process import Process
+    from tests.simulation.world import World
 
 EXCLUSIVE, SHARED, UNLOCK, NONBLOCK = 2, 1, 8, 4
 """``LOCK_EX``, ``LOCK_SH``, ``LOCK_UN``, ``LOCK_NB`` (flock(2))."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from typing import Any
 
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 SHOWN, READ, FREE, MAYBE, RELEASING = "shown", "read", "free", "maybe", "releasing"
 OFFERED, TAKING, TAKEN, LEFT = "offered", "taking", "taken", "left"

@@ -19,7 +19,9 @@ from tests.engine.memory_order import MemoryOrder, MemorySpace
 from tests.simulation.disk import SECOND, Disk
 from tests.simulation.hosts import Processes
 from tests.simulation.kernel import Kernel
-from tests.simulation.world import START, Process, Profile, World
+from tests.simulation.process import Process
+from tests.simulation.profile import Profile
+from tests.simulation.world import START, World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -234,9 +236,10 @@ class Machines(World):
         super()._bury(process)
         self.running = before
 
-    def _lose_power(self, process: Process, name: str, words: tuple[Any, ...], detail: int) -> None:
+    def lose_power(self, process: Process) -> None:
+        """Have the power of that process's machine fail."""
         self.off = self.place[process]
-        super()._lose_power(process, name, words, detail)
+        super().lose_power(process)
 
     def power_off(self) -> None:
         """One machine loses its power, and starts again from what was durable there."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from agent_mailbox.mailbox.replica import Replica
     from tests.simulation.machines import Machine, Machines
     from tests.simulation.machines_judge import Judge, Session
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 RETRIES = 3
 

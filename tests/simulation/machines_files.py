@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.simulation.machines_commands import Stage
     from tests.simulation.machines_deeds import Deed
     from tests.simulation.machines_judge import Session
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 
 class LossyFiles:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from agent_mailbox.core.inbox import Item
     from tests.simulation.machines import Machine, Machines
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 SHOWN, READ, MAYBE = "shown", "read", "maybe"
 """A showing that goes on; one that was recorded; one that ended before somebody was told that it is recorded."""

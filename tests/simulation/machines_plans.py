@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.simulation.disk import SECOND
 from tests.simulation.plans import AIMS, REST
-from tests.simulation.world import Profile
+from tests.simulation.profile import Profile
 
 if TYPE_CHECKING:
     from tests.simulation.plans import Job

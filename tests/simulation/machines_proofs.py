@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agent_mailbox.store.log import Log
     from tests.simulation.machines import Machine
     from tests.simulation.machines_commands import Stage
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 
 def look(stage: Stage, process: Process, machine: Machine) -> None:

@@ -26,9 +26,9 @@ from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
 from tests.simulation.machines_sweeps import THEN
 from tests.simulation.plans import CALM, REST, STORM
+from tests.simulation.process import Killed
 from tests.simulation.runs import Result, replaced
 from tests.simulation.sites import Sites
-from tests.simulation.world import Killed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tests.simulation.machines import Machine
     from tests.simulation.machines_plans import MachinePlan
     from tests.simulation.plans import Job
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 COMMANDS |= {"attach": machines_files.attach}
 DEEDS |= {"false_file": machines_files.false_file}

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.simulation.disk import SECOND
 from tests.simulation.machines_plans import LONG, SWEPT, MachinePlan, Network
 from tests.simulation.plans import CALM, REST, STORM
+from tests.simulation.profile import Profile
 from tests.simulation.sweeps import attack, drawn_words
-from tests.simulation.world import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from agent_mailbox.core.inbox import Item
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("tell", "ring", "glance", "linger", "perish", "restart", "back", "steward_later")
 HELD = ("held", "held", "both held")

@@ -15,8 +15,8 @@ from tests.simulation.stage import LASTING, ROLES, pick
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("mortal", "batch", "demand", "give_back", "take")
 

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tests.simulation.disk import Disk
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process, World
+    from tests.simulation.world import World
 
     Unsure = tuple[tuple[tuple[str, str, int], ...], tuple[tuple[str, int, int], ...]]
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from tests.helpers import ROOT
 from tests.simulation import mutation
 from tests.simulation.__main__ import Sums
+from tests.simulation.calls import CALLS, CAN_FAIL, SILENT
 from tests.simulation.mutation import FOUND, OUTSIDE
-from tests.simulation.world import CALLS, CAN_FAIL, SILENT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from tests.simulation import coordination, side_files, succession
 from tests.simulation.commands import WEIGHTS
 from tests.simulation.disk import SECOND
+from tests.simulation.profile import Profile
 from tests.simulation.scene import Scene
-from tests.simulation.world import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -165,7 +165,7 @@ class Plan(NamedTuple):
     pauses: float = 0.5
     """How often hours go by while nobody is at work."""
     directed: tuple[tuple[int, str], ...] = ()
-    """The places of commands, each with something that befalls it (``world.aim_of``)."""
+    """The places of commands, each with something that befalls it (``choices.aim_of``)."""
     sited: tuple[tuple[int, str], ...] = ()
     """The places of commands, each with what befalls it where it asks the system (``sites``)."""
     beside: tuple[str, ...] = ()

@@ -25,8 +25,8 @@ from tests.simulation.scene import Sweep
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("forbid", "relent", "deploy", "wish")
 TOOL = "mcp__ops__deploy"

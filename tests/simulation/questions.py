@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 
     from agent_mailbox.core.inbox import Item
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process, World
+    from tests.simulation.world import World
 
 COMMANDS = ("question", "stand", "configure", "foreign_note")
 HOUR = 3_600_000

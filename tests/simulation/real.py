@@ -30,8 +30,9 @@ from tests.simulation import judge as judging
 from tests.simulation import stage as staging
 from tests.simulation.judge import Judge
 from tests.simulation.places import BOX
+from tests.simulation.profile import Profile
 from tests.simulation.stage import Stage
-from tests.simulation.world import Profile, World
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,8 +16,8 @@ from tests.simulation.stage import LEAD, pick
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("ask", "decide", "lead")
 

@@ -40,10 +40,12 @@ from tests.simulation import (
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import Judge
 from tests.simulation.judge_showings import LAPSES
+from tests.simulation.mishaps import Met
 from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
+from tests.simulation.process import Killed, Process
 from tests.simulation.sites import Sites
 from tests.simulation.stage import Stage
-from tests.simulation.world import Killed, Met, Process, World
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -15,8 +15,8 @@ from tests.simulation.stage import LASTING, ROLES, TAGS, pick
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Letter, Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("send", "call", "send_many", "resend", "attach")
 

@@ -13,8 +13,8 @@ from agent_mailbox.errors import NotFound, Refused
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("register", "freeze", "retire")
 

@@ -23,8 +23,8 @@ from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 HARM = ("kill", "power", "fault", "short", "full", "slow", "stop", "long")
 """What may take a derived file's words away."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from random import Random
     from types import CodeType, FrameType
 
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 Site = tuple[str | int, ...]
 """A call, the file that it opens in the mailbox, and the lines of the product that led to it: the innermost three."""

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
     from agent_mailbox.core.compose import Draft
     from tests.simulation.clients import Client
-    from tests.simulation.world import Process, World
+    from tests.simulation.process import Process
+    from tests.simulation.world import World
 
 ROLES = ("role:ops", "role:dev")
 TAGS = ("project:sun", "project:moon")

@@ -20,8 +20,8 @@ from tests.simulation.sending import address
 from tests.simulation.stage import LASTING, LEAD, pick
 
 if TYPE_CHECKING:
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = (
     *("foreign", "foreign_again", "note", "note_ahead", "torn_note", "claim"),

@@ -18,8 +18,8 @@ from tests.simulation.places import BOX
 from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("succeed", "clear")
 ROSTER = f"{BOX}/agent-roster.jsonl"

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from tests.simulation import durability, meetings, policies, tables
 from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan, is_numbered, numbered
+from tests.simulation.profile import Profile
 from tests.simulation.scene import Sweep
-from tests.simulation.world import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

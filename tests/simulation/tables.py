@@ -22,8 +22,8 @@ from tests.simulation.scene import Sweep
 from tests.simulation.stage import pick
 
 if TYPE_CHECKING:
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("owes", "loses", "looks", "pass_by", "ask_on", "read_on")
 PEACE, READING, WRITING = ("in peace",), ("held as it reads what is derived",), ("held as it writes what is derived",)

@@ -17,8 +17,10 @@ from tests.simulation.disk import Disk
 from tests.simulation.judge import Judge
 from tests.simulation.kernel import Kernel
 from tests.simulation.places import BOX
+from tests.simulation.process import Process
+from tests.simulation.profile import Profile
 from tests.simulation.stage import Stage
-from tests.simulation.world import Process, Profile, World
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,8 +14,9 @@ from agent_mailbox.upkeep import steward
 from tests.simulation import upkeep
 from tests.simulation.judge import Judge
 from tests.simulation.places import BOX, LIVE
+from tests.simulation.profile import Profile
 from tests.simulation.stage import Stage
-from tests.simulation.world import Profile, World
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

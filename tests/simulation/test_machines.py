@@ -19,13 +19,13 @@ from tests.simulation import machines_commands, machines_run
 from tests.simulation.machines import Machines
 from tests.simulation.machines_judge import Judge
 from tests.simulation.machines_plans import Network
-from tests.simulation.world import Profile
+from tests.simulation.profile import Profile
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tests.simulation.machines import Machine
-    from tests.simulation.world import Process
+    from tests.simulation.process import Process
 
 
 @pytest.mark.parametrize("first", [1, 6])

@@ -25,8 +25,9 @@ from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.upkeep import steward
 from tests.simulation import coordination, upkeep
 from tests.simulation.judge import Judge
+from tests.simulation.profile import Profile
 from tests.simulation.stage import LASTING, Stage
-from tests.simulation.world import Profile, World
+from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

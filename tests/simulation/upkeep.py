@@ -15,8 +15,8 @@ from tests.simulation.stage import pick
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Session
+    from tests.simulation.process import Process
     from tests.simulation.stage import Stage
-    from tests.simulation.world import Process
 
 COMMANDS = ("found", "run_steward", "back_up", "repair", "forget", "damage")
 UNTIDY = ("kill", "faint", "power", "fault", "stop", "slow", "jump")
