@@ -13,7 +13,7 @@ from zlib import crc32
 from tests.simulation.calls import CAN_FAIL
 from tests.simulation.choices import Aim
 from tests.simulation.disk import SECOND
-from tests.simulation.kernel import failed
+from tests.simulation.open_files import failed
 from tests.simulation.process import Killed
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from greenlet import greenlet
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tests.simulation.kernel import OpenFile
+    from tests.simulation.open_files import OpenFile
     from tests.simulation.sites import Site
     from tests.simulation.world import World
 

@@ -16,6 +16,7 @@ from tests.simulation import agreement, plans, runs, sessions, upkeep
 from tests.simulation.disk import Disk
 from tests.simulation.judge import Judge
 from tests.simulation.kernel import Kernel
+from tests.simulation.open_files import OpenFile
 from tests.simulation.places import BOX
 from tests.simulation.process import Process
 from tests.simulation.profile import Profile
@@ -55,7 +56,7 @@ def _timeless(cut: Callable[..., Any]) -> Callable[..., Any]:
 
 @pytest.mark.parametrize(
     ("place", "name", "broken"),
-    [(Kernel, "_unlock", _forgetting), (Kernel, "_changed", _forgetting), (Disk, "cut", _timeless)],
+    [(OpenFile, "unlock", _forgetting), (Kernel, "_changed", _forgetting), (Disk, "cut", _timeless)],
 )
 def test_the_traces_tell_a_world_that_differs(
     place: Any, name: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
