@@ -29,6 +29,7 @@ from tests.simulation import (
     succession,
     tables,
     upkeep,
+    watches,
 )
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     *(sending, reading, hooks, sessions, requests, upkeep, strangers, clients, questions, hosts, succession, mortal),
-    *(meetings, policies, durability, tables, coordination, side_files),
+    *(meetings, policies, durability, tables, coordination, watches, side_files),
 )
 """The modules of commands."""
 _ROOM_OF = {name: room for room in ROOMS for name in room.COMMANDS}

@@ -1,34 +1,26 @@
-"""Leases, notes of edits, watches: commands, and what the judge holds them to.
+"""Leases and notes of edits: commands, and what the judge holds them to.
 
-Belongs here: sessions that lease files of a project, write beside each other, and watch each other. The guard before a
-tool is the shell's (``agent-mailbox-hook``) as far as it reads ``.cache/edits``, and behind it the real Python. The
-judge holds:
+Belongs here: sessions that lease files of a project, and write beside each other. The guard before a tool is the
+shell's (``agent-mailbox-hook``) as far as it reads ``.cache/edits``, and behind it the real Python. The judge holds:
 
 - No two sessions are told at once that they lease one file.
 - Nobody is told of a lease of a session that was retired since.
 - Who writes a leased file is told of the lease, the first time; so is one of two that write one file beside each other.
-- The watcher of an agent that was retired gets a report.
-- The guard at the end of a watched agent's turn lets its hook through.
 """
 
 from __future__ import annotations
 
-import json
 from math import inf
 from typing import TYPE_CHECKING
 
 from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.clients.permission.lease_guard import LeaseGuard
 from agent_mailbox.control.leasing import Leasing
-from agent_mailbox.control.watching import Watching
-from agent_mailbox.core.control.watches import DEAD, IDLE
 from agent_mailbox.errors import NotFound, Refused
 from agent_mailbox.store import system
 from agent_mailbox.store.edits import RECENT
-from tests.simulation import guard
-from tests.simulation.coordination_told import AgentWatch, Lease
-from tests.simulation.hooks import hooked
-from tests.simulation.places import BOX, STATE
+from tests.simulation.coordination_told import Lease, is_there
+from tests.simulation.places import BOX
 from tests.simulation.scene import Scene
 
 if TYPE_CHECKING:
@@ -38,7 +30,7 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process
     from tests.simulation.stage import Stage
 
-COMMANDS = ("lease", "unlease", "edit", "page", "write", "shell", "lose_notes", "watch", "unwatch", "wake")
+COMMANDS = ("lease", "unlease", "edit", "page", "write", "shell", "lose_notes")
 SCENES = {
     "leases": Scene(
         2.5,
@@ -49,13 +41,6 @@ SCENES = {
     ),
     "edits beside each other": Scene(
         2, "everyone edit", "edit! edit! lease unlease edit run_steward check", "everyone edit", least=3
-    ),
-    "watches": Scene(
-        2.5,
-        "everyone check watch",
-        "watch! wake! watch unwatch retire wake send check run_steward succeed",
-        "everyone wake run_steward",
-        least=3,
     ),
 }
 TREES = ("/work", "/two")
@@ -89,13 +74,9 @@ def project(_: Process) -> None:
         system.sync_directory(path)
 
 
-def _is_there(me: Session) -> bool:
-    return me.registered is not None and not me.may_be_dead and not me.is_gone
-
-
 def lease(stage: Stage, process: Process, me: Session) -> None:
     """Lease files of a project; another's lease refuses that."""
-    if not _is_there(me):
+    if not is_there(me):
         return
     words = list(COVERS)
     pattern, tree = words[int(process.chance.random() * len(words))], TREES[int(process.chance.random() * 2)]
@@ -155,7 +136,7 @@ def unlease(stage: Stage, process: Process, me: Session) -> None:
 
 def edit(stage: Stage, process: Process, me: Session) -> None:
     """Before a tool writes a file: the shell guard, and Python where that cannot tell."""
-    if not _is_there(me):
+    if not is_there(me):
         return
     tree = TREES[int(process.chance.random() * 2)]
     files = (*COVERS["src"], "docs/x.md", *FREE)
@@ -170,7 +151,7 @@ def page(stage: Stage, process: Process, me: Session) -> None:
 
 def write(stage: Stage, process: Process, me: Session) -> None:
     """Before a tool writes the file that others write as well, and nobody leases."""
-    if _is_there(me):
+    if is_there(me):
         _edit(stage, process, me, TREES[0], f"page-{stage.told.pages}.md")
 
 
@@ -190,7 +171,7 @@ def _edit(stage: Stage, process: Process, me: Session, tree: str, file: str) -> 
     alone = told.about[me.id, real] == 1 and not any(
         told.about[who, real] for who in stage.judge.sessions if who != me.id
     )
-    beside = [other for other in beside if _is_there(other) and _is_recent(stage, told.edits[real].get(other.id, 0))]
+    beside = [other for other in beside if is_there(other) and _is_recent(stage, told.edits[real].get(other.id, 0))]
     if beside and alone and not stage.world.befell("jump") and "edited" not in said:
         stage.judge.breach(f"{me.id} writes {real}, and is not told of {beside[0].id}, which did so before")
     if is_free and not nothing and losses == told.losses:
@@ -207,7 +188,7 @@ def _one_is_told(stage: Stage, me: Session, real: str, begun: int) -> None:
     for who, (ended, losses) in stage.told.looked.get(real, {}).items():
         other = stage.judge.sessions[who]
         is_fit = who not in me.line and ended > begun and losses == stage.told.losses and not other.may_be_frozen
-        if is_fit and _is_there(other) and _is_recent(stage, begun) and not stage.world.befell("jump"):
+        if is_fit and is_there(other) and _is_recent(stage, begun) and not stage.world.befell("jump"):
             stage.judge.breach(f"{me.id} and {who} write {real} beside each other, and neither is told")
 
 
@@ -224,7 +205,7 @@ def _is_told(stage: Stage, me: Session, file: str, leased: list[Lease], said: st
 
 def shell(stage: Stage, process: Process, me: Session) -> None:
     """Before a command writes a file: the shell guard looks for the note of leases, and Python at the command."""
-    if not _is_there(me):
+    if not is_there(me):
         return
     tree, told = TREES[int(process.chance.random() * 2)], stage.told
     files = (*COVERS["src"], "docs/x.md")
@@ -265,7 +246,7 @@ def _beside(stage: Stage, me: Session, real: str) -> Iterator[Session]:
         session = stage.judge.sessions[who]
         if who in me.line or not _is_recent(stage, when) or stage.world.befell("jump"):
             continue
-        if stage.told.about[who, real] or session.may_be_frozen or not _is_there(session):
+        if stage.told.about[who, real] or session.may_be_frozen or not is_there(session):
             return
         yield session
 
@@ -299,68 +280,3 @@ def _answer(stage: Stage, me: Session, tree: str, what: str, tool: str = "Write"
     )  # fmt: skip
     desk = Leasing.sharing(stage.desk(me.id, wait=hook_events.LOCK_WAIT))
     return LeaseGuard(call=call, desk=desk, program="agent-mailbox").answer()
-
-
-def watch(stage: Stage, process: Process, me: Session) -> None:
-    """Watch another agent."""
-    others = [other for other in stage.registered() if other is not me and other.id not in me.line]
-    if not _is_there(me) or not others:
-        return
-    agent = others[int(process.chance.random() * len(others))]
-    until = ((IDLE,), (DEAD,), (IDLE, DEAD))[int(process.chance.random() * 3)]
-    try:
-        made = Watching.sharing(stage.desk(me.id)).watch(me.id, agent.id, until)
-    except (Refused, NotFound):
-        return
-    stage.judge.acknowledge(("message", made.message_id))
-    if made.proven and not process.hurt:
-        stage.told.watches.append(AgentWatch(stage.world, me, agent, until, made))
-
-
-def unwatch(stage: Stage, process: Process, me: Session) -> None:
-    """End a watch."""
-    mine = [one for one in stage.told.watches if one.watcher is me and not one.over]
-    if mine:
-        ended = mine[int(process.chance.random() * len(mine))]
-        ended.over = True
-        Watching.sharing(stage.desk(me.id)).cancel(me.id, ended.id)
-
-
-def wake(stage: Stage, process: Process, me: Session) -> None:
-    """End a turn, as the client tells it: the shell guard, and Python behind it."""
-    watched = [one for one in stage.told.watches if one.agent is me and IDLE in one.until and not one.begun]
-    watched = [one for one in watched if not one.over and one.ends > stage.world.wall() // 1_000_000]
-    nothing = guard.says_nothing(guard.Ask("Stop", me.id, BOX, STATE))
-    sure = me.trusts_stamps and _is_there(me) and not process.hurt and not stage.world.befell("jump", "full")
-    if nothing and sure and any(_is_there(one.watcher) and not one.over and not one.begun for one in watched):
-        stage.judge.breach(f"the guard of {me.id} says nothing at its turn's end, and {watched[0].watcher.id} watches")
-    if not nothing:
-        hooked(stage, process, me, "Stop")
-
-
-def finish(stage: Stage) -> None:
-    """In the end, behind a steward: who watched an agent that was retired has a report."""
-    wanted = [
-        one
-        for one in stage.told.watches
-        if not one.over and one.acked < stage.told.ended.get(one.agent.id, 0) and _is_there(one.watcher)
-    ]
-    now = stage.world.wall() // 1_000_000
-    if not wanted or stage.world.befell("jump"):
-        return
-    reported = {*_reports(stage)}
-    for one in wanted:
-        if one.id not in reported and one.ends > now:
-            stage.judge.breach(f"{one.watcher.id} watched {one.agent.id}, which was retired, and has no report")
-
-
-def _reports(stage: Stage) -> Iterator[str]:
-    for path, inode in stage.world.disk.files(solid=False):
-        if not path.startswith(f"{BOX}/") or not path.endswith(".jsonl"):
-            continue
-        for line in bytes(inode.data).split(b"\n"):
-            if b"watch_report" in line:
-                try:
-                    yield json.loads(json.loads(line)["content"]).get("requestId", "")
-                except (ValueError, KeyError):
-                    continue

@@ -1,6 +1,7 @@
 """What sessions hold and were told of leases, edits and watches, as far as the judge knows.
 
-Belongs here: the model that the commands of ``coordination`` write and are held to. Must not know any command.
+Belongs here: the model that the commands of ``coordination`` and ``watches`` write and are held to. Must not know any
+command.
 """
 
 from __future__ import annotations
@@ -78,3 +79,8 @@ def ends_turn(stage: Stage, me: Session) -> None:
     for one in stage.told.watches:
         if one.agent is me:
             one.begun = True
+
+
+def is_there(me: Session) -> bool:
+    """Is the session registered and alive, for sure?"""
+    return me.registered is not None and not me.may_be_dead and not me.is_gone

@@ -27,14 +27,14 @@ from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER,
 from agent_mailbox.store.unordered import unsealed
 from tests.engine.memory_order import MemoryOrder
 from tests.simulation.disk import SECOND
-from tests.simulation.machines_commands import box_of
+from tests.simulation.machines_stage import box_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.space_seals import SpaceSeal
-    from tests.simulation.machines_commands import Stage
     from tests.simulation.machines_judge import Session
+    from tests.simulation.machines_stage import Stage
 
 LIAR = "liar"
 

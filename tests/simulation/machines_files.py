@@ -15,16 +15,16 @@ from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
 from agent_mailbox.store import attachment_files, system
 from agent_mailbox.store.attachment_files import digest
 from tests.simulation.machines import Question
-from tests.simulation.machines_commands import box_of, space_of
+from tests.simulation.machines_stage import box_of, space_of
 from tests.simulation.stage import LASTING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from tests.simulation.machines import Machine, Machines
-    from tests.simulation.machines_commands import Stage
     from tests.simulation.machines_deeds import Deed
     from tests.simulation.machines_judge import Session
+    from tests.simulation.machines_stage import Stage
     from tests.simulation.process import Process
 
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from agent_mailbox.store.log import Log
     from tests.simulation.machines import Machine
-    from tests.simulation.machines_commands import Stage
+    from tests.simulation.machines_stage import Stage
     from tests.simulation.process import Process
 
 

@@ -18,13 +18,16 @@ from tests.simulation import machines_files, machines_proofs
 from tests.simulation.disk import SECOND
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.machines import LossyOrder, Machines
-from tests.simulation.machines_commands import COMMANDS, Stage, confide, expected, found, key_of, settle
+from tests.simulation.machines_commands import COMMANDS, expected
 from tests.simulation.machines_deeds import DEEDS, LIAR, Deed
 from tests.simulation.machines_deeds import key_of as key_of_liar
 from tests.simulation.machines_files import LossyFiles
+from tests.simulation.machines_joining import confide, found, key_of
 from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
+from tests.simulation.machines_stage import Stage
 from tests.simulation.machines_sweeps import THEN
+from tests.simulation.machines_upkeep import settle
 from tests.simulation.plans import CALM, REST, STORM
 from tests.simulation.process import Killed
 from tests.simulation.runs import Result, replaced

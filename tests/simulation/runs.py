@@ -36,6 +36,7 @@ from tests.simulation import (
     policies,
     reading,
     upkeep,
+    watches,
 )
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import Judge
@@ -54,6 +55,7 @@ if TYPE_CHECKING:
 
 
 WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}
+WITH_PROJECT = {*coordination.COMMANDS, *watches.COMMANDS}
 SMALL: tuple[tuple[Any, str, int], ...] = (
     (rotation, "COMPACT_ABOVE", 15),
     (attachment_files, "DAY", 0),
@@ -178,7 +180,7 @@ def _drive(it: Driver) -> None:
         _found(it)
     if any(name in WITH_TRANSCRIPTS for _, name, _ in it.jobs):
         _prepare(it, lambda _: system.mkdir(clients.TRANSCRIPTS))
-    if any(name in coordination.COMMANDS for _, name, _ in it.jobs):
+    if any(name in WITH_PROJECT for _, name, _ in it.jobs):
         _prepare(it, coordination.project)
     done = 0
     while not judge.breaches and world.calls < it.most:
@@ -263,7 +265,7 @@ def _settle(it: Driver) -> None:
         if session.registered is not None and _is_there(session):
             _command(it, 1003, "settle", session.id)
             _until_idle(it)
-    coordination.finish(it.stage)
+    watches.finish(it.stage)
     it.judge.finish()
 
 

@@ -15,7 +15,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.mailbox import space as spaces
 from tests.engine.memory_order import MemorySpace
 from tests.helpers import ROOT
-from tests.simulation import machines_commands, machines_run
+from tests.simulation import machines_joining, machines_run, machines_stage, machines_upkeep
 from tests.simulation.machines import Machines
 from tests.simulation.machines_judge import Judge
 from tests.simulation.machines_plans import Network
@@ -74,7 +74,7 @@ class Calm:
     def __init__(self, seed: int) -> None:
         self.world = Machines(seed, Profile(ordered=False, switch=0.0), 2, Network())
         self.judge = Judge(self.world)
-        self.stage = machines_commands.Stage(self.world, self.judge, 0)
+        self.stage = machines_stage.Stage(self.world, self.judge, 0)
 
     def alone(self, machine: Machine, work: Callable[..., object], *words: object) -> Process:
         """Run a command on a machine to its end, or its death."""
@@ -96,25 +96,25 @@ def test_a_mailbox_that_joined_is_in_its_space_after_a_power_failure(seed: int) 
     """Whichever changes of names the failure takes; else its mail would go nowhere, and nobody would be told."""
     calm, told = Calm(seed), list[object]()
 
-    def look(stage: machines_commands.Stage, _: Process, machine: Machine) -> None:
+    def look(stage: machines_stage.Stage, _: Process, machine: Machine) -> None:
         told.append(spaces.of(stage.desk(machine, proofs.TERMINAL).logs))
 
     north = calm.world.machines[0]
     with calm.world, machines_run.networked(calm.world):
-        calm.alone(north, machines_commands.found)
+        calm.alone(north, machines_joining.found)
         calm.outage(north)
         calm.alone(north, look)
-    assert told == [machines_commands.space_of(north)]
+    assert told == [machines_stage.space_of(north)]
 
 
 def test_a_line_that_a_dead_process_left_is_durable_before_it_counts() -> None:
     """A process takes in mail and dies of a sync, which dropped it. The next one finds the mail, then the power fails:
     the machine has it, or takes it in again."""
 
-    def send(stage: machines_commands.Stage, _: Process, machine: Machine) -> None:
+    def send(stage: machines_stage.Stage, _: Process, machine: Machine) -> None:
         stage.desk(machine, None).send(Draft(sender="ann", to=("all",), content="hello"))
 
-    def take_in(stage: machines_commands.Stage, _: Process, machine: Machine) -> None:
+    def take_in(stage: machines_stage.Stage, _: Process, machine: Machine) -> None:
         stage.desk(machine, None).catch_up()
 
     for seed in range(30):
@@ -122,11 +122,11 @@ def test_a_line_that_a_dead_process_left_is_durable_before_it_counts() -> None:
         north, south = calm.world.machines
         with calm.world, machines_run.networked(calm.world):
             for machine in (north, south):
-                calm.alone(machine, machines_commands.found)
+                calm.alone(machine, machines_joining.found)
             calm.alone(north, send)
             calm.world.directed["1"] = ["faint fdatasync*1"]
             calm.alone(south, take_in)
             calm.world.directed.clear()
             calm.alone(south, take_in)
             calm.outage(south)
-            calm.alone(south, machines_commands.settle)
+            calm.alone(south, machines_upkeep.settle)

@@ -1,0 +1,73 @@
+"""What keeps a machine's copy up: its replicator, and its steward.
+
+Belongs here: these commands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agent_mailbox.core import proofs
+from agent_mailbox.engine import replicator, space_trust
+from agent_mailbox.errors import Refused
+from agent_mailbox.mailbox import space as spaces
+from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
+from agent_mailbox.store import system
+from agent_mailbox.upkeep import steward
+from tests.simulation.machines_stage import space_of
+
+if TYPE_CHECKING:
+    from agent_mailbox.mailbox.replica import Replica
+    from tests.simulation.machines import Machine
+    from tests.simulation.machines_judge import Session
+    from tests.simulation.machines_stage import Stage
+    from tests.simulation.process import Process
+
+
+def run_steward(stage: Stage, process: Process, me: Session) -> None:
+    """The steward of a machine, from cron."""
+    steward.run(stage.desk(me.machine, proofs.STEWARD), stage.max_live)
+
+
+def replicate(stage: Stage, process: Process, me: Session) -> None:
+    """The replicator of a machine runs for some turns, unless one runs already."""
+    turns = 1 + int(process.chance.random() * 6)
+    copy = spaces.opened(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
+    left = iter(range(turns))
+    files = ExchangedFiles(copy.logs, spaces.files_of(spaces.order_in(copy)), copy.directory, lambda _: None)
+    replicator.run(copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep)
+
+
+def settle(stage: Stage, process: Process, machine: Machine) -> None:
+    """In the end: the replicator of a machine after its connection broke."""
+    copy = _mended(stage, machine)
+    if not stage.judge.edited and not stage.judge.is_damaged:
+        with copy.held():
+            copy.compare()
+
+
+def _mended(stage: Stage, machine: Machine) -> Replica:
+    """What a replicator does as it starts, and as its connection is back."""
+    copy = spaces.opened(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
+    with copy.held():
+        try:
+            space_trust.apply(copy)
+        except Refused:
+            if machine not in stage.judge.edited:
+                raise
+        copy.catch_up()
+        if copy.look_closer():
+            copy.catch_up()
+    return copy
+
+
+def mend(stage: Stage, process: Process, me: Session) -> None:
+    """The replicator of a machine starts, and ends soon."""
+    if me.machine.joined:
+        _mended(stage, me.machine)
+
+
+def blind(stage: Stage, process: Process, me: Session) -> None:
+    """The same on an installation without the library that verifies."""
+    process.is_blind = True
+    mend(stage, process, me)
