@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ..core import codec, retention
 from ..core.records import BadLine
-from ..store import rotation, system
+from ..store import roster_compaction, rotation, system
 from ..store.archive import ROSTER
 from ..store.bundles import READS_END, records_of, unpacked
 from ..store.manifest import Manifest
@@ -93,7 +93,7 @@ def _follow_reads(copy: LocalCopy, bundle: Bundle) -> None:
 def _follow_events(copy: LocalCopy, bundle: Bundle) -> None:
     for line in (*bundle.lines, *bundle.told):
         copy.parts[EVENTS].strike(digest(line))
-    replaced = rotation.retell_roster(copy.logs, copy.archive, bundle, _ordered(copy))
+    replaced = roster_compaction.retell_roster(copy.logs, copy.archive, bundle, _ordered(copy))
     if replaced is not None:
         copy.replaced(replaced)
     live = {digest(unsealed(line)) for _, line in copy.logs.roster.lines()} - {*map(digest, bundle.told)}

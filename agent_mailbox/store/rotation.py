@@ -18,39 +18,32 @@ from functools import partial
 
 from portalocker import LockException
 
-from ..core import codec, instant, proofs
+from ..core import codec, instant
 from ..core.claims import Reads
 from ..core.inbox import MailState
 from ..core.records import BadLine, Record
-from ..core.retention import compacted
-from ..core.roster import DEAD, Roster
 from ..errors import Busy, Refused, StorageFailed
 from . import paths, system
 from .archive import LOCK, Archive
 from .lines import boundary, chunks, lines_of
 from .log import Log
-from .logs import Logs, parse_messages, parse_reads, parse_roster
+from .logs import Logs, parse_messages, parse_reads
 from .manifest import Manifest
 from .small_files import note_time
 from .unordered import digest, unsealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import portalocker
 
-    from ..core.records import RosterEvent
     from ..core.retention import RetentionPlan
-    from ..core.roster import Agent
-    from .bundles import Bundle
     from .filed import Filed
     from .log import HeldLog
     from .proof_view import Place, ProofView
 
 LAST_RUN = "steward"
-COMPACT_ABOVE = 1000
-"""Roster events above which the roster is retold in fewer: the messages' own threshold."""
 
 
 class Replaced(Record):
@@ -161,105 +154,19 @@ def rotate(
         moved, kept = _split(message_lines, months, _message_id, logs.messages, order)
         moved_reads, kept_reads = _split(read_lines, months, _read_id, logs.reads, order)
         for name in archive.files():
-            _drop_torn_copy(
+            drop_torn_copy(
                 Log(system.join(archive.directory, name)), (line for _, line in (*message_lines, *read_lines))
             )
         filed = None if order is None else order.filed
         for month, lines in moved.items():
-            _add(archive.log(month), lines, filed)
+            add_missing(archive.log(month), lines, filed)
         for month, lines in moved_reads.items():
-            _add(archive.reads_log(month), lines, filed)
+            add_missing(archive.reads_log(month), lines, filed)
         manifest.seal()
         replaced = [put_back(messages, kept, messages_size)] if moved else []
         replaced += [put_back(reads, kept_reads, reads_size)] if moved_reads else []
     left = len(state.messages) - len(plan.move)
     return Rotated(archived=len(plan.move), kept=left, pending=plan.pending, replaced=tuple(replaced))
-
-
-def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
-    """Retell a long roster in fewer events, and archive the old lines; return how many lines that saved.
-
-    Proven lines stay as they were written: an agent with sealed lines that is not dead keeps all of its own. If the
-    fewer events would yield other agents, the roster stays.
-    """
-    with logs.roster.held() as roster:
-        refuse_broken(logs)
-        clear_leftover(roster)
-        lines, size = raw_lines(roster)
-        if len(lines) <= COMPACT_ABOVE:
-            return 0
-        before = Roster(parse_roster(lines, roster.view()))
-        kept = [(at, line) for at, line in lines if _stays(line, before, since)]
-        rest = [(at, line) for at, line in lines if not _stays(line, before, since)]
-        told = compacted(parse_roster(rest, roster.view()), since)
-        if (len(told) + len(kept)) * 2 > len(lines):
-            return 0
-        after = Roster(_retold(told, kept, roster.view()))
-        if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, since):
-            return 0
-        _drop_torn_copy(archive.roster_log(), (line for _, line in lines))
-        _add(archive.roster_log(), (line for _, line in lines))
-        Manifest(archive).seal()
-        retold = [codec.roster_line(event).rstrip(b"\n") for event in told]
-        roster.replace([*retold, *(line for _, line in kept)], size)
-        return len(lines) - len(told) - len(kept)
-
-
-def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder) -> Replaced | None:
-    """Follow another machine's decision to retell some of the dead; return the fresh log, if there is one.
-
-    The lines of an agent that may come back by this machine's own proofs stay. So does everything, if the agents would
-    be others. The caller is ``alone``."""
-    with logs.roster.held() as roster:
-        refuse_broken(logs)
-        clear_leftover(roster)
-        lines, size = raw_lines(roster)
-        gone = {*told.lines}
-        here: dict[bytes, list[Place]] = {}
-        for place in lines:
-            here.setdefault(unsealed(place[1]), []).append(place)
-        named = {(at, line) for at, line in lines if unsealed(line) in gone and order.has(logs.roster, at)}
-        before = _lives(told, lines, here, roster.view())
-        staying = {_agent(line) for _, line in named if _stays(line, before, told.since)}
-        dropped = {place for place in named if _agent(place[1]) not in staying}
-        events = [line for line in told.told if _agent(line) not in staying]
-        again = {digest(line) for line in events}
-        kept = [at for at in lines if at not in dropped and digest(unsealed(at[1])) not in again]
-        if here.keys() >= {*events} and {unsealed(line) for _, line in dropped}.issubset(events):
-            return None  # it was told here; an event may be one that the agent had
-        before = _lives(told, lines, here, roster.view(), staying)
-        after = Roster(_retold(parse_roster((-1, line) for line in events), kept, roster.view()))
-        if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, told.since):
-            return None
-        _drop_torn_copy(archive.roster_log(), (line for _, line in lines))
-        _add(archive.roster_log(), (line for _, line in sorted(dropped)), order.filed)
-        Manifest(archive).seal()
-        inode = roster.replace([*events, *(line for _, line in kept)], size)
-        places = [*((-1, len(line) + 1) for line in events), *((at, len(line) + 1) for at, line in kept)]
-    return Replaced(logs.roster.path, inode, tuple(places))
-
-
-def _lives(
-    told: Bundle,
-    lines: Sequence[Place],
-    here: Mapping[bytes, Sequence[Place]],
-    view: ProofView | None,
-    without: Collection[str | None] = (),
-) -> Roster:
-    """Return the agents before they are retold, those ``without`` as they are.
-
-    A line that is not here, as the order has it no more, comes at its place among the others, and proves nothing."""
-    if here.keys() >= {*told.lines}:
-        return Roster(parse_roster(lines, view))
-    left = {line: iter(found) for line, found in here.items()}
-    whole = [next(left.get(line, iter(())), (-1, line)) for line in told.lines if _agent(line) not in without]
-    among = {*whole}
-    return Roster(parse_roster((*whole, *(place for place in lines if place not in among)), view))
-
-
-def _agent(line: bytes) -> str | None:
-    event = codec.roster_event(line)
-    return None if isinstance(event, BadLine) else event.session_id
 
 
 def put_back(log: HeldLog, kept: Sequence[Place], size: int, before: int | None = None) -> Replaced:
@@ -269,41 +176,6 @@ def put_back(log: HeldLog, kept: Sequence[Place], size: int, before: int | None 
     placed, last = [at for at in kept if at not in misplaced], [at for at in kept if at in misplaced]
     inode = log.replace((line for _, line in placed), size, [line for _, line in last], before=before)
     return Replaced(log.path, inode, tuple((at, len(line) + 1) for at, line in (*placed, *last)))
-
-
-def _stays(line: bytes, roster: Roster, since: int) -> bool:
-    """Return whether the line is of a proven agent that is not dead, or that was led and died only since then (ms).
-
-    Such an agent may come back, and its lead with it.
-    """
-    event = codec.roster_event(line)
-    agent = None if isinstance(event, BadLine) else roster.agents.get(event.session_id)
-    if agent is None or not agent.proven:
-        return False
-    return agent.state != DEAD or (bool(agent.proven_leads) and agent.changed >= since)
-
-
-def _retold(told: Iterable[RosterEvent], kept: Iterable[Place], view: ProofView | None) -> Iterator[RosterEvent]:
-    """Yield the events as they will be read: all of them are below the base then."""
-    yield from told
-    for event in parse_roster(kept, view):
-        yield event if event.proof else event.replace(proof=proofs.BEFORE)
-
-
-def _same(before: Roster, after: Roster, since: int) -> bool:
-    """Return whether both rosters hold the same agents.
-
-    Two differences do not count: frozen spans that ended before ``since``, and what was proven of the dead.
-    """
-
-    def told(agent: Agent) -> Agent:
-        spans = tuple(span for span in agent.frozen if span[1] is None or span[1] > since)
-        agent = agent.replace(frozen=spans)
-        dead_for_long = agent.state == DEAD and not (agent.proven_leads and agent.changed >= since)
-        return agent.replace(proven=False, proven_leads=(), home=None) if dead_for_long else agent
-
-    both = [{agent.session_id: told(agent) for agent in roster.agents.values()} for roster in (before, after)]
-    return both[0] == both[1]
 
 
 def refuse_broken(logs: Logs) -> None:
@@ -389,7 +261,7 @@ def _split(
     return moved, kept
 
 
-def _add(log: Log, lines: Iterable[bytes], filed: Filed | None = None) -> None:
+def add_missing(log: Log, lines: Iterable[bytes], filed: Filed | None = None) -> None:
     """Append the missing lines, and sync all of them: a killed run may have written them and died before its sync.
 
     ``filed`` spares reading the log if it is known to have none of them."""
@@ -402,7 +274,7 @@ def _add(log: Log, lines: Iterable[bytes], filed: Filed | None = None) -> None:
         held.sync((there[line], line) for line in lines if line in there)
 
 
-def _drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
+def drop_torn_copy(log: Log, live: Iterable[bytes]) -> None:
     """Cut off the torn end that a killed run left: it must begin a line that is still live, or be all of it.
 
     A live line is replaced only after its archived copy is whole.

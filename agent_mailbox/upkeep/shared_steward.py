@@ -18,7 +18,8 @@ from ..core.records import BadLine, Message, Read, Record
 from ..store import bundles
 from ..store.archive import ROSTER
 from ..store.order import MOST, WIDEST
-from ..store.rotation import COMPACT_ABOVE, Rotated
+from ..store.roster_compaction import COMPACT_ABOVE
+from ..store.rotation import Rotated
 from . import notices
 
 TYPE_CHECKING = False

@@ -20,7 +20,7 @@ from ..errors import MailboxError, Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from ..store import attachment_files, events, leftovers, rotation
+from ..store import attachment_files, events, leftovers, roster_compaction, rotation
 from . import clock_signs, doctor, notices
 
 TYPE_CHECKING = False
@@ -92,7 +92,7 @@ def _moved(mailbox: Mailbox, limit: int, hopeless: set[str]) -> rotation.Rotated
         lambda state: notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless),
     )
     oldest = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
-    rotation.compact_roster(mailbox.logs, mailbox.archive, oldest)
+    roster_compaction.compact_roster(mailbox.logs, mailbox.archive, oldest)
     return moved
 
 

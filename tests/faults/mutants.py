@@ -135,7 +135,7 @@ MUTANTS = (
     ),
     Mutant(
         "the archive is synced before the live log is replaced",
-        "rotation._add",
+        "rotation.add_missing",
         (
             "        held.sync((there[line], line) for line in lines if line in there)\n",
             "        held._dirty = False\n",
@@ -144,17 +144,17 @@ MUTANTS = (
     ),
     Mutant(
         "lines that an interrupted run left in the archive are synced, too",
-        "rotation._add",
+        "rotation.add_missing",
         ("        held.sync((there[line], line) for line in lines if line in there)\n", ""),
         tests=f"{REPEATED}[killed before it-steward run]",
     ),
     Mutant(
         "what moves is in the archive before the live log is replaced",
         "rotation.rotate",
-        ("        for month, lines in moved.items():\n            _add(archive.log(month), lines, filed)\n", ""),
+        ("        for month, lines in moved.items():\n            add_missing(archive.log(month), lines, filed)\n", ""),
         (
             "        replaced += ",
-            "        for month, lines in moved.items():\n            _add(archive.log(month), lines, filed)\n"
+            "        for month, lines in moved.items():\n            add_missing(archive.log(month), lines, filed)\n"
             "        replaced += ",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
@@ -172,7 +172,7 @@ MUTANTS = (
     ),
     Mutant(
         "a run that was killed half way is taken up, not done again",
-        "rotation._add",
+        "rotation.add_missing",
         ("for line in lines if line not in there)", "for line in lines)"),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",
     ),

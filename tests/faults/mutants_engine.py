@@ -249,7 +249,7 @@ MUTANTS = (
     ),
     Mutant(
         "an event that is told again is archived once",
-        "rotation.retell_roster",
+        "roster_compaction.retell_roster",
         ("if here.keys() >= {*events} and", "if not dropped and here.keys() >= {*events} and"),
         tests=f"{ARCHIVING}::test_a_machine_that_lost_its_record_retells_the_dead_once",
     ),
@@ -261,13 +261,13 @@ MUTANTS = (
     ),
     Mutant(
         "a life that is here in part is judged whole",
-        "rotation._lives",
+        "roster_compaction._lives",
         ("    if here.keys() >= {*told.lines}:\n", "    if True:\n"),
         tests=f"{RESTORING}::test_the_retold_dead_stay_dead",
     ),
     Mutant(
         "the dead whose end is in a bundle alone are dead",
-        "rotation.retell_roster",
+        "roster_compaction.retell_roster",
         ("_stays(line, before, told.since)", "_stays(line, Roster(parse_roster(lines, roster.view())), told.since)"),
         tests=f"{RESTORING}::test_a_newcomer_who_believes_the_others_has_the_retold_dead",
     ),

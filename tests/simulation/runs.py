@@ -22,7 +22,7 @@ from agent_mailbox.store import (
     foreign_lines,
     id_table,
     poll,
-    rotation,
+    roster_compaction,
     stamps,
     system,
     untaken,
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 WITH_TRANSCRIPTS = {*clients.COMMANDS, *hosts.COMMANDS}
 WITH_PROJECT = {*coordination.COMMANDS, *watches.COMMANDS}
 SMALL: tuple[tuple[Any, str, int], ...] = (
-    (rotation, "COMPACT_ABOVE", 15),
+    (roster_compaction, "COMPACT_ABOVE", 15),
     (attachment_files, "DAY", 0),
     (attachment_files, "GRACE", 8 * 60_000),
     (id_table, "MOST", 1),

@@ -66,11 +66,11 @@ def loaded() -> Callable[[Sequence[str]], int]:
 
 def run(box: str, out: str, within: bool, words: list[str]) -> None:
     """All the runs, from a first step not taken to an end that was reached."""
-    from agent_mailbox.store import creation, rotation
+    from agent_mailbox.store import creation, roster_compaction
     from agent_mailbox.upkeep import backup, doctor, restoring, steward  # noqa: F401 - loaded once, before the forks
 
     main = loaded()
-    rotation.COMPACT_ABOVE = COMPACT_ABOVE
+    roster_compaction.COMPACT_ABOVE = COMPACT_ABOVE
     beside = f"{box}.beside" if os.path.isdir(f"{box}.beside") else None
     step = 0
     while True:

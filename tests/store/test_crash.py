@@ -14,7 +14,7 @@ from agent_mailbox import Draft, Mailbox, Message
 from agent_mailbox.core import codec
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import rotation
+from agent_mailbox.store import roster_compaction
 from agent_mailbox.upkeep import notices
 from agent_mailbox.upkeep import steward as stewards
 from tests.faults.faults import EXHAUSTIVE
@@ -224,7 +224,7 @@ def test_an_init_killed_at_any_step_is_completed_by_the_next(post: Post) -> None
 
 def test_a_roster_compaction_killed_at_any_step_keeps_every_agent(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """The roster reads the same at every moment, and no event that was told away is missing from the archive."""
-    monkeypatch.setattr(rotation, "COMPACT_ABOVE", crash.COMPACT_ABOVE)
+    monkeypatch.setattr(roster_compaction, "COMPACT_ABOVE", crash.COMPACT_ABOVE)
     mailbox = Mailbox(str(post.box))
     for number in range(3):
         mailbox.register(Registration(session_id=f"s{number}", name=f"n{number}", roles=("builder",)), "user")

@@ -14,7 +14,7 @@ from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store import creation, custody, keys, rotation, user_state
+from agent_mailbox.store import creation, custody, keys, roster_compaction, user_state
 from agent_mailbox.store.custody import Kept
 from agent_mailbox.store.log import HeldLog
 from agent_mailbox.store.log_ends import LogEnd
@@ -413,7 +413,7 @@ def rotation_run(scene: Scene) -> None:
 
 def test_a_roster_told_in_fewer_events_still_proves_who_leads(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compaction keeps the sealed lines of the living as they were written."""
-    monkeypatch.setattr(rotation, "COMPACT_ABOVE", 4)
+    monkeypatch.setattr(roster_compaction, "COMPACT_ABOVE", 4)
     for _ in range(12):
         scene.post.register("short-lived")
         scene.post.ok("roster", "retire", "short-lived")
