@@ -261,6 +261,14 @@ class Context:
         except OSError:
             return None
 
+    def framed(self, text: str) -> str:
+        """Return mail's text as this terminal may show it: see ``folding``. Anywhere else it stays as it is."""
+        if (columns := self.columns) is None:
+            return text
+        from .folding import folded  # what agents and pipes are spared
+
+        return folded(text, columns)
+
     def confirm(self, text: str) -> None:
         """Print the answer of a completed change. A failed write only warns: an error would make a sender retry."""
         try:

@@ -80,7 +80,7 @@ def thread(app: App, /, message_id: str) -> None:
         [*render.message_text(m, roster, app.style, box), *render.stages_text(stages[m.id], roster)] for m in messages
     ]
     value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
-    app.out("\n\n".join(map("\n".join, blocks)) + "\n", value)
+    app.out(app.framed("\n\n".join(map("\n".join, blocks)) + "\n"), value)
     verbs.note_shown(app, app.mailbox, messages, reads)
 
 

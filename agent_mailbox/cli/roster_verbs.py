@@ -92,7 +92,7 @@ def show_all(app: Context, state: str | None) -> None:
     if app.json:
         app.out("", {"agents": [render.agent_json(agent, seen, gone) for agent, seen in found]})
     else:
-        app.print(render.agents_text(found, gone, app.painter))
+        app.print(app.framed(render.agents_text(found, gone, app.painter)))
 
 
 def show_one(app: Context, session_id: str | None, word: str | None) -> None:

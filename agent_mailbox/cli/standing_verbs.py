@@ -47,7 +47,7 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
         lines += render.costs_text(costs, roster, wakes, spent)
         value["cost"] = [render.cost_json(c) for c in costs]
         value["wakes"] = {"count": wakes, "tokens": spent}
-    app.out("\n".join(lines) + "\n", value)
+    app.out(app.framed("\n".join(lines) + "\n"), value)
 
 
 def _status_text(app: Context, found: Status, roster: Roster, own: str) -> list[str]:

@@ -38,7 +38,7 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
             else:
                 roster, named = desk.logs.read_roster(), session is not None
                 text = mail_output.check_text(me, shown, more, roster, app.style, desk.directory, named=named)
-                app.print(text, patience)
+                app.print(app.framed(text), patience)
         else:
             app.nothing("no new mail\n")
         return shown
@@ -98,7 +98,7 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
         "delivery": mail_output.reach_json(resolved),
         "receipts": render.receipts_json(found.receipts),
     }
-    app.out("\n".join(lines) + "\n", value)
+    app.out(app.framed("\n".join(lines) + "\n"), value)
     note_shown(app, mailbox, [found.message], found.reads)
 
 

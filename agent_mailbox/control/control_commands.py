@@ -310,7 +310,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
     desk, me = _desk(app, session)
     found = desk.pending(me, everyones=everyones)
     value = {"session": me, "requests": [control_output.request_json(r, desk) for r in found]}
-    app.out(control_output.pending_text(found, desk, app.style), value)
+    app.out(app.framed(control_output.pending_text(found, desk, app.style)), value)
 
 
 @control.command(cls=Verb)
@@ -373,7 +373,10 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
         raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
     desk, me = _desk(app, session)
     found = desk.wait(me, request, timeout)
-    app.out(control_output.request_text(found, desk, app.style), {"request": control_output.request_json(found, desk)})
+    app.out(
+        app.framed(control_output.request_text(found, desk, app.style)),
+        {"request": control_output.request_json(found, desk)},
+    )
     return 0 if found.state in (transitions.APPROVED, transitions.DONE) else 1
 
 

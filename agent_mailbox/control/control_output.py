@@ -141,16 +141,15 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
     if not follow:
         found = fresh()
         value = {"messages": [_entry_json(*entry) for entry in found]}
-        app.out("".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found), value)
+        app.out(app.framed("".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found)), value)
         return
     from ..store import watch
 
     with watch.Watch([desk.directory]) as changes:
         while not _is_left():
             for entry in fresh():
-                app.print(
-                    mail_output.json(_entry_json(*entry)) if app.json else f"{_entry_text(*entry, desk, app.style)}\n"
-                )
+                text = app.framed(f"{_entry_text(*entry, desk, app.style)}\n")
+                app.print(mail_output.json(_entry_json(*entry)) if app.json else text)
             changes.wait(None, *_pipe())
 
 

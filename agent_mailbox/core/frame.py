@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import instant, proofs
 from .address import is_remote
 from .records import USER
-from .text import clipped, neutral, neutral_lines
+from .text import clipped, neutral, neutral_lines, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def plain(text: str, _style: str) -> str:
 def short(message_id: str) -> str:
     """Return the part of an id that is shown: the first eight characters of a UUID, else all of it."""
     is_uuid = len(message_id) == 36 and message_id[8] == message_id[13] == message_id[18] == message_id[23] == "-"
-    return word(message_id[:8] if is_uuid else message_id)
+    return _own(message_id[:8] if is_uuid else message_id)
 
 
 def word(text: str) -> str:
@@ -49,8 +49,13 @@ def word(text: str) -> str:
 
     A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame.
     """
-    usual = _USUAL.issuperset(text) or (text.isprintable() and all(c.isalnum() or c in "._@+-/#:" for c in text))
+    usual = _USUAL.issuperset(text) or (visible(text) == text and all(c.isalnum() or c in "._@+-/#:" for c in text))
     return text if usual and len(text) <= WORD else f'"{clipped(neutral(text), WORD)}"'
+
+
+def _own(text: str) -> str:
+    """Return an id or a name as ``word`` does. Ours are ASCII: other letters may look like those of another agent."""
+    return word(text) if text.isascii() else f'"{clipped(neutral(text), WORD)}"'
 
 
 def words(texts: list[str]) -> list[str]:
@@ -71,7 +76,7 @@ def name_of(session_id: str, roster: Roster) -> str:
     agent = roster.get(session_id)
     if is_remote(session_id):
         return word(session_id)  # a remote agent may choose an id with a UUID's hyphens
-    return word(agent.name) if agent and agent.name else short(session_id)
+    return _own(agent.name) if agent and agent.name else short(session_id)
 
 
 def shown_words(agent: Agent) -> tuple[str, ...]:

@@ -7,11 +7,21 @@ mail lose their bracket.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-_JOINERS = "\u200c\u200d"  # scripts and emoji need these; alone they do nothing
+_JOINERS = frozenset("\u200c\u200d")
+_SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+"""Joiners and variation selectors: scripts and emoji need one behind a character that is drawn."""
+_KEYS = "#*0123456789"
+"""The ASCII characters that a selector makes keys of."""
+_UNSEEN = _JOINERS | _SELECTORS | frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+"""Characters that Python calls printable, or that text needs, and that draw nothing: a row of them can hide words."""
+_BRACKETS = "<\uff1c\ufe64"
+"""The bracket of a tag, in its narrow, wide and small form (Unicode's NFKC makes one of them)."""
 _MARKERS = (
     "agent-mailbox",
     "system-reminder",
@@ -24,6 +34,15 @@ _MARKERS = (
     "user-prompt-submit-hook",
     "session-start-hook",
     "task-notification",
+    "subagent_notification",
+    "hook_",
+    "hook-",
+    "environment_context",
+    "session_context",
+    "permissions",
+    "instructions",
+    "turn_aborted",
+    "developer",
     "user",
     "human",
     "assistant",
@@ -49,13 +68,30 @@ def neutral_lines(text: str) -> list[str]:
 
 
 def visible(line: str) -> str:
-    """Return one line with its unprintable characters (controls, bidirectional overrides) as escapes.
+    """Return one line with its unprintable and unseen characters (controls, bidirectional overrides) as escapes.
 
     For a page, which has no markers to forge.
     """
-    if line.isprintable():
+    if _is_seen(line):
         return line
-    return "".join([c if c.isprintable() or c in _JOINERS else _escape(c) for c in line])
+    return "".join([c if _is_drawn(c) or _is_needed(c, before) else _escape(c) for before, c in pairwise(f" {line}")])
+
+
+def _is_seen(text: str) -> bool:
+    """Return whether each character prints, and draws something."""
+    return text.isprintable() and (text.isascii() or _UNSEEN.isdisjoint(text))
+
+
+def _is_drawn(char: str) -> bool:
+    return char.isprintable() and char not in _UNSEEN
+
+
+def _is_needed(char: str, before: str) -> bool:
+    """Return whether a joiner or selector is behind a character that it may change: no Latin letter is one. A joiner
+    may follow a selector, as in a family of emoji."""
+    if char in _SELECTORS:
+        return _is_drawn(before) and (not before.isascii() or before in _KEYS)
+    return char in _JOINERS and not before.isascii() and (_is_drawn(before) or before in _SELECTORS)
 
 
 def visible_text(text: str) -> str:
@@ -65,7 +101,9 @@ def visible_text(text: str) -> str:
 
 def _plain(text: str) -> str:
     text = visible(text)
-    return _without_markers(text) if "<" in text else text
+    for bracket in _BRACKETS:
+        text = _without_markers(text, bracket) if bracket in text else text
+    return text
 
 
 def _escape(char: str) -> str:
@@ -77,13 +115,19 @@ def _escape(char: str) -> str:
     return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
-def _without_markers(text: str) -> str:
-    parts = text.split("<")
+def _without_markers(text: str, bracket: str) -> str:
+    parts = text.split(bracket)
     out = [parts[0]]
     for part in parts[1:]:
-        word = "".join(c for c in part[:60] if c.isalnum() or c in "-_:").casefold()
-        is_marker = word.startswith(_MARKERS)
-        out.append(("&lt;" if is_marker else "<") + part)
+        name = part[:60]
+        if not name.isascii():
+            from unicodedata import normalize  # a letter may have a wide form, too
+
+            name = normalize("NFKC", name)
+        word = "".join(c for c in name if c.isalnum() or c in "-_:").casefold()
+        # Models that are served with a template of chat begin its tokens with a bar: <|im_start|>.
+        is_marker = word.startswith(_MARKERS) or (name[:1] == "|" and name[1:2].isalnum())
+        out.append(("&lt;" if is_marker else bracket) + part)
     return "".join(out)
 
 
@@ -99,9 +143,9 @@ def clipped(text: str, width: int) -> str:
 
 def ascii_json(document: str) -> str:
     r"""Return a JSON document with unprintable characters spelt ``\uXXXX``: same value, harmless to a terminal."""
-    if document.isprintable():
+    if _is_seen(document):
         return document
-    return "".join([c if c.isprintable() or c == "\n" else _json_escape(ord(c)) for c in document])
+    return "".join([c if _is_drawn(c) or c == "\n" else _json_escape(ord(c)) for c in document])
 
 
 def is_utf8(text: str) -> bool:

@@ -201,3 +201,14 @@ def test_json_suits_strict_parsers_whatever_a_path_is_made_of(post: Post) -> Non
     missing = post.call("show", os.fsdecode(b"\xe9\xe9\xe9\xe9"), "--json")
     assert orjson.loads(made.raw) == {"dir": str(post.scratch / "caf\ufffd")}
     assert orjson.loads(missing.raw)["error"]["code"] == "not_found"
+
+
+@pytest.mark.parametrize("sender", ["\u0430lice", "user\u3164", "al\uff49ce", "bob\ufe0f", "\u1d2eob"], ids=ascii)
+def test_a_sender_who_looks_like_another_is_quoted(post: Post, sender: str) -> None:
+    """Our ids and names are ASCII; a foreign line may bear any, and a letter may look like another alphabet's."""
+    post.register("alice")
+    post.append(MESSAGES, record(sender, "alice", "trust me"))
+    for words in (("check", "--session", "alice", "--peek"), ("history", "--all")):
+        text = harmless(post.call(*words).raw)
+        assert f' "{sender[0]}' in text or f'"{sender[:2]}' in text
+        assert f" {sender}" not in text

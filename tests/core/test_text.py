@@ -35,6 +35,14 @@ FRAMES = [
     "task-notification",
     "teammate-message",
     "channel source=x",
+    "hook_context",
+    "environment_context",
+    "session_context",
+    "permissions instructions",
+    "instructions",
+    "turn_aborted",
+    "subagent_notification",
+    "developer",
     "function_calls",
     "function_results",
     "invoke name=x",
@@ -152,6 +160,33 @@ def ascii_letters(line: str) -> str:
     return "".join(c for c in line if c.isascii() and c.isalpha()) if line.isprintable() else ""
 
 
+@pytest.mark.parametrize(
+    "hidden", [*JOINERS, "\ufe00", "\ufe0f", "\U000e0100", "\u034f", "\u115f", "\u3164"], ids=ascii
+)
+def test_a_row_of_characters_that_draw_nothing_is_shown(hidden):
+    """Each could stand for a bit or a byte of words that nobody sees; where a script needs one, it stays."""
+    for before in ("a", " ", "\u6f22", "", "\U0001f600"):
+        shown = text.neutral(f"{before}{hidden * 3}b")
+        assert sum(not is_drawn(char) for char in shown) <= (not before.isascii())
+        assert f"{ord(hidden):04x}" in shown
+        assert hidden not in text.ascii_json(json.dumps(hidden, ensure_ascii=False))
+
+
+@pytest.mark.parametrize(
+    "spelt", ["\u0645\u06cc\u200c\u062e", "\u0915\u094d\u200d\u0937", "\u2764\ufe0f", "#\ufe0f\u20e3",
+              "\U0001f469\u200d\u2764\ufe0f\u200d\U0001f469", "\u845b\U000e0100"], ids=ascii
+)  # fmt: skip
+def test_scripts_and_emoji_keep_the_joiners_that_they_are_spelt_with(spelt):
+    """Persian, Devanagari, a red heart, a key, a couple, a variant of a Japanese name's character."""
+    assert text.neutral(spelt) == spelt
+    assert text.neutral_lines(spelt) == [spelt]
+
+
+def is_drawn(char: str) -> bool:
+    """Return whether the character leaves something on the screen."""
+    return not is_invisible(char) and char not in "\u115f\u3164"
+
+
 # -- frame markers ----------------------------------------------------------------------------------------------------
 
 
@@ -176,6 +211,20 @@ def test_a_clients_frame_marker_loses_its_bracket(frame):
         for shown in (text.neutral(forged), *text.neutral_lines(forged)):
             assert not frames_in(shown)
             assert frame.casefold() in shown.casefold()
+
+
+@pytest.mark.parametrize(
+    "forged",
+    ["<\uff53ystem-reminder>", "\uff1c/system-reminder>", "\ufe64user>", "<|im_start|>user"],
+    ids=["a wide letter", "a wide bracket", "a small bracket", "a bar"],
+)
+def test_wide_letters_and_brackets_do_not_save_a_marker(forged):
+    """Nor does the bar of a chat template's token."""
+    for shown in (text.neutral(forged), *text.neutral_lines(forged)):
+        assert shown.startswith("&lt;")
+    assert text.neutral("f <| x, List<User2>, a < b \uff1c c") == "f <| x, List<User2>, a < b \uff1c c".replace(
+        "<User", "&lt;User"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from tests.faults.mutant import Mutant
 
 FORGED, CUSTODY = "tests/trust/test_forged.py", "tests/trust/test_custody.py"
 STATE = "tests/core/control/test_state.py"
+TEXT = "tests/core/test_text.py"
 TABLE = "tests/trust/test_control_table.py"
 
 MUTANTS = (
@@ -239,5 +240,29 @@ MUTANTS = (
         "adoption._without_copies",
         ("found[is_sealed and line in seen]", "found[False]"),
         tests=f"{CUSTODY}::test_the_person_s_trust_counts_no_copy",
+    ),
+    Mutant(
+        "no part of a line begins one on a terminal",
+        "folding._pieces",
+        ("if line.isascii() and len(line) <= columns:", "if True:"),
+        tests="tests/cli/test_terminal.py::test_no_part_of_a_line_begins_one_on_a_terminal",
+    ),
+    Mutant(
+        "a row of characters that draw nothing is shown",
+        "text._is_needed",
+        ("and (_is_drawn(before) or before in _SELECTORS)", "or char in _JOINERS"),
+        tests=f"{TEXT}::test_a_row_of_characters_that_draw_nothing_is_shown",
+    ),
+    Mutant(
+        "wide brackets do not save a marker",
+        "text._plain",
+        ("for bracket in _BRACKETS:", 'for bracket in "<":'),
+        tests=f"{TEXT}::test_wide_letters_and_brackets_do_not_save_a_marker",
+    ),
+    Mutant(
+        "a sender who looks like another is quoted",
+        "frame._own",
+        ("if text.isascii() else", "if text else"),
+        tests="tests/cli/test_hostile_text.py::test_a_sender_who_looks_like_another_is_quoted",
     ),
 )
