@@ -10,7 +10,7 @@ from ..core.records import BadLine, Message, Read
 from . import system
 from .log import Log
 from .logs import parse_messages, parse_reads
-from .paths import MESSAGES, READS
+from .paths import MESSAGES, READS, storage_failed
 from .prefilter import may_be_about, may_be_message
 from .proof_view import ProofView
 
@@ -51,8 +51,10 @@ class Archive:
     def _names(self) -> list[str]:
         try:
             return system.listdir(self.directory)
-        except OSError:
+        except FileNotFoundError:
             return []
+        except OSError as error:  # what is archived is not gone
+            raise storage_failed("look through", self.directory, error) from None
 
     def file(self, name: str) -> Log:
         """Return the log of a file's name."""

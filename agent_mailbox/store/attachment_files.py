@@ -130,17 +130,29 @@ def chunks_of(fd: int) -> Iterator[bytes]:
 
 
 def is_there(directory: str, file: File) -> bool:
-    """Return whether the mailbox has the file in its size."""
+    """Return whether the mailbox has the file in its size, as far as that can be told."""
     try:
-        found = system.lstat(place(directory, file.stored))
+        return _is_kept(directory, file)
     except OSError:
         return False
-    return found.st_mode & system.S_IFMT == system.S_IFREG and found.st_size == file.size
 
 
 def missing(directory: str, message: Message) -> File | None:
-    """Return a file that the message names and the mailbox does not have in that size; None if it has all."""
-    return next((file for file in attachments.files(message) if not is_there(directory, file)), None)
+    """Return a file that the message names and the mailbox does not have in that size; None if it has all.
+
+    Raises ``StorageFailed`` if that cannot be told."""
+    try:
+        return next((file for file in attachments.files(message) if not _is_kept(directory, file)), None)
+    except OSError as error:
+        raise paths.storage_failed("look through", place(directory), error) from None
+
+
+def _is_kept(directory: str, file: File) -> bool:
+    try:
+        found = system.lstat(place(directory, file.stored))
+    except FileNotFoundError:
+        return False
+    return found.st_mode & system.S_IFMT == system.S_IFREG and found.st_size == file.size
 
 
 def check(directory: str, message: Message) -> None:

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from ..errors import Refused
 from . import bindings, custody, custody_setup, keys, system, user_state
-from .paths import ARCHIVE, HEARTBEATS, MESSAGES, check_owner, main_worktree, recorded, storage_failed, trusted_file
+from .paths import (
+    ARCHIVE,
+    HEARTBEATS,
+    MESSAGES,
+    check_owner,
+    is_there,
+    main_worktree,
+    recorded,
+    storage_failed,
+    trusted_file,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +52,7 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
         for name in (HEARTBEATS, ARCHIVE):
             system.make_directory(system.join(directory, name))
         path = system.join(directory, MESSAGES)
-        is_new = not system.exists(path)
+        is_new = not is_there(path)
         system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
     except OSError as error:
         raise storage_failed("make a mailbox at", directory, error) from None

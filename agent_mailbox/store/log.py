@@ -11,7 +11,7 @@ from ..errors import StorageFailed
 from . import system
 from .lines import chunks, lines_of
 from .lock import WAIT, FileLock
-from .paths import READS, ROSTER, open_file, storage_failed
+from .paths import READS, ROSTER, is_there, open_file, storage_failed
 from .proof_view import ProofView, counted
 from .stamps import EVERYONE, Trail, new_epoch
 from .tails import tail
@@ -60,7 +60,7 @@ class Log:
             if fd is None:
                 if self.kept is None or not self.kept.entry().size:
                     return None
-                if system.exists(self.path):
+                if is_there(self.path):
                     continue  # its first writer made it since our look
                 self.kept.custody.note_broken(f"{self.path} is gone")
                 return None

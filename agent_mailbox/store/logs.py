@@ -13,7 +13,7 @@ from ..core.inbox import MailState
 from ..core.records import USER, BadLine, Message, Read, RosterEvent
 from ..core.roster import Roster
 from ..core.roster_cache import Rollbook
-from ..errors import Busy, MailboxError
+from ..errors import Busy, Malformed, StorageFailed
 from . import cache, custody, paths, system
 from .lines import boundary, lines_of
 from .lock import WAIT, FileLock, is_held
@@ -75,7 +75,7 @@ class Logs:
     def is_shared(self) -> bool:
         """Return whether several machines share the mailbox: the user's record of it names their space."""
         if self.shared is None:
-            return self.custody is not None and system.exists(self.custody.path("engine", "space"))
+            return self.custody is not None and paths.is_there(self.custody.path("engine", "space"))
         return self.shared
 
     def path(self, *names: str) -> str:
@@ -236,19 +236,33 @@ class Logs:
             return DELIVERING if is_held(path) else system.stat(path).st_mtime_ns // 1_000_000
         except FileNotFoundError:
             return system.time_ns() // 1_000_000 if self.is_shared else 0
-        except (OSError, MailboxError):  # no id at all: any program may write a claim
+        except Malformed:  # no id at all: any program may write a claim
             return 0
+        except (OSError, StorageFailed):  # nobody can tell: it may be alive, and another would be shown the same mail
+            return system.time_ns() // 1_000_000
 
     def last_seen(self, sessions: Iterable[str] | None = None) -> dict[str, int]:
-        """Return the ms of the last heartbeat of these sessions, or of all."""
+        """Return the ms of the last heartbeat of these sessions, or of all, as far as they left one."""
         directory = self.path(paths.HEARTBEATS)
+        found: dict[str, int] = {}
         try:
             if sessions is None:
                 with system.scandir(directory) as entries:
-                    return {e.name: e.stat(follow_symlinks=False).st_mtime_ns // 1_000_000 for e in entries}
-            return {who: system.lstat(system.join(directory, who)).st_mtime_ns // 1_000_000 for who in sessions}
-        except (OSError, ValueError):
-            return {}
+                    for entry in entries:
+                        try:
+                            found[entry.name] = entry.stat(follow_symlinks=False).st_mtime_ns // 1_000_000
+                        except FileNotFoundError:
+                            pass  # the steward removed it meanwhile
+            for who in sessions or ():
+                try:
+                    found[who] = system.lstat(self.heart(who)).st_mtime_ns // 1_000_000
+                except (FileNotFoundError, Malformed):
+                    pass
+        except FileNotFoundError:
+            pass
+        except OSError as error:  # who cannot be looked at is not silent
+            raise paths.storage_failed("look through", directory, error) from None
+        return found
 
     def _make(self, name: str) -> None:
         try:

@@ -45,6 +45,17 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
     return StorageFailed(f"cannot {action} {path}: {reason}", hints.get(errno.errorcode.get(error.errno or 0, ""), ""))
 
 
+def is_there(path: str) -> bool:
+    """Return whether anything is at the path, even a broken link; raise ``StorageFailed`` where that cannot be told."""
+    try:
+        system.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        raise storage_failed("look into", system.dirname(path), error) from None
+    return True
+
+
 def is_mailbox(directory: str) -> bool:
     """Return whether the directory holds a messages log, of whatever file type."""
     return system.exists(system.join(directory, MESSAGES))
@@ -117,15 +128,9 @@ def _one_line(path: str) -> str | None:
 def check(directory: str) -> str:
     """Return the directory, absolute, if it is a mailbox that may be used.
 
-    Raise ``NoMailbox``, or ``Refused`` if another user owns it.
+    Raise ``NoMailbox``, ``Refused`` if another user owns it, ``StorageFailed`` if it cannot be looked at.
     """
-    if not is_mailbox(directory):
-        try:
-            system.lstat(system.join(directory, MESSAGES))
-        except PermissionError as error:
-            raise storage_failed("look into", directory, error) from None
-        except (OSError, ValueError):
-            pass
+    if not is_there(system.join(directory, MESSAGES)):
         raise NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {directory}` to make one")
     check_owner(directory)
     whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)

@@ -67,10 +67,10 @@ class Snapshot:
         writable = system.access(logs.messages.path, system.W_OK)
         if writable:
             yield rotation.alone(self._archive, logs.wait)
-        elif system.exists(kept):
+        elif paths.is_there(kept):
             yield ReadLock(kept, logs.wait)
         for log in (logs.messages, logs.reads, logs.roster):
-            if system.exists(log.path):  # looking makes no file
+            if paths.is_there(log.path):  # looking makes no file
                 yield log.held() if writable else ReadLock(log.path, logs.wait)
 
     def __exit__(self, *_: object) -> None:

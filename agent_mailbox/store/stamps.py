@@ -24,7 +24,8 @@ later write could change that:
    So an old ``.cache`` beside new logs, a new one beside old logs, and another mailbox's vouch for nothing.
    A poll that makes the notes fit again removes the stamps first. So the guard looks at its stamp once more at the end.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
-   No stamp outlives the mail's sync: its removal is the older of two changes of the same file system.
+   No stamp outlives the mail's sync: its removal is the older of two changes of the same file system. A stamp that has
+   a word for the guard comes with it, by a rename. Without it nobody would be told of a turn's end.
 
 **Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
 the locks of messages and roster (``Permit._unbind``). Rules 2, 4 and 5 hold for it as for the quiet stamps.
@@ -98,8 +99,12 @@ class Trail:
         ``led``: the guard lets the hook at a turn's end through, which reports to the session's lead.
         """
         path = system.join(self._quiet, session_id)
-        self._write(path, b"led\n" if led else b"")
-        self._date(path, now * 1_000_000 - TICK)
+        begun = system.join(self._quiet, f".{session_id}") if led else path  # the guard looks for no such name
+        if not self._write(begun, b"led\n" if led else b""):
+            return
+        self._date(begun, now * 1_000_000 - TICK)
+        if led:  # killed without its word it would be another stamp
+            self._rename(begun, path)
 
     def is_quiet(self, session_id: str) -> bool:
         """Return whether a stamp says that the session has no unread mail."""
@@ -127,8 +132,8 @@ class Trail:
                     continue
                 for session_id in there:
                     path = system.join(directory, session_id)
-                    if known is EVERYONE and directory != self._quiet and not self._is_said(path):
-                        continue  # of another mailbox
+                    if known is EVERYONE and directory != self._quiet and self._is_of_another(path):
+                        continue
                     try:
                         system.unlink(path)
                     except (FileNotFoundError, ValueError):
@@ -159,12 +164,12 @@ class Trail:
         self._write(self.kept(UNBOUND, session_id), self._line())
         self._date(self.kept(UNBOUND, session_id), now * 1_000_000 - TICK)
         bound = self.kept(BOUND, session_id)
-        if self._is_said(bound):
-            others = [line for line in _lines(bound) if not self._is_here(line)]
-            if others:
-                self._write(bound, b"".join(line + b"\n" for line in others))
-            else:
-                self._remove(bound)
+        said = _lines(bound)
+        others = [line for line in said if not self._is_here(line)]
+        if others and len(others) < len(said):
+            self._write(bound, b"".join(line + b"\n" for line in others))
+        elif said and not others:
+            self._remove(bound)
 
     def bind(self, session_id: str) -> None:
         """Note that the session has a lead or a policy, for readers that cannot tell which."""
@@ -183,8 +188,10 @@ class Trail:
         """Return the sessions of this mailbox that have such a stamp."""
         try:
             return sorted(name for name in system.listdir(self.kept(UNBOUND)) if self.is_unbound(name))
-        except OSError:
+        except FileNotFoundError:
             return []
+        except OSError as error:
+            raise storage_failed("look through", self.kept(UNBOUND), error) from None
 
     def has_grants(self) -> bool:
         """Return whether any decision may wait for the question that follows it."""
@@ -211,12 +218,23 @@ class Trail:
         except OSError:
             pass
 
+    def _rename(self, path: str, to: str) -> None:
+        try:
+            system.rename(path, to)
+        except OSError:
+            pass
+
     def _line(self) -> bytes:
         return system.real_path(self._mailbox).encode("utf-8", "surrogateescape") + b"\n"
 
     def _is_said(self, path: str) -> bool:
         """Return whether a stamp names this mailbox."""
         return any(map(self._is_here, _lines(path)))
+
+    def _is_of_another(self, path: str) -> bool:
+        """Return whether a stamp names other mailboxes alone. One that cannot be read may name this one."""
+        said = _lines(path)
+        return bool(said) and not any(map(self._is_here, said))
 
     def _is_here(self, line: bytes) -> bool:
         try:
@@ -338,7 +356,8 @@ class Trail:
         except (OSError, OverflowError):
             pass
 
-    def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> None:
+    def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> bool:
+        """Write a small file; return whether that was possible."""
         flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK | truncate
         try:
             try:
@@ -351,7 +370,8 @@ class Trail:
             finally:
                 system.close(fd)
         except OSError:
-            pass
+            return False
+        return True
 
 
 def _check(inode: int, size: int, epoch: int, start: int) -> int:

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -306,6 +307,23 @@ def test_a_stamp_that_goes_while_the_guard_looks_counts_for_nothing(shim: Shim) 
     env = shim.post.environ({**shim.env, "GONE": str(shim.post.file(".cache/quiet", ME))})
     done = subprocess.run(words, input=call, env=env, capture_output=True, timeout=PATIENCE)
     assert (done.returncode, done.stderr) == (0, b"")
+    assert shim.starts() == 1
+
+
+@pytest.mark.parametrize("then", ["SIG_DFL", "SIG_IGN"])
+def test_a_stamp_without_its_word_is_none(shim: Shim, then: str) -> None:
+    """A process is killed as it writes the word, or has no room for it: the end of a led session's turn goes on."""
+    shim.post.file(".cache/quiet", ME).unlink()
+    code = (
+        "import resource, signal, sys\n"
+        "from agent_mailbox.store.stamps import Trail\n"
+        f"signal.signal(signal.SIGXFSZ, signal.{then})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "Trail(sys.argv[1]).stamp(sys.argv[2], int(sys.argv[3]), led=True)\n"
+    )
+    done = shim.post.python(code, shim.post.file(".cache"), ME, wall_clock())
+    assert done.rc == (-signal.SIGXFSZ if then == "SIG_DFL" else 0), done
+    assert shim.hook("Stop").raw == b""
     assert shim.starts() == 1
 
 

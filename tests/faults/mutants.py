@@ -31,6 +31,7 @@ from tests.faults import (
     mutants_mcp,
     mutants_permissions,
     mutants_trust,
+    mutants_unreadable,
     mutants_waking,
     mutants_watches,
 )
@@ -521,6 +522,7 @@ MUTANTS = (
     *mutants_machines.MUTANTS,
     *mutants_permissions.MUTANTS,
     *mutants_trust.MUTANTS,
+    *mutants_unreadable.MUTANTS,
     *mutants_waking.MUTANTS,
     *mutants_watches.MUTANTS,
     *mutants_claims.MUTANTS,

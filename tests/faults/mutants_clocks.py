@@ -11,8 +11,15 @@ MUTANTS = (
     Mutant(
         "a quiet stamp has the time at which it was judged",
         "Trail.stamp",
-        ("        self._date(path, now * 1_000_000 - TICK)\n", ""),
+        ("        self._date(begun, now * 1_000_000 - TICK)\n", ""),
         tests=f"{GUARD}::test_a_hook_with_its_clock_ahead_hides_nothing_when_the_clock_is_right_again",
+    ),
+    Mutant(
+        "a stamp of a session that is led comes with its word",
+        "Trail.stamp",
+        (" if led else path  # the guard looks for no such name", " if False else path"),
+        ("            self._rename(begun, path)\n", "            pass\n"),
+        tests=f"{GUARD}::test_a_stamp_without_its_word_is_none",
     ),
     Mutant(
         "a stamp that the guard does not believe is made again",

@@ -37,6 +37,7 @@ FILES = (
 )
 LEAVING = "mail to another machine; tests/swarm"
 COST = "costs time alone: no answer changes"
+LOOKS = "no look at a name fails in the world; tests/store/test_unreadable.py"
 LINKS = "the world has no symbolic links; tests/store, tests/console"
 OUTSIDE = {
     "a process elsewhere is not judged": "the world is one namespace of processes; tests/cli/test_gone.py",
@@ -87,6 +88,18 @@ OUTSIDE = {
     "a bundle does not fill the memory": "memory is no state; tests/engine/test_archiving.py",
     "archived mail is handed over once": (
         "costs room in the engine alone: no machine files a line twice; tests/engine/test_archiving.py"
+    ),
+    "where the bound cannot be listed somebody is bound": (
+        "which commands are the person's alone; tests/store/test_unreadable.py"
+    ),
+    **dict.fromkeys(
+        (
+            "nobody is silent because the heartbeats cannot be looked at",
+            "one without a heartbeat hides nobody else's",
+            "files that cannot be looked at are not missing",
+            "a path that cannot be followed is not taken for nothing",
+        ),
+        LOOKS,
     ),
     **dict.fromkeys(
         (
@@ -232,7 +245,7 @@ HISTORIC = (
         "a log that its first writer makes beside a reader is not gone",
         "Log.attentively",
         (
-            "                if system.exists(self.path):\n                    continue",
+            "                if is_there(self.path):\n                    continue",
             "                if False:\n                    continue",
         ),
         tests="",

@@ -1,0 +1,65 @@
+"""Mutants that take what cannot be looked at for what is not there."""
+
+from __future__ import annotations
+
+from tests.faults.mutant import Mutant
+
+TESTS = "tests/store/test_unreadable.py"
+
+MUTANTS = (
+    Mutant(
+        "an archive that cannot be listed is not empty",
+        "Archive._names",
+        ("        except FileNotFoundError:", "        except OSError:"),
+        tests=f"{TESTS}::test_archived_mail_is_not_unknown_where_the_archive_cannot_be_listed",
+    ),
+    Mutant(
+        "a claimer whose heartbeat cannot be looked at may be alive",
+        "Logs.sign",
+        (
+            "shown the same mail\n            return system.time_ns() // 1_000_000",
+            "shown the same mail\n            return 0",
+        ),
+        tests=f"{TESTS}::test_a_claimer_whose_heartbeat_cannot_be_looked_at_may_be_alive",
+    ),
+    Mutant(
+        "nobody is silent because the heartbeats cannot be looked at",
+        "Logs.last_seen",
+        (
+            '            raise paths.storage_failed("look through", directory, error) from None\n',
+            "            return {}\n",
+        ),
+        tests=f"{TESTS}::test_nobody_is_silent_because_the_heartbeats_cannot_be_looked_at",
+    ),
+    Mutant(
+        "one without a heartbeat hides nobody else's",
+        "Logs.last_seen",
+        ("                except (FileNotFoundError, Malformed):", "                except Malformed:"),
+        tests=f"{TESTS}::test_nobody_is_silent_because_the_heartbeats_cannot_be_looked_at",
+    ),
+    Mutant(
+        "where the bound cannot be listed somebody is bound",
+        "user_state.bound_somewhere",
+        ("        return True  # nobody", "        return False  # nobody"),
+        tests=f"{TESTS}::test_where_the_bound_cannot_be_listed_somebody_is_bound",
+    ),
+    Mutant(
+        "a stamp that cannot be read goes when all go",
+        "Trail._is_of_another",
+        ("        return bool(said) and not any", "        return not any"),
+        tests=f"{TESTS}::test_a_stamp_that_cannot_be_read_goes_when_all_go",
+    ),
+    Mutant(
+        "files that cannot be looked at are not missing",
+        "attachment_files._is_kept",
+        ("    except FileNotFoundError:", "    except OSError:"),
+        tests=f"{TESTS}::test_files_that_cannot_be_looked_at_are_not_missing",
+    ),
+    Mutant(
+        "a path that cannot be followed is not taken for nothing",
+        "paths.is_there",
+        ("    except (FileNotFoundError, NotADirectoryError, ValueError):", "    except (OSError, ValueError):"),
+        tests=f"{TESTS}::test_a_path_that_cannot_be_followed_is_not_taken_for_no_mailbox"
+        f" and {TESTS}::test_a_mailbox_is_no_machine_s_own_because_its_record_cannot_be_looked_at",
+    ),
+)

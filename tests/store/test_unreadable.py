@@ -1,0 +1,141 @@
+"""What cannot be looked at is not gone: a look that fails is a failure of the storage, or counts as the safe answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox import Mailbox
+from agent_mailbox.core import attachments
+from agent_mailbox.errors import NotFound, StorageFailed
+from agent_mailbox.store import attachment_files, bindings, user_state
+from agent_mailbox.store.stamps import BOUND, EVERYONE, UNBOUND, Trail
+from tests.helpers import ARCHIVE, HEARTBEATS, Post, refused, refused_both
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def hide(path: Path) -> Path:
+    """Put a directory aside, and a link in its place that leads nowhere but to itself; return where it is."""
+    aside = path.with_name(f"{path.name} aside")
+    if path.exists():
+        path.rename(aside)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.symlink_to(path)
+    return aside
+
+
+def show(path: Path) -> None:
+    """Put a hidden directory back."""
+    path.unlink()
+    path.with_name(f"{path.name} aside").rename(path)
+
+
+@pytest.fixture
+def box(post: Post) -> Mailbox:
+    """A mailbox with two agents."""
+    post.register("ann")
+    post.register("bob")
+    return Mailbox(str(post.box))
+
+
+def test_archived_mail_is_not_unknown_where_the_archive_cannot_be_listed(post: Post) -> None:
+    """To ack it, show it, or send it again fails with exit 5; nothing is said of an id, and nothing is written."""
+    post.register("ann")
+    post.register("bob")
+    sent = post.send("ann", "bob", "hello")
+    post.check("bob")
+    assert post.ok("steward", "run", "--max-live", "0")["archived"] == 1
+    before = post.snapshot()
+    hide(post.file(ARCHIVE))
+    for words in (
+        ("ack", sent, "--session", "bob"),
+        ("show", sent),
+        ("send", "--from", "ann", "--to", "bob", "--body", "hello", "--id", sent),
+    ):
+        refused(post.call(*words), 5, "cannot look through", ARCHIVE)
+    show(post.file(ARCHIVE))
+    refused(post.call("ack", "0" * 8, "--session", "bob"), 1, "no message")
+    assert {name: data for name, data in post.snapshot().items() if name in before and ".jsonl" in name} == {
+        name: data for name, data in before.items() if ".jsonl" in name
+    }
+
+
+def test_a_claimer_whose_heartbeat_cannot_be_looked_at_may_be_alive(post: Post, box: Mailbox) -> None:
+    """Its claim stands; what is no id at all never beat."""
+    now = box.now()
+    assert box.logs.sign("nobody") == 0
+    assert box.logs.sign("../x") == 0
+    hide(post.file(HEARTBEATS, "ann"))
+    assert box.logs.sign("ann") >= now
+
+
+def test_nobody_is_silent_because_the_heartbeats_cannot_be_looked_at(post: Post, box: Mailbox) -> None:
+    """A steward fails, and freezes nobody. One without a heartbeat hides nobody else's."""
+    assert box.logs.last_seen(["ann", "nobody", "../x", "x" * 999, "bob"]).keys() == {"ann", "bob"}
+    hide(post.file(HEARTBEATS))
+    for sessions in (None, ["ann"]):
+        with pytest.raises(StorageFailed):
+            box.logs.last_seen(sessions)
+    refused_both(post.call, 5, "steward", "run")
+
+
+def test_a_mailbox_is_no_machine_s_own_because_its_record_cannot_be_looked_at(post: Post, box: Mailbox) -> None:
+    """Whether others share it decides how role mail is claimed."""
+    assert box.logs.custody is not None
+    assert not box.logs.is_shared
+    hide(post.scratch / box.logs.custody.path("engine"))
+    with pytest.raises(StorageFailed):
+        _ = box.logs.is_shared
+
+
+def test_a_path_that_cannot_be_followed_is_not_taken_for_no_mailbox(post: Post) -> None:
+    """Exit 5, and not the advice to make one."""
+    hide(post.scratch / "loop")
+    result = refused(post.call("check", "--session", "ann", "--dir", str(post.scratch / "loop")), 5, "look into")
+    assert "init" not in result.stderr
+
+
+def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mailbox) -> None:
+    """A program does not get the person's commands by it, and a mailbox keeps its record."""
+    state = box.logs.trail.kept()
+    assert not user_state.bound_somewhere(state)
+    assert bindings.here(state, box.directory) == []
+    box.logs.trail.bind("ann")
+    assert bindings.here(state, box.directory) == ["ann"]
+    hide(post.scratch / state / BOUND)
+    assert user_state.bound_somewhere(state)
+    with pytest.raises(StorageFailed):
+        bindings.here(state, box.directory)
+
+
+def test_a_stamp_that_cannot_be_read_goes_when_all_go(post: Post, box: Mailbox) -> None:
+    """It may free a session of this mailbox; one that names another mailbox stays."""
+    trail = box.logs.trail
+    unbound = post.scratch / trail.kept(UNBOUND)
+    trail.unbind("ann", box.now())
+    Trail(str(post.scratch / "other" / ".cache"), trail.kept()).unbind("bob", box.now())
+    (unbound / "cat").symlink_to(unbound / "ann")
+    trail.disturb(EVERYONE)
+    assert [path.name for path in unbound.iterdir()] == ["bob"]
+    hide(unbound)
+    with pytest.raises(StorageFailed):
+        trail.unbound()
+
+
+def test_files_that_cannot_be_looked_at_are_not_missing(post: Post, box: Mailbox) -> None:
+    """A message that names one is refused for the storage, and can be sent again as it is."""
+    plan = post.scratch / "plan.txt"
+    plan.write_text("a plan")
+    sent = post.ok("send", "--from", "ann", "--to", "bob", "--body", "look", "--attach", str(plan))["message"]["id"]
+    message = box.state().messages[sent]
+    aside = hide(post.file(attachments.DIRECTORY))
+    with pytest.raises(StorageFailed):
+        attachment_files.check(box.directory, message)
+    show(post.file(attachments.DIRECTORY))
+    attachment_files.check(box.directory, message)
+    post.file(attachments.DIRECTORY).rename(aside)
+    with pytest.raises(NotFound):
+        attachment_files.check(box.directory, message)
