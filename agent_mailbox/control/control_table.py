@@ -249,12 +249,15 @@ class ControlTable:
     # -- questions ----------------------------------------------------------------------------------------------------
 
     def _about(self, todo: set[Word]) -> list[Message]:
+        left = sorted(todo)  # the same order each time: it can be replayed
         done: set[Word] = set()
         found: dict[int, Message] = {}
-        while todo:
-            done.add(word := todo.pop())
+        while left:
+            if (word := left.pop()) in done:
+                continue
+            done.add(word)
             for message in self._listed(word, found):
-                todo |= {*_belonging(message, self._payload(message))} - done
+                left += _belonging(message, self._payload(message))
         return [found[at] for at in sorted(found)]
 
     def _listed(self, word: Word, found: dict[int, Message] | None = None) -> Iterator[Message]:

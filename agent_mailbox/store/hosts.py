@@ -78,11 +78,12 @@ class HostRecords:
         record may be found: it spares reading all of them, and proves nothing.
         """
         few = len(clients) <= FEW
-        judged = {s for s, pid in clients.items() if not self._runs(s, pid)} if few else clients.keys()
+        # in the same order each time, that of no set: it can be replayed
+        judged = {s for s in sorted(clients) if not self._runs(s, clients[s])} if few else clients.keys()
         recorded: dict[str, list[Host]] = {}
         try:
             for host in self.all(strictly=True) if judged else ():
-                for session_id in judged & {*host.sessions}:
+                for session_id in sorted(judged & {*host.sessions}):
                     recorded.setdefault(session_id, []).append(host)
         except OSError:
             return set()
