@@ -337,10 +337,12 @@ class Replica:
         return Judged(line, ours) if self.judge is None else self.judge.judge(record, ours)
 
     def compare(self) -> None:
-        """Compare all of the order with all of the local logs, under the lock; raise ``BadData`` if they differ.
+        """Compare what was taken in of the order with all of the local logs, under the lock; raise ``BadData`` if they
+        differ.
 
-        Lines of no known form, and messages whose id another message has, stay here alone. A process that has just
-        taken in everything compares the sums of what it read with those of what is here."""
+        Lines of no known form, and messages whose id another message has, stay here alone. A record that came
+        since is no difference. A process that has just taken in everything compares the sums of what it read with
+        those of what is here."""
         if self._heard is not None and all(part.total() == self._heard[kind] for kind, part in self.parts.items()):
             return
         parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
@@ -348,7 +350,7 @@ class Replica:
             part.look()
         self.filed.look()
         self.strange = {}
-        for record in self.everything():
+        for record in itertools.takewhile(lambda one: one.position <= self.applied, self.everything()):
             key, is_decision = digest(unsealed(record.line)), record.log in DECISIONS
             if not is_known(record.log):
                 self.strange[record.log] = self.strange.get(record.log, 0) + 1

@@ -63,8 +63,9 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     custody_setup.ensure(directory, environ)
     state = user_state.directory(environ)
     keys.make(state)  # a lost key too: its old seals prove nothing until adopted
-    try:
-        for place in (directory, state):
+    boxes = system.join(state, custody.BOXES)
+    try:  # the record may be there, and not durable: its maker was killed, or its sync failed
+        for place in (directory, boxes if system.exists(boxes) else state):
             system.sync_way(place)
     except OSError as error:
         raise storage_failed("sync", place, error) from None

@@ -71,7 +71,9 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
             system.rename(aside, record)
         except OSError:  # another was first
             remove(aside)
-        system.sync_directory(system.dirname(record))
+        boxes = system.dirname(record)
+        for place in (boxes, system.dirname(boxes)):  # the mailbox would begin a new record, with another id
+            system.sync_directory(place)
     except OSError as error:
         raise paths.storage_failed("make the record", record, error) from None
 

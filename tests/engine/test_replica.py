@@ -240,3 +240,20 @@ def test_a_copy_that_was_changed_is_found_by_the_sums_alone(two: Two) -> None:
         path.write_bytes(path.read_bytes().replace(b"number 1", b"number 7"))
         with pytest.raises(BadData, match="record of the space is not here"):
             replica.compare()
+
+
+def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
+    """Another machine sends between a look and a comparison of all; a line that was changed is found all the same."""
+    north, south = two.boxes
+    north.send(Draft(sender="ann", to=("ben",), content="one"))
+    south.catch_up()
+    replica = south.replica
+    assert replica is not None
+    with replica.held():
+        replica.catch_up()
+        north.send(Draft(sender="ann", to=("ben",), content="two"))
+        replica.compare()
+        path = Path(south.logs.messages.path)
+        path.write_bytes(path.read_bytes().replace(b"one", b"one more"))
+        with pytest.raises(BadData, match="record of the space is not here"):
+            replica.compare()

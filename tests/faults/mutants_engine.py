@@ -128,6 +128,12 @@ MUTANTS = (
         tests=f"{TESTS}::test_a_copy_that_was_changed_is_found_by_the_sums_alone",
     ),
     Mutant(
+        "what comes while a copy is compared is no difference",
+        "Replica.compare",
+        ("itertools.takewhile(lambda one: one.position <= self.applied, self.everything())", "self.everything()"),
+        tests=f"{TESTS}::test_what_comes_while_a_copy_is_compared_is_no_difference",
+    ),
+    Mutant(
         "the nearest server's gaps are asked of the leader",
         "NatsOrder._read_on",
         ("missing = [seq for seq in range(place, end) if seq not in records]", "missing = list[int]()"),

@@ -152,4 +152,16 @@ MUTANTS = (
         ("return Judged(content, seal.proof)", "return Judged(content, None)"),
         tests=f"{JUDGE}::test_a_kill_at_any_moment_loses_no_proof",
     ),
+    Mutant(
+        "a record that is made late is durable",
+        "custody_setup._begin",
+        ("in (boxes, system.dirname(boxes)):", "in (boxes,):"),
+        tests="tests/simulation/test_found.py::test_a_record_that_was_made_late_survives_a_power_failure",
+    ),
+    Mutant(
+        "a record whose maker was killed is durable once init has run",
+        "creation.create",
+        ("boxes if system.exists(boxes) else state", "state"),
+        tests="tests/simulation/test_found.py::test_a_record_whose_maker_was_killed_survives_a_power_failure",
+    ),
 )

@@ -40,6 +40,8 @@ ATTACKS = {
     "fails in a sync": (0, "0 fault syncing"),
     "fails in a sync, and the next one is in doubt": (0, "0 fault syncing; 2 doubt"),
     "held, and fails behind a name": (0, "0 park rename*3; 0 fault rename*3>fsync*1"),
+    "fails in an early sync": (0, "0 fault fsync*4"),
+    "is killed behind a record's name": (0, "0 kill rename=5>*2"),
     "falls short": (0, "0 short"),
     "falls short at first": (0, "0 short write*8"),
     "is killed before it writes": (0, "0 kill write*6"),

@@ -28,7 +28,7 @@ from tests.simulation.machines_plans import ROLES, plan_of
 from tests.simulation.machines_stage import Stage
 from tests.simulation.machines_sweeps import THEN
 from tests.simulation.machines_upkeep import settle
-from tests.simulation.plans import CALM, REST, STORM
+from tests.simulation.plans import CALM, REST, STORM, is_numbered
 from tests.simulation.process import Killed
 from tests.simulation.runs import Result, replaced
 from tests.simulation.sites import Sites
@@ -239,7 +239,7 @@ def run(
     plan = plan or plan_of(seed, count, kind=kind)
     world = Machines(seed, plan.profile, plan.machines, plan.network, only)
     for place, what in plan.sited:
-        world.sited.setdefault(str(place), []).append(what)
+        (world.directed if is_numbered(what) else world.sited).setdefault(str(place), []).append(what)
     world.sites = Sites(beside) if plan.sited and only is None else None
     if told:
         world.story = []

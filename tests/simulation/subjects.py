@@ -23,6 +23,11 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "machines copies that lost their record": ("mailbox/replica.py:Replica._compare_all",),
     "machines damaged records": ("mailbox/replica.py:Replica._hear",),
     "machines files": ("mailbox/exchanged_files.py:ExchangedFiles._fetch",),
+    "machines joining, and the power fails": (
+        "store/creation.py:create",
+        "store/custody_setup.py:_begin",
+    ),
+    "machines joining with an archive": ("mailbox/replica.py:Replica.compare",),
     "machines keys that the person confirms later": (
         "store/proof_view.py:ProofView.proof",
         "store/resealing.py:reseal",

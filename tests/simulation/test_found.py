@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.core import proofs
-from agent_mailbox.store import attachment_files, custody, custody_setup, system
+from agent_mailbox.store import attachment_files, creation, custody, custody_setup, system, user_state
 from agent_mailbox.store.edits import RECENT, Edit, Edits
 from agent_mailbox.upkeep import steward
 from tests.simulation import upkeep
@@ -84,6 +84,58 @@ def test_a_write_beside_ours_is_told_though_it_came_after_our_time() -> None:
 
     with world:
         alone(world, lambda: upkeep.found(stage, None), write)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_record_that_was_made_late_survives_a_power_failure(seed: int) -> None:
+    """``init`` could not make the record outside the project; the first command that opens the mailbox makes it."""
+    world, stage = machine(seed, ordered=False)
+
+    def forget() -> None:
+        lose_record()
+        system.rmdir(boxes())
+        system.sync_directory(system.dirname(boxes()))
+
+    with world:
+        alone(world, lambda: upkeep.found(stage, None), forget)  # type: ignore[arg-type]
+        assert_durable(world, lambda: custody_setup.ensure(BOX, {}))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_record_whose_maker_was_killed_survives_a_power_failure(seed: int) -> None:
+    """``init`` was killed behind the change of names, before its sync; the person repeats it."""
+    world, stage = machine(seed, ordered=False)
+
+    def make_again() -> None:
+        found = custody.find(BOX, {})
+        assert found is not None
+        system.rename(found.directory, f"{boxes()}/aside")
+        system.sync_directory(boxes())
+        system.rename(f"{boxes()}/aside", found.directory)
+
+    with world:
+        alone(world, lambda: upkeep.found(stage, None), make_again)  # type: ignore[arg-type]
+        assert_durable(world, lambda: creation.create(BOX, {}))
+
+
+def boxes() -> str:
+    """The place of all records."""
+    return system.join(user_state.directory(system.environment()), custody.BOXES)
+
+
+def assert_durable(world: World, make: Callable[[], object]) -> None:
+    """The record is there, and the same, when the power fails behind that."""
+    ids: list[object] = []
+
+    def look() -> None:
+        found = custody.find(BOX, {})
+        ids.append(found and found.id)
+
+    alone(world, make, look)
+    world.power_off()
+    alone(world, look)
+    assert ids[0] is not None
+    assert ids[0] == ids[1]
 
 
 @pytest.mark.parametrize("seed", range(4))
