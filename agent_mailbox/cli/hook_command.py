@@ -36,7 +36,7 @@ def answer(event: str, directory: str | None) -> int:
     event, form, _ = event.partition(ANSWERS)
     name = hooks.canonical(event)
     if name is None:
-        say(f"error: no hook for {neutral(event)!r}\nhint: one of {', '.join(hooks.HOOKS)}")
+        say(f"error: no hook for {neutral(event)!r}\nhint: use one of {', '.join(hooks.HOOKS)}")
         return 1
     answers: list[str] = []
 

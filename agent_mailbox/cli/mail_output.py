@@ -99,7 +99,7 @@ def check_text(
     if chat:
         sender = f" --from {me}" if named else ""
         wide = "  (--all: everyone it was for)" if any(map(_has_others, chat)) else ""
-        lines.append(f'Reply: agent-mailbox reply {frame.short(chat[0].message.id)}{sender} --body "…"{wide}')
+        lines.append(f'Reply: agent-mailbox reply {frame.short_typed(chat[0].message.id)}{sender} --body "…"{wide}')
     if more:
         lines.append(f"{more} more: agent-mailbox check" + (f" --session {me}" if named else ""))
     return "\n".join(lines) + "\n"

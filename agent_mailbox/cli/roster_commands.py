@@ -133,7 +133,8 @@ def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
         whom = app.library.agent(word)[0].session_id
     except NotFound:
         whom = check_id(word)
-        app.warn(f"no agent {whom!r} is known; mail from that id will be muted")
+        what = "will be muted" if which == "mute" else "is not muted any more"
+        app.warn(f"no agent {whom!r} is known; mail from that id {what}")
     request = Registration(session_id=me, event="update").replace(**{which: (whom,)})
     agent, _ = app.mailbox.register(request, app.acts(me))
     roster_verbs.answer(app, agent)

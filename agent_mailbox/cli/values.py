@@ -55,9 +55,8 @@ def read(app: App, source: str, what: str, limit: int) -> bytes:
                 data = file.read(limit + 2)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise Malformed(
-            f"cannot read {source}: {reason}", "check the path; send a text that begins with @ by --body -"
-        ) from None
+        at = "; send a text that begins with @ by --body -" if what == "body" else ""
+        raise Malformed(f"cannot read {source}: {reason}", f"check the path{at}") from None
     if len(data.removesuffix(b"\n")) > limit:
         raise BadData(
             f"the {what} is over the limit of {limit} bytes", "write it to a file and send its path", code="too_large"

@@ -52,7 +52,7 @@ class Leasing(Coordination):
         holds too many.
         """
         if not 0 < minutes * _MINUTE <= LONGEST:
-            raise Malformed(f"not a time to lease: {minutes:g} minutes", "at most 24 hours; lease it again then")
+            raise Malformed(f"not a time to lease: {minutes:g} minutes", "pass --for with 1m to 24h")
         project, patterns = _patterns(paths, base)
         self._refuse_held(me, project, patterns)
         now = self.now()

@@ -13,6 +13,7 @@ from ..core.control.state import Plane
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
+from ..core.text import typed
 from ..errors import Malformed, Refused
 from ..store import system
 from . import control_log
@@ -134,7 +135,7 @@ class Control(Coordination):
             return lasting.updates(rules)
         raise Malformed(
             f"{request.id} suggests no narrow rule to allow always",
-            f"approve it this once, or say `agent-mailbox control policy {request.asker} --add --allow RULE`",
+            f"approve it this once, or say `agent-mailbox control policy {typed(request.asker)} --add --allow RULE`",
         )
 
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:

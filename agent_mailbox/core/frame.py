@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import instant, proofs
 from .address import is_remote
 from .records import USER
-from .text import clipped, neutral, neutral_lines, visible
+from .text import clipped, neutral, neutral_lines, typed, visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,8 +40,17 @@ def plain(text: str, _style: str) -> str:
 
 def short(message_id: str) -> str:
     """Return the part of an id that is shown: the first eight characters of a UUID, else all of it."""
+    return _own(_beginning(message_id))
+
+
+def short_typed(message_id: str) -> str:
+    """Return the same for a command that somebody will paste."""
+    return typed(_beginning(message_id))
+
+
+def _beginning(message_id: str) -> str:
     is_uuid = len(message_id) == 36 and message_id[8] == message_id[13] == message_id[18] == message_id[23] == "-"
-    return _own(message_id[:8] if is_uuid else message_id)
+    return message_id[:8] if is_uuid else message_id
 
 
 def word(text: str) -> str:

@@ -12,6 +12,7 @@ from .frame import shown_words
 from .instant import DAY, HOUR
 from .records import USER, Record, RosterEvent
 from .roster import ALIVE, DEAD, FROZEN, TRANSITIONS, Agent, Roster
+from .text import typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
     present = roster.get(me)
     if present is None or present.state == DEAD:
         if present is not None and request.event == "update":
-            raise Refused(f"{me} is dead", f"run `agent-mailbox roster register --session-id {me}` to revive it")
+            raise Refused(f"{me} is dead", f"run `agent-mailbox roster register --session-id {typed(me)}` to revive it")
         _refuse_role_word(me, "session id", roster)
         _refuse_taken(me, me, "session id", roster)
     tags = _tags(request, present, tuple(namespaces))
@@ -110,7 +111,7 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
         if agent is not None and agent.session_id != me and agent.state != DEAD:
             raise Refused(
                 f"{what} {word!r} is taken by {agent.session_id} ({agent.state})",
-                f"choose another, or run `agent-mailbox roster retire {agent.session_id}` if that agent is gone",
+                f"choose another, or run `agent-mailbox roster retire {typed(agent.session_id)}` if that agent is gone",
                 code="name_taken",
             )
 
@@ -259,7 +260,7 @@ def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, rea
             return Decision()
         raise Refused(
             f"{agent.session_id} is {agent.state}: cannot {event} it",
-            f"run `agent-mailbox roster register --session-id {agent.session_id}` to revive it",
+            f"run `agent-mailbox roster register --session-id {typed(agent.session_id)}` to revive it",
         )
     by = actor if actor != agent.session_id else None
     return Decision(
@@ -275,7 +276,7 @@ def checked_in(session_id: str, roster: Roster, now: int) -> Decision:
     if agent.state == DEAD:
         raise Refused(
             f"{session_id} is dead ({agent.reason or 'retired'})",
-            f"run `agent-mailbox roster register --session-id {session_id}` to revive it",
+            f"run `agent-mailbox roster register --session-id {typed(session_id)}` to revive it",
             code="dead",
         )
     return ended(session_id, "thaw", roster, session_id, now) if agent.state == FROZEN else Decision()

@@ -170,6 +170,12 @@ def shell_quoted(word: str) -> str:
     return word if safe else "'" + word.replace("'", "'\\''") + "'"
 
 
+def typed(word: str) -> str:
+    """Return a word for a command that somebody will paste. Any program may write one that a shell would run, even
+    within double quotes: ``$(…)``."""
+    return shell_quoted(neutral(word))
+
+
 def near(word: str, known: list[str]) -> list[str]:
     """Return the known words that a misspelt one may have meant, likeliest first; at most three."""
     from difflib import get_close_matches  # costs as much as a poll, and serves only mistakes

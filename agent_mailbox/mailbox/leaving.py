@@ -13,6 +13,7 @@ from ..core import codec, proofs
 from ..core.address import is_remote, swarm_of
 from ..core.attachments import files, size_of
 from ..core.records import USER
+from ..core.text import typed
 from ..errors import Refused
 from ..store import attachment_files
 
@@ -80,7 +81,7 @@ def _check_joined(message: Message, roster: Roster) -> None:
         if message.sender != USER and (sender is None or f"swarm:{alias}" not in sender.tags):
             raise Refused(
                 f"sender has not joined swarm:{alias}: {message.sender}",
-                f"run `agent-mailbox swarm join {alias} --session {message.sender}`",
+                f"run `agent-mailbox swarm join {typed(alias)} --session {typed(message.sender)}`",
                 code="not_joined",
             )
 

@@ -10,6 +10,7 @@ from ..core import codec, obligations, roster_changes
 from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
+from ..core.text import typed
 from ..errors import Busy, MailboxError, NotFound, Unavailable
 from ..store import system
 from ..store.lines import line_chunks
@@ -160,5 +161,5 @@ def _left_to_the_person(decision: Decision, roster: Roster) -> Iterator[str]:
         led = [agent.session_id for agent in roster.agents.values() if agent.lead == old and agent.state != DEAD]
         if led:
             workers = f"{led[0]} and {len(led) - 1} more" if len(led) > 1 else led[0]
-            change = f"`agent-mailbox roster update --session-id {led[0]} --lead {event.session_id}` at a terminal"
-            yield f"{old} led {workers}, for whom the person decides now; {change} changes that"
+            change = f"agent-mailbox roster update --session-id {typed(led[0])} --lead {typed(event.session_id)}"
+            yield f"{old} led {workers}, for whom the person decides now; `{change}` at a terminal changes that"

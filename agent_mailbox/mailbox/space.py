@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ..core import codec
 from ..core.records import Record
+from ..core.text import typed
 from ..errors import BadData, Refused
 from ..store import system
 from ..store.custody import content
@@ -44,7 +45,8 @@ def record_of(logs: Logs) -> Custody:
     """Return the user's record of the mailbox; raise ``Refused`` if there is none."""
     if logs.custody is None:
         raise Refused(
-            f"mailbox has no record of the user's: {logs.directory}", f"run `agent-mailbox init {logs.directory}`"
+            f"mailbox has no record of the user's: {logs.directory}",
+            f"run `agent-mailbox init {typed(logs.directory)}`",
         )
     return logs.custody
 

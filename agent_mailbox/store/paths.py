@@ -6,6 +6,7 @@ Belongs here: where things are, and who owns them. A directory is a mailbox if i
 
 from __future__ import annotations
 
+from ..core.text import typed
 from ..errors import NoMailbox, Refused, StorageFailed
 from . import system, user_state
 
@@ -38,6 +39,9 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
         "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
         "EROFS": "make the file system writable, or move the mailbox: it is read-only",
         "ENOSPC": "free some space, then repeat the command",
+        "ENOENT": "look whether its directory is still there, and takes files",
+        "EEXIST": "name another path: a file is in the place of a directory",
+        "ENOTDIR": "name another path: a file is in the place of a directory",
         "EDQUOT": "free some space, then repeat the command",
     }
     import errno  # only to name a failure
@@ -131,7 +135,9 @@ def check(directory: str) -> str:
     Raise ``NoMailbox``, ``Refused`` if another user owns it, ``StorageFailed`` if it cannot be looked at.
     """
     if not is_there(system.join(directory, MESSAGES)):
-        raise NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {directory}` to make one")
+        if system.exists(directory) and not system.is_directory(directory):
+            raise NoMailbox(f"no directory: {directory}", "name the mailbox's directory")
+        raise NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {typed(directory)}` to make one")
     check_owner(directory)
     whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)
     return whole.rstrip("/") or "/"

@@ -161,13 +161,21 @@ def write_whole(fd: int, data: bytes) -> None:
 def make_directory(path: str, mode: int = 0o700, parents: int = 0o700) -> None:
     """Make a directory and its missing parents, each with no more rights than these, whatever the umask."""
     try:
+        _make(path, mode)
+    except FileNotFoundError:
+        above = dirname(path)
+        if above in ("", path):
+            raise  # the working directory was removed
+        make_directory(above, parents, parents)
+        _make(path, mode)  # once: a directory of the system's own, such as /proc, refuses it with the same error
+
+
+def _make(path: str, mode: int) -> None:
+    try:
         mkdir(path, mode)
     except FileExistsError:
         if not is_directory(path):
             raise
-    except FileNotFoundError:
-        make_directory(dirname(path), parents, parents)
-        make_directory(path, mode, parents)
 
 
 def sync_directory(path: str) -> None:

@@ -239,7 +239,7 @@ class Outward:
         message, roster = item.message, self._mailbox.logs.read_roster()
         head, *lines = frame.item(item, roster, box=self._mailbox.directory)
         first = [f"{form.FIRST}{head}{', possibly repeated' if again else ''}]"]
-        answer = f'To answer: agent-mailbox reply {frame.short(message.id)} --from {me} --body "…"'
+        answer = f'To answer: agent-mailbox reply {frame.short_typed(message.id)} --from {me} --body "…"'
         return {
             "from": f"{frame.name_of(message.sender, roster)}{form.FROM_US}",
             "text": "\n".join([*first, *lines, *([answer] if message.ack else [])]),

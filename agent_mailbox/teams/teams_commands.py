@@ -18,7 +18,7 @@ from ..clients import client
 from ..core import naming
 from ..core.control import summary
 from ..core.frame import word
-from ..core.text import clipped, neutral, neutral_lines
+from ..core.text import clipped, neutral, neutral_lines, typed
 from ..errors import Malformed, NotFound
 from ..mailbox.opened import nobody
 from . import bridge, history, team_files
@@ -77,7 +77,7 @@ def _there(app: App, wanted: str | None) -> Team:
     except NotFound:
         if wanted not in history.names(app.mailbox):
             raise
-    raise NotFound(f"team is over: {wanted!r}", f"read its history: `agent-mailbox teams export {word(wanted)}`")
+    raise NotFound(f"team is over: {wanted!r}", f"read its history: `agent-mailbox teams export {typed(wanted)}`")
 
 
 def _awaited(app: App, wanted: str | None, patience: float) -> Team:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..core import codec, frame, proofs, seals
 from ..core.records import USER, BadLine, Record
 from ..core.roster import DEAD
+from ..core.text import typed
 from ..errors import Refused
 from ..store import keys, log_ends, proof_view, rotation, system, user_state
 from ..store.lines import lines_of
@@ -43,7 +44,7 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
     if record is None or record.key is None:
         raise Refused(
             f"the mailbox was not made by your `agent-mailbox init`: {mailbox.directory}",
-            f"run `agent-mailbox init --adopt {mailbox.directory}` if you trust it",
+            f"run `agent-mailbox init --adopt {typed(mailbox.directory)}` if you trust it",
             code="not_yours",
         )
     why = record.broken() or ""

@@ -7,6 +7,7 @@ verified and then renamed. So a kill at any step leaves a whole mailbox or none;
 from __future__ import annotations
 
 from ..core.attachments import DIRECTORY
+from ..core.text import typed
 from ..errors import Refused
 from ..store import creation, custody, custody_setup, paths, system
 from ..store.lock import FileLock
@@ -73,7 +74,7 @@ def _remove(aside: str, made: Iterable[str]) -> None:
 
 def _refuse_used(directory: str) -> None:
     if paths.is_mailbox(directory):
-        hint = f"name another directory; if you just restored this one, run `agent-mailbox init {directory}`"
+        hint = f"name another directory; if you just restored this one, run `agent-mailbox init {typed(directory)}`"
         raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
     if system.exists(directory) and not (system.is_directory(directory) and not system.listdir(directory)):
         raise Refused(f"the directory is not empty: {directory}", "name an empty or new directory", code="exists")

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from agent_mailbox.core.ids import EXAMPLE
-from tests.helpers import MESSAGES, ROOT, Post, record
+from tests.helpers import MESSAGES, ROOT, Post, record, refused
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 NOBODY = {"AGENT_MAILBOX_SESSION": None, "CLAUDE_CODE_SESSION_ID": None, "CODEX_SESSION_ID": None}
@@ -89,3 +89,20 @@ def test_the_figures_script_has_help(post: Post) -> None:
 
     done = subprocess.run([ROOT / "scripts/measure", "--help"], capture_output=True, env=post.environ(), check=True)
     assert b"usage: scripts/measure" in done.stdout
+
+
+def test_an_init_where_the_system_makes_no_directory_ends(post: Post) -> None:
+    """In a directory of the system's own; a file is no place either, and the hint says so."""
+    refused(post.call("init", "/proc/agent-mailbox-none"), 5, "make a mailbox at", "its directory")
+    (post.scratch / "file").write_text("")
+    refused(post.call("init", post.scratch / "file"), 5, "make a mailbox at", "name another path")
+    refused(post.call("check", "--dir", post.scratch / "file"), 1, "no directory", "name the mailbox")
+
+
+def test_a_hint_says_what_the_option_at_hand_needs(post: Post) -> None:
+    """A batch is no body, no time is no long one, and who is unmuted is not muted."""
+    post.register("a")
+    assert "--body" not in refused(post.call("send", "--jsonl", "/nonexistent/x"), 2, "check the path").stderr
+    refused(post.call("lease", "take", "x", "--for", "0", "--session", "a"), 2, "not a time to lease", "--for")
+    told = post.call("unmute", "nobody", "--session", "a").stderr
+    assert "is not muted any more" in told

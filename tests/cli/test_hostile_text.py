@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import unicodedata
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ import pytest
 from tests.helpers import MESSAGES, READS, ROSTER, record, refused, stamp
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.helpers import Post, Result
 
 CONTROLS = "".join(map(chr, [*range(1, 32), *range(127, 160)]))
@@ -212,3 +215,32 @@ def test_a_sender_who_looks_like_another_is_quoted(post: Post, sender: str) -> N
         text = harmless(post.call(*words).raw)
         assert f' "{sender[0]}' in text or f'"{sender[:2]}' in text
         assert f" {sender}" not in text
+
+
+def test_a_command_to_paste_runs_nothing_of_another_program(post: Post, tmp_path: Path) -> None:
+    """A foreign line may have any id, and agents paste what we tell them: its own words stay words for a shell."""
+    evil = "$(touch pwned)"
+    post.register("alice")
+    post.append(MESSAGES, record("eve", "alice", "x " * 3000, id=evil, ack=True))
+    post.append(ROSTER, {"event": "register", "session_id": "x; touch pwned #", "timestamp": stamp(), "name": "Zed"})
+    hook = post.call("hook", "UserPromptSubmit", stdin=json.dumps({"session_id": "alice", "prompt": "x"}))
+    post.append(MESSAGES, record("eve", "alice", "x", id=evil + "2", ack=True))
+    told = [
+        post.call("check", "--session", "alice", "--peek").stdout,
+        post.call("roster", "register", "--session-id", "bob", "--name", "Zed").stderr,
+        json.loads(hook.stdout)["hookSpecificOutput"]["additionalContext"],
+        post.call("doctor").stdout,
+        post.call("check", "--dir", f"{tmp_path}/a b$(touch pwned)").stderr,
+    ]
+    commands = [
+        line[line.find("agent-mailbox ") :].split(" --body")[0].split("` to")[0].split("` if")[0].removesuffix(")")
+        for text in told
+        for line in text.splitlines()
+        if "agent-mailbox " in line and not line.startswith("| ")
+    ]
+    assert len(commands) >= 3, told
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/agent-mailbox").symlink_to("/bin/true")
+    for command in commands:
+        subprocess.run(["/bin/sh", "-c", command], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/bin"}, check=False)
+        assert not (tmp_path / "pwned").exists(), command

@@ -265,4 +265,10 @@ MUTANTS = (
         ("if text.isascii() else", "if text else"),
         tests="tests/cli/test_hostile_text.py::test_a_sender_who_looks_like_another_is_quoted",
     ),
+    Mutant(
+        "a command to paste runs nothing of another program",
+        "text.typed",
+        ("shell_quoted(neutral(word))", "neutral(word)"),
+        tests="tests/cli/test_hostile_text.py::test_a_command_to_paste_runs_nothing_of_another_program",
+    ),
 )

@@ -15,6 +15,7 @@ from ...control.standing import withholds
 from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD
+from ...core.text import typed
 from ...known_clients.claude_code import COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
 from ...upkeep.doctor.findings import Problem
@@ -95,7 +96,7 @@ def way_out(source: HookSource) -> str:
     if source.of_project and not source.path.endswith(".local.json"):
         return f"take them out of {source.path} by hand"
     if source.of_project:
-        return f"`agent-mailbox uninstall claude-code --project {source.project}`"
+        return f"`agent-mailbox uninstall claude-code --project {typed(source.project)}`"
     return "`agent-mailbox uninstall claude-code --user`"
 
 

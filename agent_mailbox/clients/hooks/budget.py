@@ -93,7 +93,7 @@ def mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) -> Told
         parts.append(f"{more} more unread: {page.program} check")
     asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
     if asking and page.program != PROGRAM:  # else the client's memory file or skill said it once
-        parts.append(f'{page.program} reply {frame.short(asking[0])} --body "…"')
+        parts.append(f'{page.program} reply {frame.short_typed(asking[0])} --body "…"')
     text = "\n".join(parts)
     own = {i: units(part) for i, part in (full | titles).items()}
     around = (page.around + units(text) - sum(own.values())) // len(own)
@@ -147,7 +147,7 @@ def _block(item: Item, page: Sheet, room: int) -> str:
     rest = lines[head + len(kept) :]
     if rest:
         kept = _at_a_sentence([*kept, rest[0][: max(limit, 0) // 2]])
-        kept.append(f"(cut; all: {page.program} show {frame.short(item.message.id)})")
+        kept.append(f"(cut; all: {page.program} show {frame.short_typed(item.message.id)})")
     return "\n".join([*lines[:head], *kept])
 
 
