@@ -31,13 +31,21 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     named = given or environ.get("AGENT_MAILBOX_DIR")
     if named:
         return MailboxPlace(named, True)
-    found = paths.find(_without_links(start) if start else posix.getcwd())
+    found = paths.find(_without_links(start) if start else _here())
     if found is None:
         raise NoMailbox(
             "no mailbox here or above",
             "run `agent-mailbox init` to make one, or name one with --dir or AGENT_MAILBOX_DIR",
         )
     return MailboxPlace(found, False)
+
+
+def _here() -> str:
+    try:
+        return posix.getcwd()
+    except OSError:  # such as that of a worktree that was removed
+        hint = "change to a directory that is there, or name the mailbox with --dir or AGENT_MAILBOX_DIR"
+        raise NoMailbox("the working directory is gone", hint) from None
 
 
 def _without_links(directory: str) -> str:

@@ -106,3 +106,15 @@ def test_a_hint_says_what_the_option_at_hand_needs(post: Post) -> None:
     refused(post.call("lease", "take", "x", "--for", "0", "--session", "a"), 2, "not a time to lease", "--for")
     told = post.call("unmute", "nobody", "--session", "a").stderr
     assert "is not muted any more" in told
+
+
+def test_a_working_directory_that_was_removed_is_named(post: Post) -> None:
+    """As that of a worktree which another session removed."""
+    gone = post.scratch / "gone"
+    gone.mkdir()
+    script = 'cd "$1" && rmdir "$1" && exec "$2" check --session x'
+    words = ["/bin/sh", "-c", script, "sh", gone, ROOT / ".venv/bin/agent-mailbox"]
+    environ = {name: value for name, value in post.environ().items() if name != "AGENT_MAILBOX_DIR"}
+    done = subprocess.run(words, capture_output=True, text=True, env=environ, check=False)
+    assert done.returncode == 1, done
+    assert "error: the working directory is gone\nhint: change to a directory" in done.stderr
