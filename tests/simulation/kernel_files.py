@@ -285,6 +285,7 @@ class Files:
         self._changed(target)
         if before is not None:
             self.disk.forget(before)
+        self.world.appeared(new)
         self.world.renamed()
 
     replace = rename

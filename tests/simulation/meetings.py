@@ -28,7 +28,13 @@ SWEEPS = {
         2, "ring@1 ring@1?", "check@0|hook@0 check@2|hook@2", "check@0 check@2", HELD, outages=0.0, agents=3
     ),
     "a holder that is killed": Sweep(
-        2, "ring@1", "check@0|hook@0", "check@2|hook@2 later? check@0 check@2", ("is killed",), outages=0.0, agents=3
+        2,
+        "ring@1",
+        "check@0|hook@0",
+        "check@2|hook@2 later? check@0 check@2",
+        ("is killed soon behind a write",),
+        outages=0.0,
+        agents=3,
     ),
     "a claim that lapses": Sweep(
         2,

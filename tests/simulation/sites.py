@@ -36,11 +36,12 @@ AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
 }
 """Which calls are aimed at, by what shall befall them: shares that add up; the rest are any calls."""
 BEHIND, MISSED, BETWEEN, BESIDE, LOCKING = "behind", "missed", "between", "beside", "locking"
+UNMADE = "unmade"
 DERIVED, DERIVING = "derived", "deriving"
 """Behind a kind: it befalls the process half way; or right behind a call that failed, as of a file that is not there:
-what it learned may be old by then; or before it opens a second file beside a first one: they may not fit by then; or
-before it takes a lock: what it looked at may be old by then; or before it reads from a derived file that it opened, or
-begins to write one: others may have written it by then."""
+what it learned may be old by then; or right behind a log that is not there; or before it opens a second file beside a
+first one: they may not fit by then; or before it takes a lock: what it looked at may be old by then; or before it reads
+from a derived file that it opened, or begins to write one: others may have written it by then."""
 CALLED = {
     "reading": {"open", "pread", "listdir"},
     "dating": {"utime"},
@@ -51,6 +52,7 @@ CALLED = {
 """The same by the call alone: where it reads, or dates a file, which may seal it, or syncs, or asks an engine or
 appends there (``machines``)."""
 CACHE = "/.cache/"
+LOG = ".jsonl"
 MISSING = 3
 """For so many calls."""
 NEAR = 4
@@ -74,7 +76,7 @@ class Sites:
         self._known: dict[tuple[str, bool], dict[Site, int]] = {}
         """By command, and whether in peace: how often each place was come to, in the order of the first time."""
         self._near: dict[str, set[Site]] = {
-            where: set() for where in (BEHIND, MISSED, BETWEEN, BESIDE, LOCKING, DERIVED, DERIVING)
+            where: set() for where in (BEHIND, MISSED, UNMADE, BETWEEN, BESIDE, LOCKING, DERIVED, DERIVING)
         }
         """Places near something else that the process did (``BEHIND`` and so on)."""
 
@@ -120,6 +122,8 @@ class Sites:
         if process.missing:
             process.missing -= 1
             self._near[MISSED].add(site)
+            if process.missing == MISSING - 1 and any(map(_opens_log, process.trail[:-1])):
+                self._near[UNMADE].add(site)
         return site
 
     def _learn(self, code: CodeType) -> int:
@@ -165,3 +169,9 @@ class Sites:
         else:
             site = there[int(chance.random() * len(there))]
         return site, 1 if chance.random() < 0.85 else 2 + int(chance.random() * 3)
+
+
+def _opens_log(site: Site) -> bool:
+    """Return whether a log is opened at the place."""
+    call, *rest = site
+    return call == "open" and bool(rest) and str(rest[0]).endswith(LOG)

@@ -298,7 +298,7 @@ class World:
     # -- the judge's --------------------------------------------------------------------------------------------------
 
     def appeared(self, path: str) -> None:
-        """A file was made."""
+        """A file was made, or came into its place."""
         self.on_appeared(path)
 
     def is_at(self, path: str, inode: Inode | None) -> bool:
