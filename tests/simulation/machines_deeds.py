@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from tests.simulation.machines_stage import Stage
 
 LIAR = "liar"
+VERDICT = b',"seal":"1 '
+"""What a machine's own seal begins with, behind another one's."""
 
 
 class Deed:
@@ -219,11 +221,21 @@ def foreign_copy(deed: Deed) -> None:
 
 
 def foreign_seal(deed: Deed) -> None:
-    """A program writes what a machine sealed and never published, though the person may believe that machine."""
+    """A program writes what a machine sealed and never published, though the person may believe that machine.
+
+    Perhaps it puts this machine's verdict on another line behind it."""
     deed.judge.is_beset = True
-    who = f"{LIAR}-{deed.place}"
+    who, is_judged = f"{LIAR}-{deed.place}", deed.chance.random() < 0.5
     line = codec.roster_line(RosterEvent("register", who, deed.now()))
-    _at(deed, lambda: _append(deed, paths.ROSTER, _signed(deed, line, proofs.of_session(who), ROSTER)))
+    line = _signed(deed, line, proofs.of_session(who), ROSTER)
+
+    def write() -> None:
+        logs = deed.stage.desk(deed.me.machine, None).logs
+        verdicts = [one[one.rfind(VERDICT) :] for _, one in logs.roster.lines() if VERDICT in one]
+        known = verdicts[int(deed.chance.random() * len(verdicts))] if verdicts and is_judged else b"}"
+        _append(deed, paths.ROSTER, line[:-1] + known)
+
+    _at(deed, write)
 
 
 def _may_be_twice(path: str, line: bytes) -> bool:

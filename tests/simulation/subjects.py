@@ -30,6 +30,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "machines joining with an archive": ("mailbox/replica.py:Replica.compare",),
     "machines keys that the person confirms later": (
         "store/proof_view.py:ProofView.proof",
+        "store/proof_view.py:ProofView.waits",
         "store/resealing.py:reseal",
     ),
     "machines kills and proofs": ("mailbox/space_judge.py:SpaceJudge.weighed",),
