@@ -177,6 +177,15 @@ SWEEPS = {
         outages=0.0,
         agents=3,
     ),
+    "mail that is archived": Sweep(
+        0.7,
+        "send send everyone check run_steward",
+        "ack|ack|resend",
+        "everyone check",
+        ("fails to read",),
+        outages=0.0,
+        live=(0,),
+    ),
     "repeated": Sweep(
         0.5,
         "send everyone check",

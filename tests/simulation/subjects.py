@@ -147,6 +147,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "store/untaken.py:_latest",
         "store/usual_lines.py:UsualLines.fields",
     ),
+    "sweep mail that is archived": ("store/archive.py:Archive._names",),
     "sweep mail that is given back": (
         "store/untaken.py:UntakenTable._read_records",
         "store/untaken.py:UntakenTable.catch_up",
