@@ -160,6 +160,9 @@ class Machines(World):
         """What machines shipped as a file, by its digest."""
         self.said: dict[bytes, set[tuple[str, str | None]]] = {}
         """What our machines published: by the line, without seals, which machine did, and what its seal says."""
+        self.overtaken: set[bytes] = set()
+        """Those that came late, behind what their machine sealed after them."""
+        self._numbers: dict[str, int] = {}
         self.late: list[tuple[int, Callable[[], Any]]] = []
         self.told_of_power: Callable[[Machine], None] = lambda _: None
         super().__init__(seed, profile, only)
@@ -215,6 +218,16 @@ class Machines(World):
     @started.setter
     def started(self, value: int) -> None:
         self.here.started = value
+
+    def note(self, machine: str, line: bytes) -> None:
+        """A line is published."""
+        seal, content = space_seals.of(line), unsealed(line)
+        self.said.setdefault(content, set()).add((machine, None if seal is None else seal.proof))
+        if seal is not None:
+            last = self._numbers.get(machine, 0)
+            if seal.number < last:
+                self.overtaken.add(content)
+            self._numbers[machine] = max(last, seal.number)
 
     def begin(self, machine: Machine, name: str, work: Callable[[Process], object]) -> Process:
         """Start a process on a machine."""
@@ -277,13 +290,12 @@ class LossyOrder(MemoryOrder):
 
     def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
         """Ask for an append."""
-        append, said = super().append, self._world.said
+        append = super().append
 
         def question() -> int:
             position = append(log, lines, ids=ids, expect=expect)
             for line in lines:
-                seal = space_seals.of(line)
-                said.setdefault(unsealed(line), set()).add((self.machine, None if seal is None else seal.proof))
+                self._world.note(self.machine, line)
             return position
 
         found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question, "publish")
