@@ -5,6 +5,8 @@ Belongs here: recording both. ``OpenMailbox.gone`` judges which client's process
 
 from __future__ import annotations
 
+from functools import partial
+
 from ..core import codec
 from ..core.claims import Reads
 from ..core.records import Message, Read, RosterEvent
@@ -59,14 +61,16 @@ def hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
     """Give back the role mail that those of the sessions which are gone or away were offered and did not see.
 
     The reads' lock is held while their absence is judged: a session that came back settles its offers itself."""
-    desk.decide(lambda: _hand_back(desk, lambda: _absent(desk, sessions), actor))
+    ours = {who for who in sessions if desk.lives_here(who)}
+    for group in filter(None, (ours, {*sessions} - ours)):
+        desk.decide(partial(_hand_back, desk, group, partial(_absent, desk, group), actor))
 
 
 def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[RosterEvent, ...]:
     """Freeze sessions that nobody here can judge, since the person gave up their machine; return the new events.
 
     Role mail that they were offered and did not show to have seen goes back. One that returns is alive again."""
-    desk.decide(lambda: _hand_back(desk, lambda: set(sessions), actor))
+    desk.decide(partial(_hand_back, desk, sessions, partial(set, sessions), actor))
 
     def decide(roster: Roster) -> Decision:
         alive = sorted(who for who in sessions if roster.state(who) == ALIVE)
@@ -75,8 +79,8 @@ def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[R
     return Registry.sharing(desk).change_roster(decide, actor).events
 
 
-def _hand_back(desk: OpenMailbox, absent_ones: Callable[[], set[str]], actor: str) -> None:
-    with desk.deciding(desk.logs.reads) as log:
+def _hand_back(desk: OpenMailbox, sessions: Collection[str], absent_ones: Callable[[], set[str]], actor: str) -> None:
+    with desk.giving_back(sessions) as log:
         absent = absent_ones()
         claims = _unseen_claims(desk, absent) if absent else []
         if claims:

@@ -14,7 +14,8 @@ from ..store.lock import WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable
+    from contextlib import AbstractContextManager
     from typing import Any, Self, TypeVar
 
     from ..config import Config
@@ -128,6 +129,22 @@ class OpenMailbox:
         from .ordered_log import OrderedLog  # likewise
 
         return OrderedLog(replica, log)
+
+    def giving_back(self, sessions: Collection[str]) -> AbstractContextManager[HeldLog | OrderedLog]:
+        """Return the reads' log for a ``with`` block that looks, and gives back mail of sessions of one machine.
+
+        A release by their own machine is its record, as the reads are that it ends, and stands behind them everywhere.
+        Another machine's is a decision, as one about anybody else is."""
+        if (replica := self.replica) is None:
+            return self.logs.reads.held()
+        from .ordered_log import OrderedLog, own_log  # likewise
+
+        is_ours = any(map(self.lives_here, sessions))
+        return own_log(replica, self.logs.reads) if is_ours else OrderedLog(replica, self.logs.reads)
+
+    def lives_here(self, session_id: str) -> bool:
+        """Return whether a session is one of this machine: if several share the mailbox, its sign of life is here."""
+        return not self.logs.is_shared or bool(self.logs.last_seen([session_id]))
 
     def here(self, message: Message) -> Message:
         """Return a message for showing: files that are still on their way from another machine are marked."""

@@ -5,6 +5,8 @@ Belongs here: what stands in for ``HeldLog`` there. The deciding code is the sam
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 from ..errors import Busy
 from ..store import system
 from ..store.lines import lines_of
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
-    from ..store.log import Log
+    from ..store.log import HeldLog, Log
     from .replica import Replica
 
     T = TypeVar("T")
@@ -41,9 +43,9 @@ class OrderedLog:
     def __enter__(self) -> Self:
         self._lock.take()
         try:
-            with self._log.held():
-                pass  # which makes the log; what a hook is about to record there comes ahead of the decision, too
             self._replica.begin()
+            with self._log.held():
+                pass  # which makes the log
             found = self._log.open()
             if found is None:
                 raise Moved(f"log is gone: {self._log.path}", "try again")
@@ -82,6 +84,19 @@ class OrderedLog:
 
     def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Do nothing: what is in the order is durable, and the copy is synced before it is shown."""
+
+
+@contextmanager
+def own_log(replica: Replica, log: Log) -> Iterator[HeldLog]:
+    """Yield a log under its lock, for what sessions of this machine did; publish that at the end of the block.
+
+    It is published in the sequence in which the log has it, so it means the same everywhere, whatever other processes
+    record meanwhile. This machine decides nothing until then, nor after a kill. Raises ``Unavailable``: it is recorded
+    all the same."""
+    with replica.held():
+        with log.held() as held:
+            yield held
+        replica.catch_up()
 
 
 def again(decide: Callable[[], T]) -> T:

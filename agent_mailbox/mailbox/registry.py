@@ -103,7 +103,7 @@ class Registry(OpenMailbox):
         self.decide(lambda: self._give_back(sessions, actor))
 
     def _give_back(self, sessions: Sequence[str], actor: str | None) -> None:
-        with self.deciding(self.logs.reads) as log:
+        with self.giving_back(sessions) as log:
             now, roster = self.now(), self.logs.read_roster()
             readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
             theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), readers))

@@ -146,13 +146,10 @@ class Replica:
     def begin(self) -> None:
         """Be ready for one decision, under the lock; what this process took in just before need not be asked for again.
 
-        The order refuses a decision that something else preceded: see ``publish``. The earlier acts of this machine's
-        sessions are published first: a read comes ahead of its release on all machines."""
-        is_fresh = self._is_fresh
-        if is_fresh:
+        The order refuses a decision that something else preceded: see ``publish``."""
+        if self._is_fresh:
             self.look()
-            is_fresh = not any(True for _ in self.waiting())
-        if not is_fresh:
+        else:
             self.catch_up()
         self._is_fresh = False
 

@@ -138,8 +138,8 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     # A process killed after it recorded a death did not give back.
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
     debtors = [r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state)]
-    if debtors:
-        mailbox.give_back(debtors, STEWARD)
+    for who in debtors:
+        mailbox.give_back([who], STEWARD)
     return (*gone, *decision.events)
 
 

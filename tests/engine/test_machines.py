@@ -296,7 +296,7 @@ class Space(RuleBasedStateMachine):
             mail = [line for line in machine.lines(LOG) if b'"cron"' not in line]
             foreign = sorted(line for line in machine.lines(LOG) if b'"cron"' in line)
             lines = machine.lines("agent-mailbox-reads.jsonl")
-            decided = [line for line in lines if b'"event":"claim"' in line or b'"event":"release"' in line]
+            decided = [line for line in lines if b'"event":"claim"' in line]
             owned = sorted(line for line in lines if line not in decided)
             archived = [sorted(machine.archived(end)) for end in (".jsonl", "-reads.jsonl", "jsonl")]
             events = machine.lines("agent-roster.jsonl")

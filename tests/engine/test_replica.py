@@ -11,11 +11,12 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Read
-from agent_mailbox.errors import BadData
+from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.mailbox.taken_records import CROWD
 from agent_mailbox.store import creation
 from agent_mailbox.store.log import HeldLog, Log
+from agent_mailbox.store.unordered import unsealed
 
 from .memory_order import MemoryOrder, MemorySpace
 
@@ -107,68 +108,76 @@ def test_many_at_once_wake_everybody(two: Two) -> None:
     assert shown(south, "ben") == [f"{n}" for n in range(CROWD * 2)]
 
 
-def test_a_read_comes_before_its_release_on_all_machines(two: Two) -> None:
-    """A hook records a read just after the command that gives the mail back has caught up: the mail is free for all."""
-    north, south = two.boxes
-    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
-    hook = Mailbox(north.directory)
-    assert north.replica is not None
-    hook.share(Replica(hook.logs, two.orders[0], north.replica.directory))
-    assert shown(hook, "ann") == ["to one of you"]
-    north.catch_up()
-    with hook.logs.reads.held() as reads:
-        reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
-    with north.replica.held():
-        north.replica.begin()
-        assert [one.line for one in north.replica.waiting()] == []
-    north.release(sent, "ann")
-    for box in (north, south):
-        box.catch_up()
-    for box in two.boxes:
-        assert box.state().reads.of(sent) == []
-    assert shown(south, "ben") == ["to one of you"]
-
-
-def test_a_read_that_a_release_waits_for_comes_ahead_of_it(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hook has the lock of the reads, and records one there, as the command that gives the mail back begins."""
-    north, south = two.boxes
-    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+@pytest.mark.parametrize("deed", ["gives back", "ends"])
+@pytest.mark.parametrize("moment", ["behind its lock", "as the engine is asked"])
+def test_a_read_beside_its_release_means_the_same_on_all_machines(
+    two: Two, monkeypatch: pytest.MonkeyPatch, moment: str, deed: str
+) -> None:
+    """A hook records a read as mail is given back: the machines have the same records, and agree who has the mail."""
+    north, _ = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you", ack=True)).message.id
     assert shown(north, "ann") == ["to one of you"]
     north.catch_up()
     held = Log.held
 
+    def hook() -> None:
+        with held(north.logs.reads) as reads:
+            reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+
     def after_a_hook(log: Log) -> HeldLog:
         if log.path == north.logs.reads.path:
             monkeypatch.setattr(Log, "held", held)
-            with held(log) as reads:
-                reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+            hook()
         return held(log)
 
-    monkeypatch.setattr(Log, "held", after_a_hook)
-    north.release(sent, "ann")
+    if moment == "behind its lock":
+        monkeypatch.setattr(Log, "held", after_a_hook)
+    else:
+        two.orders[0].first = hook
+    if deed == "ends":
+        north.end("ann", "retire", "ann")
+    else:
+        north.release(sent, "ann")
     for box in (*two.boxes, *two.boxes):
         box.catch_up()
     for box in two.boxes:
-        assert box.state().reads.of(sent) == []
-    assert shown(south, "ben") == ["to one of you"]
+        has = [read.session_id for read in box.state().reads.of(sent)]
+        assert has == (["ann"] if moment == "as the engine is asked" and deed == "gives back" else [])
+    lines = [sorted(unsealed(line) for _, line in box.logs.reads.lines()) for box in two.boxes]
+    assert lines[0] == lines[1]
+
+
+def test_who_gives_back_waits_for_who_decides(two: Two) -> None:
+    """Another process of the machine is about to decide, and has looked: nothing is recorded that it did not see."""
+    north, _ = two.boxes
+    sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
+    assert shown(north, "ann") == ["to one of you"]
+    assert north.replica is not None
+    decider, impatient = north.replica.held(), Mailbox(north.directory, wait=0)
+    impatient.share(Replica(impatient.logs, two.orders[0], north.replica.directory))
+    impatient.now = lambda: (decider.take(), 5)[1]
+    with pytest.raises(Busy):
+        impatient.release(sent, "ann")
+    decider.release()
+    assert [read.session_id for read in north.state().reads.of(sent)] == ["ann"]
 
 
 @pytest.mark.parametrize("then", ["goes on", "lost its state", "restores"])
-def test_a_read_that_comes_while_its_release_is_decided_is_taken_back(two: Two, then: str) -> None:
-    """A hook records a read as the engine is asked: it is ahead of the release in one file, and would be behind it in
-    the order, where the mail would be nobody's here and ann's elsewhere."""
+def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, then: str) -> None:
+    """Ann's read is not shipped yet as her mail is given back in the south: it is ahead of the release in one file, and
+    would be behind it in the order, where the mail would be nobody's here and ann's elsewhere."""
     north, south = two.boxes
+    north.prove = lambda _: None
     sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
     assert shown(north, "ann") == ["to one of you"]
-    north.catch_up()
-
-    def hook() -> None:
-        with north.logs.reads.held() as reads:
-            reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
-
-    two.orders[0].first = hook
-    north.release(sent, "ann")
+    for box in two.boxes:
+        box.catch_up()
+    with north.logs.reads.held() as reads:
+        reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+    south.release(sent, "ann")
     assert north.replica is not None
+    with north.replica.held():
+        north.replica.take_in()
     if then == "lost its state":
         os.unlink(os.path.join(north.replica.directory, "state"))
         north.share(Replica(north.logs, two.orders[0], north.replica.directory))

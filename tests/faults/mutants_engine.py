@@ -165,8 +165,8 @@ MUTANTS = (
     ),
     Mutant(
         "mail that is archived meanwhile is not given back",
-        "Mailbox._release",
-        ("            if self.replica is not None:  # another", "            if False:  # another"),
+        "Mailbox.release",
+        ("        if self.replica is not None:  # another", "        if False:  # another"),
         tests=f"{ARCHIVING}::test_mail_that_is_archived_meanwhile_is_not_given_back",
     ),
     Mutant(
@@ -314,32 +314,31 @@ MUTANTS = (
         tests=f"{RESTORING}::test_a_decision_that_expects_a_lost_record_is_taken",
     ),
     Mutant(
-        "what a hook records while a decision waits for it comes ahead of that",
-        "OrderedLog.__enter__",
-        ("            self._replica.begin()\n", ""),
+        "a session's own machine gives back behind what it recorded before",
+        "OpenMailbox.giving_back",
+        ("own_log(replica, self.logs.reads) if is_ours else OrderedLog", "OrderedLog"),
+        tests=f"{TESTS}::test_a_read_beside_its_release_means_the_same_on_all_machines",
+    ),
+    Mutant(
+        "nobody of a machine decides between a release and its place in the order",
+        "ordered_log.own_log",
         (
-            "            with self._log.held():\n",
-            "            self._replica.begin()\n            with self._log.held():\n",
+            "    with replica.held():\n        with log.held() as held:\n            yield held\n        replica.",
+            "    with log.held() as held:\n        yield held\n    with replica.held():\n        replica.",
         ),
-        tests=f"{TESTS}::test_a_read_that_a_release_waits_for_comes_ahead_of_it",
+        tests=f"{TESTS}::test_who_gives_back_waits_for_who_decides",
     ),
     Mutant(
-        "a read is in the order ahead of its release",
-        "Replica.begin",
-        ("            is_fresh = not any(True for _ in self.waiting())\n", ""),
-        tests=f"{TESTS}::test_a_read_comes_before_its_release_on_all_machines",
-    ),
-    Mutant(
-        "a read that its release overtook stays out of the order",
+        "a read that a decision took back stays out of the order",
         "publishing.waiting",
         ("                part.settle(position)\n                continue\n", "                pass\n"),
-        tests=f"{TESTS}::test_a_read_that_comes_while_its_release_is_decided_is_taken_back",
+        tests=f"{TESTS}::test_a_read_that_another_machine_s_release_overtook_is_taken_back",
     ),
     Mutant(
         "a read that a release took back is nothing that was lost",
         "lost_records._lost",
         (" if at not in over]", "]"),
-        tests=f"{TESTS}::test_a_read_that_comes_while_its_release_is_decided_is_taken_back",
+        tests=f"{TESTS}::test_a_read_that_another_machine_s_release_overtook_is_taken_back",
     ),
     Mutant(
         "a release of another machine wakes everybody however it is spelt",

@@ -253,7 +253,7 @@ class Judge:
     def _held(self, machine: Machine) -> dict[str, list[bytes]]:
         """The records of a machine, as they must be on each: ordered ones in their order, the others sorted."""
         reads = self._lines(machine, "reads")
-        decided = [line for line in reads if json.loads(line).get("event") in ("claim", "release")]
+        decided = [line for line in reads if json.loads(line).get("event") == "claim"]
         in_order = sorted if self.is_rewritten or self.is_scattered or self.world.befell(*MOVING) else list
         found = {
             "messages": in_order(self._lines(machine, "messages")),

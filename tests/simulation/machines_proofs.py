@@ -26,6 +26,7 @@ from tests.simulation.machines_judge import MOVING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from agent_mailbox.mailbox.facade import Mailbox
     from agent_mailbox.store.log import Log
     from tests.simulation.machines import Machine
     from tests.simulation.machines_stage import Stage
@@ -43,9 +44,7 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
     if machine in judge.edited:
         judge.breach(f"{machine.name} lost a line that decides, and does not say so")
     judge.told(machine, {who: agent.state for who, agent in desk.logs.read_roster().agents.items()})
-    reads = desk.state().reads
-    if stage.trusted:  # else an ack from elsewhere may count for less
-        judge.held_by(machine, {one: sorted(r.session_id for r in reads.of(one)) for one in judge.letters})
+    _holders(stage, machine, desk)
     for log in (desk.logs.messages, desk.logs.roster, desk.logs.reads):
         _log(stage, machine, log)
     for who, rule in judge.forbidden.items():
@@ -55,6 +54,17 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
         lives = any(one.id == who and one.machine is machine for one in judge.sessions)
         if lives and not desk.logs.trail.is_bound(who):
             judge.breach(f"{who} is under an order, and not bound")
+
+
+def tally(stage: Stage, process: Process, machine: Machine) -> None:
+    """Ask a machine that had time to hear of everything who has each message."""
+    _holders(stage, machine, stage.desk(machine, None))
+
+
+def _holders(stage: Stage, machine: Machine, desk: Mailbox) -> None:
+    if stage.trusted:  # else an ack from elsewhere may count for less
+        reads = desk.state().reads
+        stage.judge.held_by(machine, {one: sorted(r.session_id for r in reads.of(one)) for one in stage.judge.letters})
 
 
 def _log(stage: Stage, machine: Machine, log: Log) -> None:

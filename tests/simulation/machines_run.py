@@ -26,7 +26,7 @@ from tests.simulation.machines_joining import confide, found, key_of
 from tests.simulation.machines_judge import Judge, Session
 from tests.simulation.machines_plans import ROLES, plan_of
 from tests.simulation.machines_stage import Stage
-from tests.simulation.machines_sweeps import THEN
+from tests.simulation.machines_sweeps import TALLY, THEN
 from tests.simulation.machines_upkeep import settle
 from tests.simulation.plans import CALM, REST, STORM, is_numbered
 from tests.simulation.process import Killed
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 COMMANDS |= {"attach": machines_files.attach}
 DEEDS |= {"false_file": machines_files.false_file}
-WAITED = (REST, CALM, STORM, *DEEDS)
+WAITED = (REST, CALM, STORM, TALLY, *DEEDS)
 """What is not begun before everybody has ended. Links are cut and clocks set beside others in long stories, too."""
 ANY_TIME = ("cut", "clock")
 
@@ -138,6 +138,8 @@ class Driver:
             return all(process.rank < 0 for process in self.world.living())
         if name in (CALM, STORM):
             self.world.quiet = name == CALM
+        elif name == TALLY:
+            self._each(name, machines_proofs.tally)
         elif name in DEEDS:
             if self.world.story is not None:
                 self.world.story.append(f"  {place} {name} {session.machine.name}")
@@ -180,10 +182,15 @@ class Driver:
                 world.now += LAPSES
             for machine in world.machines:
                 self._alone(machine, "files", machines_files.look)
-        for machine in world.machines:
-            self._alone(machine, "proofs", machines_proofs.look)
+        self._each("proofs", machines_proofs.look)
         if not self.judge.breaches:
             self.judge.finish()
+
+    def _each(self, name: str, question: Callable[[Stage, Process, Machine], object]) -> None:
+        """Ask all machines, whose answers are compared."""
+        self.judge.holders.clear()
+        for machine in self.world.machines:
+            self._alone(machine, name, question)
 
     def _alone(self, machine: Machine, name: str, work: Callable[[Stage, Process, Machine], object]) -> None:
         process = self.world.begin(

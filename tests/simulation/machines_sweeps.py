@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 THEN = "then"
 """What comes behind it begins once those before it are held, or have ended."""
+TALLY = "tally"
+"""All machines are asked who has each message; they had time to hear of everything."""
 
 
 class MachineSweep(NamedTuple):
@@ -281,8 +283,8 @@ SWEEPS: dict[str, MachineSweep] = {
         1,
         "post.a mend.each",
         "check.a then return.a",
-        "mend.each mend.each",
-        ("held", "both held", "both held", "both held before they ask"),
+        "mend.each mend.each tally",
+        ("held", "both held", "both held before they ask", "held before a lock, and another before it publishes"),
         network=0.0,
         rounds=4,
         trusted=("all", ""),

@@ -23,6 +23,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "machines copies that lost their record": ("mailbox/replica.py:Replica._compare_all",),
     "machines damaged records": ("mailbox/replica.py:Replica._hear",),
     "machines files": ("mailbox/exchanged_files.py:ExchangedFiles._fetch",),
+    "machines given back at once": (
+        "mailbox/opened.py:OpenMailbox.giving_back",
+        "mailbox/ordered_log.py:own_log",
+    ),
     "machines joining, and the power fails": (
         "store/creation.py:create",
         "store/custody_setup.py:_begin",
@@ -70,7 +74,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "machines twins": ("store/unordered.py:Unordered._add",),
     "machines who cannot verify": ("mailbox/space_judge.py:SpaceJudge._judged",),
-    "machines who gives back beside a steward": ("mailbox/facade.py:Mailbox._release",),
+    "machines who gives back beside a steward": (
+        "mailbox/facade.py:Mailbox._release",
+        "mailbox/facade.py:Mailbox.release",
+    ),
     "sweep a claim that lapses": ("mailbox/delivery.py:Delivery._claim",),
     "sweep a client that comes back": ("mailbox/absence.py:note.<locals>.decide",),
     "sweep a delivery beside a return": ("store/leftovers.py:_remove",),

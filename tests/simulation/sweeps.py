@@ -61,6 +61,7 @@ ATTACKS = {
     "both held before they ask": (0, "0 park asking; 1 park asking"),
     "is killed before it asks": (0, "0 kill asking"),
     "held before it publishes": (0, "0 park publishing"),
+    "held before a lock, and another before it publishes": (0, "0 park locking; 1 park publishing"),
 }
 ATTACKS |= durability.ATTACKS
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
