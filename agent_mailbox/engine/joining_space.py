@@ -46,7 +46,7 @@ class SpaceStanding(Record):
     ``behind`` (records), ``heard`` (an instant). ``fingerprint``: that of this machine's key; empty if it has none.
     ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
     ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
-    how many lines in a machine's name bore a seal that was wrong, or used before."""
+    how many lines in a machine's name bore a seal that was wrong, used before, or late."""
 
     space: str
     machine: str

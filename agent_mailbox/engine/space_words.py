@@ -48,7 +48,7 @@ def wrong(found: SpaceStanding) -> Iterator[str]:
         if keys.get(one["machine"], one["fingerprint"]) != one["fingerprint"]:
             yield f"{_lines(one)} by another key than you confirmed: {one['fingerprint']}"
     for machine, count in found.refused.items():
-        yield f"{_lines({'machine': machine, 'lines': count})} with a seal that is wrong or was used before"
+        yield f"{_lines({'machine': machine, 'lines': count})} whose seal is wrong, was used before, or came late"
 
 
 def unheard(found: SpaceStanding) -> Iterator[str]:

@@ -46,7 +46,8 @@ class SpaceJudge:
     """One machine's part in the seals of a space; ``directory`` has its key and the person's word on the others.
 
     ``numbers``: the last number of each machine. ``refused``: how many lines in the name of each bore a seal that was
-    wrong, or used before. ``strange``: the machines whose key is another than the person confirmed."""
+    wrong, used before, or behind a later one. ``strange``: the machines whose key is another than the person
+    confirmed."""
 
     def __init__(self, space: str, machine: str, directory: str, environ: Mapping[str, str]) -> None:
         self.space = space
