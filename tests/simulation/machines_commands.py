@@ -58,5 +58,5 @@ def expected(error: BaseException, command: str, process: Process, *, edited: bo
     if isinstance(error, StorageFailed):
         return process.hurt or process.world.profile.lockless or process.world.profile.full > 0
     if isinstance(error, Refused | NotFound):
-        return command in ("ack", "release", "return", "freeze", "run_steward")
+        return command in ("ack", "release", "return", "unclaim", "freeze", "run_steward")
     return isinstance(error, OSError | MailboxError) and process.hurt

@@ -94,6 +94,8 @@ class Judge:
         """Lines of which no other machine may hear."""
         self.holders: dict[str, tuple[Machine, dict[str, list[str]]]] = {}
         """What the first machine said of who has each message."""
+        self.given_up: set[Machine] = set()
+        """Machines that the person of another one gave up: what they record may come too late."""
         self.edited: set[Machine] = set()
         """Machines where a program changed a line in its place."""
         self.is_rewritten = self.is_damaged = self.is_beset = self.is_late = self.is_scattered = False
@@ -124,6 +126,18 @@ class Judge:
             letter.may_be_twice = letter.may_be_twice or (letter.queued and letter.id not in archived)
             letter.released = letter.released or letter.to.startswith("role:") or letter.may_be_twice
             letter.owed = 0
+
+    def gives_up(self, machine: Machine) -> None:
+        """The person of another machine is about to give this one up: what its sessions were offered may go back.
+
+        Nothing more that it says is proven there."""
+        self.is_late = True
+        self.given_up.add(machine)
+        theirs = {session.id for session in self.sessions if session.machine is machine}
+        for who, message_id in self.given:
+            letter = self.letters[message_id]
+            if who in theirs and letter.to.startswith("role:"):
+                letter.released, letter.owed = True, 0
 
     def _power(self, machine: Machine) -> None:
         for session in self.sessions:
@@ -263,6 +277,9 @@ class Judge:
         }
         for kind in ("messages", "reads", "roster"):
             found[f"{kind} with archived ones"] = sorted(self._lines(machine, kind, archived=True))
+        if machine in self.given_up:  # a record that the release overtook stays there
+            for what in ("owned", "reads with archived ones"):
+                found[what] = [line for line in found[what] if line in self.world.said]
         if self.alone:
             found = {
                 what: [one for one in lines if self.alone.get(one) is not machine] for what, lines in found.items()

@@ -137,10 +137,11 @@ def ack(stage: Stage, process: Process, me: Session) -> None:
 def release(stage: Stage, process: Process, me: Session) -> None:
     """Give a message back: from then on anybody may be shown it."""
     if (message_id := _read(stage, process, me)) is not None:
-        _give_back(stage, me, message_id)
+        return_of(stage, me, message_id)
 
 
-def _give_back(stage: Stage, me: Session, message_id: str) -> None:
+def return_of(stage: Stage, me: Session, message_id: str) -> None:
+    """Give a message back that the session was shown."""
     letter, is_read = stage.judge.letters[message_id], stage.judge.given[me.id, message_id][0] == READ
     letter.released, before = True, letter.showings
     stage.judge.given[me.id, message_id] = MAYBE, None  # nobody else is to give it back, too
@@ -153,4 +154,4 @@ def give_back(stage: Stage, process: Process, me: Session) -> None:
     """A session gives the last mail back, perhaps before the read is recorded, which then counts."""
     seen = [i for (who, i), (state, _) in stage.judge.given.items() if who == me.id and state != MAYBE]
     if seen:
-        _give_back(stage, me, seen[-1])
+        return_of(stage, me, seen[-1])

@@ -8,7 +8,7 @@ holds:
 - A line is proven once, however often it stands there, unless the engine lost records.
 - Where nothing failed, what a machine saw is proven on it and on those that believe it, though processes were killed.
 - An order binds a session as soon as it is here, and stands, whoever says that it is archived.
-- All machines say the same of who has read a message, or holds it, where they believe each other and
+- All machines say the same of who has read a message, or claimed it, where they believe each other and
   the engine lost nothing.
 - A mailbox in which a deciding line was changed says so.
 """
@@ -63,8 +63,12 @@ def tally(stage: Stage, process: Process, machine: Machine) -> None:
 
 def _holders(stage: Stage, machine: Machine, desk: Mailbox) -> None:
     if stage.trusted:  # else an ack from elsewhere may count for less
-        reads = desk.state().reads
-        stage.judge.held_by(machine, {one: sorted(r.session_id for r in reads.of(one)) for one in stage.judge.letters})
+        reads, found = desk.state().reads, dict[str, list[str]]()
+        for one in stage.judge.letters:
+            claim = reads.claim(one)
+            found[one] = sorted(r.session_id for r in reads.of(one))
+            found[one] += [] if claim is None else [f"claimed by {claim.session_id}"]
+        stage.judge.held_by(machine, found)
 
 
 def _log(stage: Stage, machine: Machine, log: Log) -> None:

@@ -14,7 +14,7 @@ from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import replica
 from agent_mailbox.mailbox import space as spaces
 from agent_mailbox.upkeep import shared_steward
-from tests.simulation import machines_files, machines_proofs
+from tests.simulation import machines_absence, machines_files, machines_proofs
 from tests.simulation.disk import SECOND
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.machines import LossyOrder, Machines
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from tests.simulation.plans import Job
     from tests.simulation.process import Process
 
-COMMANDS |= {"attach": machines_files.attach}
-DEEDS |= {"false_file": machines_files.false_file}
+COMMANDS |= {"attach": machines_files.attach} | machines_absence.COMMANDS
+DEEDS |= {"false_file": machines_files.false_file, "slip": machines_absence.slip}
 WAITED = (REST, CALM, STORM, TALLY, *DEEDS)
 """What is not begun before everybody has ended. Links are cut and clocks set beside others in long stories, too."""
 ANY_TIME = ("cut", "clock")

@@ -86,17 +86,6 @@ OUTSIDE = {
         "a line that changes then might as well change a moment later; tests/engine/test_replica.py"
     ),
     "a bundle does not fill the memory": "memory is no state; tests/engine/test_archiving.py",
-    "nobody of a machine decides between a release and its place in the order": (
-        "takes a claim of a killed check, its release beside the next check, and another machine's claim then; "
-        "tests/engine/test_replica.py"
-    ),
-    **dict.fromkeys(
-        (
-            "a read that a decision took back stays out of the order",
-            "a read that a release took back is nothing that was lost",
-        ),
-        "no agent gives back what one of another machine has; tests/engine/test_replica.py",
-    ),
     "archived mail is handed over once": (
         "costs room in the engine alone: no machine files a line twice; tests/engine/test_archiving.py"
     ),

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
     "machines a steward beside one who gives back": ("mailbox/replica.py:Replica.file_away",),
+    "machines a machine that was given up": (
+        "mailbox/lost_records.py:_lost",
+        "mailbox/publishing.py:waiting",
+        "mailbox/waiting_lines.py:taken_back",
+    ),
     "machines acks that are not shipped": ("store/rotation.py:_split",),
     "machines an engine that lost its end": (
         "mailbox/lost_records.py:take_back",
@@ -27,6 +32,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "mailbox/opened.py:OpenMailbox.giving_back",
         "mailbox/ordered_log.py:own_log",
     ),
+    "machines given back beside one who decides": ("mailbox/ordered_log.py:own_log",),
     "machines joining, and the power fails": (
         "store/creation.py:create",
         "store/custody_setup.py:_begin",
