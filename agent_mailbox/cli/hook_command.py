@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from ..core.roster import Roster
-    from .mailbox_place import MailboxPlace
 
 TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
 """The client's variable that switches its teams on."""
@@ -89,7 +88,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     except Exception as error:
         if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
             asked = hooks.unread(name, environ, _here())
-            _close(asked, mailbox_of(asked, directory, environ), error, write)
+            _close(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:
         if text := hooks.refusal(call, lambda: _roster(call, directory, environ)):
@@ -135,11 +134,10 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
     from ..clients.permission import permit  # where a lead or a policy may be, by the guard
     from ..control.requests import Control
 
-    place = mailbox_of(call, directory, environ)
-    is_bound = user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
-    if place is None and is_bound:
-        write(permit.closed(call.event, "its mailbox is missing"))
+    place, is_bound = mailbox_of(call, directory, environ), _is_bound(call, environ)
     if place is None:
+        if is_bound:
+            write(permit.closed(call.event, "its mailbox is missing"))
         return
     told: list[str] = []
 
@@ -156,7 +154,7 @@ def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str],
         start = program(environ.get("PATH", ""))
         permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
     except Exception as error:
-        _close(call, place, error, tell)
+        _close(call, error, environ, tell)
         raise
 
 
@@ -185,12 +183,16 @@ def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write
         write(text)
 
 
-def _close(call: hooks.Call, place: MailboxPlace | None, error: Exception, write: Callable[[str], None]) -> None:
-    """Answer "no" for a session that was last seen bound."""
+def _close(call: hooks.Call, error: Exception, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    """Answer "no" for a session that was last seen bound, wherever its mailbox is."""
     from ..clients.permission import permit
 
-    if place and user_state.is_bound(user_state.directory(environment()), check_id(call.session_id)):
+    if _is_bound(call, environ):
         write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+
+
+def _is_bound(call: hooks.Call, environ: Mapping[str, str]) -> bool:
+    return user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
 
 
 def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:

@@ -173,12 +173,12 @@ class Trail:
 
     def bind(self, session_id: str) -> None:
         """Note that the session has a lead or a policy, for readers that cannot tell which."""
-        if not self.is_bound(session_id):
+        if not self._is_said(self.kept(BOUND, session_id)):
             self._write(self.kept(BOUND, session_id), self._line(), system.O_APPEND)
 
     def is_bound(self, session_id: str) -> bool:
-        """Return whether the session had a lead or a policy at the last look."""
-        return self._is_said(self.kept(BOUND, session_id))
+        """Return whether the session had a lead or a policy at the last look. A stamp that cannot be read says so."""
+        return user_state.is_bound(self.kept(), session_id) and not self._is_of_another(self.kept(BOUND, session_id))
 
     def is_unbound(self, session_id: str) -> bool:
         """Return whether a stamp says that nothing binds the session."""
@@ -234,13 +234,16 @@ class Trail:
     def _is_of_another(self, path: str) -> bool:
         """Return whether a stamp names other mailboxes alone. One that cannot be read may name this one."""
         said = _lines(path)
-        return bool(said) and not any(map(self._is_here, said))
+        return bool(said) and not any(self._is_here(line, unsure=True) for line in said)
 
-    def _is_here(self, line: bytes) -> bool:
+    def _is_here(self, line: bytes, *, unsure: bool = False) -> bool:
+        """Return whether a line names this mailbox; ``unsure``: the answer where that cannot be told."""
         try:
             that, this = system.stat(line), system.stat(self._mailbox)
-        except (OSError, ValueError):
+        except (FileNotFoundError, NotADirectoryError, ValueError):
             return False
+        except OSError:
+            return unsure
         return (that.st_dev, that.st_ino) == (this.st_dev, this.st_ino)
 
     # -- where each log ended -----------------------------------------------------------------------------------------

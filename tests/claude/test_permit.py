@@ -383,6 +383,18 @@ def test_a_session_that_was_bound_is_denied_where_nobody_can_tell_by_what(led: P
     assert ask(led, session_id="another") is None
 
 
+def test_what_cannot_be_read_frees_nobody_whose_mailbox_is_not_found(led: Post) -> None:
+    """Neither a question nor one that nobody can read; a session that never was bound goes on."""
+    assert ask(led) is None
+    led.box.rename(led.box.with_name("aside"))
+    del led.env["AGENT_MAILBOX_DIR"]
+    assert ask(led)[0] == "deny"
+    for who, answer in ((ME, "deny"), ("another", None)):
+        env = {**ENV, "CLAUDE_CODE_SESSION_ID": who, "CLAUDE_PROJECT_DIR": str(led.cwd)}
+        decided = decision(led.call("hook", "Permit", stdin=b"{", env=env).stdout)
+        assert (decided and decided[0]) == answer
+
+
 def test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of_its_mark(led: Post) -> None:
     """The mark cannot be made, or somebody removes it; what the log said was read all the same."""
     command(led, "mode", ME, "safe")

@@ -44,6 +44,44 @@ MUTANTS = (
         tests=f"{TESTS}::test_where_the_bound_cannot_be_listed_somebody_is_bound",
     ),
     Mutant(
+        "who cannot be looked at is bound",
+        "user_state.is_bound",
+        ("        pass  # what binds holds\n", "        return False\n"),
+        tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
+    ),
+    Mutant(
+        "a stamp that binds and cannot be read may bind here",
+        "Trail.is_bound",
+        (
+            "        return user_state.is_bound(self.kept(), session_id) and not self._is_of_another("
+            "self.kept(BOUND, session_id))\n",
+            "        return self._is_said(self.kept(BOUND, session_id))\n",
+        ),
+        tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
+    ),
+    Mutant(
+        "a mailbox that cannot be compared may be this one",
+        "Trail._is_here",
+        ("            return unsure\n", "            return False\n"),
+        tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
+    ),
+    Mutant(
+        "who may be bound is noted all the same",
+        "Trail.bind",
+        ("        if not self._is_said(self.kept(BOUND, session_id)):", "        if not self.is_bound(session_id):"),
+        tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
+    ),
+    Mutant(
+        "an unreadable input frees nobody whose mailbox is not found",
+        "hook_command._answer",
+        (
+            "            _close(asked, error, environ, write)\n",
+            "            if mailbox_of(asked, directory, environ):\n"
+            "                _close(asked, error, environ, write)\n",
+        ),
+        tests="tests/claude/test_permit.py::test_what_cannot_be_read_frees_nobody_whose_mailbox_is_not_found",
+    ),
+    Mutant(
         "a stamp that cannot be read goes when all go",
         "Trail._is_of_another",
         ("        return bool(said) and not any", "        return not any"),

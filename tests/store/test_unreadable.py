@@ -111,6 +111,31 @@ def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mai
         bindings.here(state, box.directory)
 
 
+def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
+    """Binding restricts: a stamp that cannot be looked at, read, or compared binds; one that is not there does not."""
+    trail = box.logs.trail
+    state, bound = trail.kept(), post.scratch / trail.kept(BOUND)
+    there = Trail(str(post.scratch / "other" / ".cache"), state)
+    (post.scratch / "other").mkdir()
+    assert not user_state.is_bound(state, "ann")
+    trail.bind("ann")
+    there.bind("bob")
+    assert user_state.is_bound(state, "ann")
+    assert [trail.is_bound(who) for who in ("ann", "bob", "cat")] == [True, False, False]
+    (bound / "cat").symlink_to(bound / "cat")
+    assert trail.is_bound("cat")
+
+    hide(post.scratch / "other")
+    assert trail.is_bound("bob")  # its stamp may mean this mailbox under another path
+    trail.bind("bob")
+    show(post.scratch / "other")
+    assert len((bound / "bob").read_bytes().splitlines()) == 2
+
+    hide(bound)
+    assert user_state.is_bound(state, "nobody")
+    assert trail.is_bound("nobody")
+
+
 def test_a_stamp_that_cannot_be_read_goes_when_all_go(post: Post, box: Mailbox) -> None:
     """It may free a session of this mailbox; one that names another mailbox stays."""
     trail = box.logs.trail

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 SHARE = 4
 """The fraction (1/4) of a message that a tool's input, its summary, or a plan may take up, as it is written."""
 MAX_SAID = 500
-UNTOLD = "a policy binds this session, and it cannot be read"
+UNTOLD = "a policy binds this session, or may, and it cannot be read"
 ASKED, NAMED = "asked", "named"
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead comes between those two."""
