@@ -37,7 +37,7 @@ FILES = (
 )
 LEAVING = "mail to another machine; tests/swarm"
 COST = "costs time alone: no answer changes"
-LOOKS = "no look at a name fails in the world; tests/store/test_unreadable.py"
+LOOKS = "a look that failed excuses what its command answers; tests/store/test_unreadable.py"
 LINKS = "the world has no symbolic links; tests/store, tests/console"
 OUTSIDE = {
     "a process elsewhere is not judged": "the world is one namespace of processes; tests/cli/test_gone.py",
@@ -92,9 +92,6 @@ OUTSIDE = {
     "archived mail is handed over once": (
         "costs room in the engine alone: no machine files a line twice; tests/engine/test_archiving.py"
     ),
-    "where the bound cannot be listed somebody is bound": (
-        "which commands are the person's alone; tests/store/test_unreadable.py"
-    ),
     **dict.fromkeys(
         (
             "nobody is silent because the heartbeats cannot be looked at",
@@ -103,6 +100,17 @@ OUTSIDE = {
             "a path that cannot be followed is not taken for nothing",
         ),
         LOOKS,
+    ),
+    "where the bound cannot be listed somebody is bound": (
+        "which commands are the person's alone; tests/store/test_unreadable.py"
+    ),
+    **dict.fromkeys(
+        (
+            "who cannot be looked at is bound",
+            "a stamp that binds and cannot be read may bind here",
+            "who may be bound is noted all the same",
+        ),
+        "asked of a mailbox that somebody tampered with, and by the hook's command; tests/store/test_unreadable.py",
     ),
     **dict.fromkeys(
         (

@@ -46,6 +46,8 @@ LIBERTIES = (
     "A call happens at once and whole; others run before it or after it. A power failure may take any part of it.",
     "A sector of 512 bytes is written whole or not at all. A lost sector within a longer file reads as zeros.",
     "A write over bytes that a file has already is not cut short.",
+    "A look at a name fails where our code makes it, not in the shell's guard: `test -nt` cannot tell that from an"
+    " older file. A look at an open file never fails.",
     "Python repeats a call that a signal interrupts (PEP 475), so `EINTR` never comes to our code. No signal comes"
     " but `SIGKILL`, `SIGSTOP` and `SIGCONT`. These rooms install no handlers, so others end a process like a kill.",
     "There are no threads and no forks; so no two processes share an open file, nor its lock.",

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.store.system import LOCK_UN, O_WRONLY
+from tests.simulation.calls import CAN_FAIL
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -21,12 +22,11 @@ Site = tuple[str | int, ...]
 """A call, the file that it opens in the mailbox, and the lines of the product that led to it: the innermost three."""
 SYNCS = {"fsync", "fdatasync"}
 CHANGES = {"write", "pwrite", "ftruncate", "rename", "unlink", "link", "mkdir", "utime", "flock", "open"}
-FALLIBLE = {"write", "pwrite", "open", "pread", "rename", "unlink", "mkdir", "listdir", "link", "ftruncate"}
 TURNING = {"rename", "replace", "link", "ftruncate"}
 """Behind these a process is half way, for so many calls:"""
 HALF_WAY = 5
 AIMED: dict[str, tuple[tuple[float, set[str]], ...]] = {
-    "fault": ((0.65, SYNCS), (1.0, FALLIBLE)),
+    "fault": ((0.65, SYNCS), (1.0, {*CAN_FAIL})),
     "faint": ((1.0, SYNCS),),
     "short": ((1.0, {"write", "pwrite"}),),
     "brim": ((1.0, {"write"}),),
