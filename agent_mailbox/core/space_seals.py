@@ -43,6 +43,14 @@ class SpaceSeal(Record):
     signature: bytes
 
 
+def sequence(log: str, machine: str) -> str:
+    """Return the name of the sequence of numbers that a machine's lines have in a log of the order.
+
+    Each log has its own: the network may hold one line until later ones of other logs are there. Within a log a
+    machine publishes a line only once the earlier ones are there."""
+    return f"{log} {machine}"
+
+
 def begun(line: bytes, machine: str, number: int, key: bytes, proof: str) -> bytes:
     """Return the line (an object without newline) with its seal up to the signature, which covers these bytes."""
     return b"%s%s%s %d %s %s " % (line[:-1], _KEY, machine.encode(), number, key, proof.encode())

@@ -180,7 +180,7 @@ def _ordered_as(log: Log, line: bytes, machine: str) -> str:
 
 
 class _TrueSeals:
-    """The seals among those that wait which the confirmed keys made, each number once."""
+    """The seals among those that wait which the confirmed keys made, each number of a sequence once."""
 
     def __init__(self, judge: SpaceJudge) -> None:
         self._judge = judge
@@ -188,16 +188,14 @@ class _TrueSeals:
         self.signatures: set[bytes] = set()
 
     def look(self, log: Log) -> None:
-        """Take in those of a local log. They stand in the order in which their machine made them; a copy does not."""
-        last: dict[str, int] = {}
+        """Take in those of a local log. A log's lines stand in the order in which their machine made them; a copy does
+        not."""
         for one in _waiting(log):
-            seal = one.seal
-            is_next = seal.number > last.get(seal.machine, 0)
+            seal, place = one.seal, space_seals.sequence(one.log, one.seal.machine)
+            is_next = seal.number > self.numbers.get(place, 0)
             if is_next and self._judge.is_key_of(seal.machine, seal) and self._judge.is_true(seal, one.log):
-                last[seal.machine] = seal.number
+                self.numbers[place] = seal.number
                 self.signatures.add(seal.signature)
-        for machine, number in last.items():
-            self.numbers[machine] = max(number, self.numbers.get(machine, 0))
 
     def take(self, seal: SpaceSeal) -> bool:
         """Return whether the seal is one of them, the first time."""

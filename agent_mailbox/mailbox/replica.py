@@ -364,10 +364,9 @@ class Replica:
             after = records[-1].position
 
     def keep(self, numbers: Mapping[str, int]) -> None:
-        """Keep what is known after ``catch_up``, and that these numbers of machines are used."""
+        """Keep what is known after ``catch_up``, and that these numbers of machines are used (``SpaceJudge.use``)."""
         if self.judge is not None:
-            for machine, number in numbers.items():
-                self.judge.numbers[machine] = max(number, self.judge.numbers.get(machine, 0))
+            self.judge.use(numbers)
         self._save()
 
     def look(self) -> None:

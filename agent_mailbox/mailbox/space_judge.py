@@ -6,8 +6,8 @@ verdict is there with the line or not at all. One that is taken away is noticed 
 (``store.custody``). A line that does not count yet is sealed as waiting (``proofs.WAITS``): when the person says
 more, it is judged again.
 
-A number grows with every line of a machine, so a line that is published again counts for nothing. The numbers are kept
-with the state of the copy. If an older state is found, the numbers of the lines that are here already tell it.
+A number grows with every line of a machine in a log, so a line that is published again counts for nothing. The numbers
+are kept with the state of the copy. If an older state is found, the numbers of the lines that are here already tell it.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class Judged(Record):
 class SpaceJudge:
     """One machine's part in the seals of a space; ``directory`` has its key and the person's word on the others.
 
-    ``numbers``: the last number of each machine. ``refused``: how many lines in the name of each bore a seal that was
-    wrong, used before, or behind a later one. ``strange``: the machines whose key is another than the person
+    ``numbers``: the last number of each sequence. ``refused``: how many lines in the name of each machine bore a seal
+    that was wrong, used before, or behind a later one. ``strange``: the machines whose key is another than the person
     confirmed."""
 
     def __init__(self, space: str, machine: str, directory: str, environ: Mapping[str, str]) -> None:
@@ -61,7 +61,7 @@ class SpaceJudge:
         self._asked = False
         self._rights: dict[str, Rights] | None = None
         self._last = 0
-        self._here: dict[str, list[tuple[SpaceSeal, str]]] = {}
+        self._here: dict[tuple[str, str], list[SpaceSeal]] = {}
         self._homes: Homes | None = None
 
     def begin(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
@@ -92,7 +92,7 @@ class SpaceJudge:
         ``log``: its log in the order."""
         if not _is_ours(proof) or self.key is None or proof is None:
             return line
-        self._last = max(self._last, self.numbers.get(self.machine, 0), system.time_ns() // 1000) + 1
+        self._last = max(self._last, self.used(self.machine, log), system.time_ns() // 1000) + 1
         signed = space_seals.begun(line, self.machine, self._last, self.key.public, proof)
         return space_seals.ended(signed, self.key.sign(space_seals.covered(self.space, log, signed)))
 
@@ -105,20 +105,29 @@ class SpaceJudge:
     def is_here(self, record: Ordered) -> None:
         """Take note of a record that was written here before: its number is used, if nobody noted that."""
         seal = space_seals.of(record.line)
-        if seal is not None and seal.machine == record.machine and seal.number > self.numbers.get(seal.machine, 0):
-            self._here.setdefault(seal.machine, []).append((seal, record.log))
+        if seal is not None and seal.machine == record.machine and seal.number > self.used(seal.machine, record.log):
+            self._here.setdefault((seal.machine, record.log), []).append(seal)
 
     def settle(self) -> None:
         """Settle the numbers of the records that were written here before."""
-        for machine in list(self._here):
-            self._settle(machine)
+        for machine, log in list(self._here):
+            self._settle(machine, log)
 
-    def _settle(self, machine: str) -> None:
-        for seal, log in sorted(self._here.pop(machine, ()), key=lambda one: -one[0].number):
+    def _settle(self, machine: str, log: str) -> None:
+        for seal in sorted(self._here.pop((machine, log), ()), key=lambda one: -one.number):
             is_key = machine_keys.is_available() and self.is_key_of(machine, seal)
             if is_key and self.is_true(seal, log):
-                self.numbers[machine] = seal.number
+                self.use({space_seals.sequence(log, machine): seal.number})
                 return
+
+    def used(self, machine: str, log: str) -> int:
+        """Return a machine's last number in a log of the order. A state of an earlier version has one for all logs."""
+        return max(self.numbers.get(space_seals.sequence(log, machine), 0), self.numbers.get(machine, 0))
+
+    def use(self, numbers: Mapping[str, int]) -> None:
+        """Take the numbers of these sequences for used."""
+        for key, number in numbers.items():
+            self.numbers[key] = max(number, self.numbers.get(key, 0))
 
     def judge(self, record: Ordered, ours: str | None = None) -> Judged:
         """Return the verdict on a record that is not here yet. ``ours``: what this process itself saw of its writer."""
@@ -135,12 +144,12 @@ class SpaceJudge:
         seal = space_seals.of(record.line)
         if seal is None:
             return Judged(line, ours)
-        self._settle(machine)
+        self._settle(machine, record.log)
         if ours is not None:
-            self.numbers[machine] = max(seal.number, self.numbers.get(machine, 0))
+            self.use({space_seals.sequence(record.log, machine): seal.number})
             return Judged(line, ours)
         is_whole = seal.machine == machine and space_seals.without(record.line) == line
-        if not is_whole or seal.number <= self.numbers.get(machine, 0):
+        if not is_whole or seal.number <= self.used(machine, record.log):
             return self._refused(machine, line)
         is_known = self.is_key_of(machine, seal)
         if not is_known and machine in self.rights:
@@ -151,7 +160,7 @@ class SpaceJudge:
             return Judged(record.line, proofs.WAITS)
         if not self.is_true(seal, record.log):
             return self._refused(machine, line)
-        self.numbers[machine] = seal.number
+        self.use({space_seals.sequence(record.log, machine): seal.number})
         return self.weighed(seal, record.log, record.line, self._homes)
 
     def weighed(self, seal: SpaceSeal, log: str, line: bytes, homes: Homes | None) -> Judged:

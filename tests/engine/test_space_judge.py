@@ -21,7 +21,7 @@ from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.space_judge import SpaceJudge
 from agent_mailbox.store import creation, resealing, system, user_state
-from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered
+from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 
 from .memory_order import MemorySpace
 from .mortal import Killed, Mortal, MortalOrder
@@ -453,6 +453,29 @@ def test_a_revoked_order_is_published_again(pair: Three) -> None:
     pair.north.put(MESSAGES, allow)
     pair.south.catch_up()
     assert Path(pair.south.box.logs.messages.path).read_bytes()[len(content) :] == unsealed(allow) + b"\n"
+
+
+def test_a_line_that_the_network_held_counts_behind_those_of_other_logs(pair: Three) -> None:
+    """An order that was signed ahead of a read, and comes behind it; one that comes behind a later order is refused."""
+    pair.south.trust(pair.north, "all", user=True)
+    sent = pair.north.box.send(Draft(sender="user", to=(LEAD,), content="read me")).message.id
+    orders = [policy(USER, rule).rstrip() for rule in ("Read", "Bash")]
+    first, second = (pair.north.judge.signed(MESSAGES, line, proofs.TERMINAL) for line in orders)
+    pair.north.publish(reads_of("north"), codec.read_line(Read(sent, LEAD, 1, "read")), saying(LEAD))
+    pair.north.put(MESSAGES, second)
+    pair.north.put(MESSAGES, first)
+    assert allowed(pair.south) == ("Bash",)
+    assert pair.south.judge.refused == {"north": 1}
+
+
+def test_a_state_of_an_earlier_version_keeps_its_number(pair: Three) -> None:
+    """It had one for all logs of a machine: what was used then is used up in each."""
+    allow = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    seal = space_seals.of(allow)
+    assert seal is not None
+    pair.south.trust(pair.north, "all", user=True)
+    pair.south.judge.begin({"north": seal.number}, {})
+    assert pair.south.judge.judge(Ordered(99, MESSAGES, allow, "north")).proof is None
 
 
 def test_an_approval_answers_one_request(pair: Three) -> None:

@@ -46,8 +46,14 @@ MUTANTS = (
     Mutant(
         "a line that is published again counts once",
         "SpaceJudge._judged",
-        (" or seal.number <= self.numbers.get(machine, 0)", ""),
+        (" or seal.number <= self.used(machine, record.log)", ""),
         tests=f"{JUDGE}::test_a_revoked_order_is_published_again",
+    ),
+    Mutant(
+        "a line that the network held counts behind those of other logs",
+        "space_seals.sequence",
+        ('f"{log} {machine}"', "machine"),
+        tests=f"{JUDGE}::test_a_line_that_the_network_held_counts_behind_those_of_other_logs",
     ),
     Mutant(
         "a lost state forgets no number",
@@ -113,7 +119,7 @@ MUTANTS = (
         "lines are judged again in the order in which they were signed",
         "_TrueSeals.look",
         ("is_next and ", ""),
-        ("last[seal.machine] = seal.number", "last[seal.machine] = max(seal.number, last.get(seal.machine, 0))"),
+        ("self.numbers[place] = seal.number", "self.numbers[place] = max(seal.number, self.numbers.get(place, 0))"),
         tests=f"{JUDGE}::test_lines_that_wait_out_of_order_count_for_nothing",
     ),
     Mutant(
