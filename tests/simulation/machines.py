@@ -161,8 +161,8 @@ class Machines(World):
         self.said: dict[bytes, set[tuple[str, str | None]]] = {}
         """What our machines published: by the line, without seals, which machine did, and what its seal says."""
         self.overtaken: set[bytes] = set()
-        """Those that came late, behind what their machine sealed after them."""
-        self._numbers: dict[str, int] = {}
+        """Those that came late, behind what their machine sealed after them for the same log."""
+        self._numbers: dict[tuple[str, str], int] = {}
         self.late: list[tuple[int, Callable[[], Any]]] = []
         self.told_of_power: Callable[[Machine], None] = lambda _: None
         super().__init__(seed, profile, only)
@@ -219,15 +219,15 @@ class Machines(World):
     def started(self, value: int) -> None:
         self.here.started = value
 
-    def note(self, machine: str, line: bytes) -> None:
-        """A line is published."""
+    def note(self, machine: str, log: str, line: bytes) -> None:
+        """A line is published in a log of the order."""
         seal, content = space_seals.of(line), unsealed(line)
         self.said.setdefault(content, set()).add((machine, None if seal is None else seal.proof))
         if seal is not None:
-            last = self._numbers.get(machine, 0)
+            last = self._numbers.get((machine, log), 0)
             if seal.number < last:
                 self.overtaken.add(content)
-            self._numbers[machine] = max(last, seal.number)
+            self._numbers[machine, log] = max(last, seal.number)
 
     def begin(self, machine: Machine, name: str, work: Callable[[Process], object]) -> Process:
         """Start a process on a machine."""
@@ -295,7 +295,7 @@ class LossyOrder(MemoryOrder):
         def question() -> int:
             position = append(log, lines, ids=ids, expect=expect)
             for line in lines:
-                self._world.note(self.machine, line)
+                self._world.note(self.machine, log, line)
             return position
 
         found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question, "publish")

@@ -15,7 +15,6 @@ holds:
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
@@ -99,19 +98,11 @@ def _log(stage: Stage, machine: Machine, log: Log) -> None:
 def _is_sure(stage: Stage, machine: Machine, content: bytes, allowed: set[str]) -> bool:
     """Must something be proven of a line? Nothing is of the dead, whose lives may be retold.
 
-    Nor of an act that the network held back until its machine had sealed others, unless somebody was told that it is
-    done: by its number it would be a repetition."""
-    if (machine.name, None) in stage.world.said.get(content, ()):
-        return False
-    if content in stage.world.overtaken and not _is_acknowledged(stage, content):
+    Nor of a line that the network held back until later ones were in its log: by its number it is a repetition."""
+    if (machine.name, None) in stage.world.said.get(content, ()) or content in stage.world.overtaken:
         return False
     is_of_dead = any(who.encode() in content for who in stage.judge.dead)
     return bool(allowed) and not is_of_dead and all(proofs.SESSION in one for one in allowed)
-
-
-def _is_acknowledged(stage: Stage, content: bytes) -> bool:
-    letter = stage.judge.letters.get(json.loads(content).get("id", ""))
-    return letter is not None and letter.acknowledged
 
 
 def _true(stage: Stage, machine: Machine, content: bytes) -> Iterator[str]:

@@ -58,8 +58,8 @@ LIBERTIES = (
     " PostgreSQL's socket is left out.",
     "An engine loses its end, records of one log, or one record at a time, while no command of ours runs. Role mail of"
     " before may then have two holders, and mail that waited on its sender's machine may be shown again.",
-    "An act that the network held back behind later ones of its machine counts as a repetition. Nothing of it is"
-    " proven, and the judge asks for that only where somebody was told that it is done.",
+    "A line that the network held back until later ones of its machine were in the same log counts as a repetition."
+    " Nothing of it is proven, and the judge does not ask for that.",
     "In most worlds each change of names is durable by itself, as POSIX allows. In the others names are durable in"
     " their order, as in ext4, and any sync takes all earlier ones along.",
     "In some worlds `flock` fails for a while, and then works again, as a lock service may. Commands then fail, and"
