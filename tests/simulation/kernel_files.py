@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process
     from tests.simulation.world import World
 
+LARGEST = 2 << 20
+"""Bytes of a file: what a world writes without end ends here."""
+
 
 class Files:
     """The calls on the files of one disk. Every method gets the calling process first."""
@@ -167,6 +170,8 @@ class Files:
         return self._put(inode, bytes(data), len(inode.data) if file.appends else start)
 
     def _put(self, inode: Inode, data: bytes, start: int) -> int:
+        if start + len(data) > LARGEST:
+            raise failed(errno.EFBIG)
         if self.disk.full:  # the last page may have room
             room = max(-len(inode.data) % 4096, 0) + len(inode.data) - start
             if room <= 0:

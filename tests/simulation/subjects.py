@@ -6,6 +6,7 @@ A kind that is not named was made for none alone. A directed world (``directed``
 from __future__ import annotations
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
+    "drill questions beside foreign writers": ("store/untaken.py:UntakenTable._read_messages",),
     "machines a steward beside one who gives back": ("mailbox/replica.py:Replica.file_away",),
     "machines a machine that was given up": (
         "mailbox/lost_records.py:_lost",
@@ -100,7 +101,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "sweep a reader beside a steward": ("store/logs.py:OpenLogs.__enter__",),
     "sweep a rollbook that falls short": ("store/cache.py:save",),
-    "sweep a steward beside strangers": ("store/log.py:HeldLog.replace",),
+    "sweep a steward beside strangers": (
+        "store/log.py:HeldLog._fetch",
+        "store/log.py:HeldLog.replace",
+    ),
     "sweep a tool that is forbidden": (
         "clients/permission/permit.py:Permit._judged",
         "clients/permission/permit.py:Permit._unbind",
@@ -126,6 +130,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "mailbox/absence.py:note",
         "store/processes.py:has_ended",
     ),
+    "sweep dead letters": ("store/untaken.py:UntakenTable._read_messages",),
     "sweep dead letters that move": (
         "store/untaken.py:UntakenTable.__init__",
         "store/untaken.py:found",
