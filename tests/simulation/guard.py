@@ -165,5 +165,5 @@ class Watch:
         """The guard has answered whether something binds the session."""
         del self.judge.watches[id(self)]
         session = self.session
-        if nothing and self.was_led and session.trusts_stamps and not session.may_be_dead:
+        if nothing and self.was_led and session.trusts_freedom and not session.may_be_dead:
             self.judge.breach(f"the guard of {session.id} lets every tool pass, and a lead binds it")

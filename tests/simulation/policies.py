@@ -113,11 +113,11 @@ def deploy(stage: Stage, process: Process, me: Session) -> None:
     """A client is about to use the tool: the shell guard, and Python where something may bind the session."""
     rules = stage.ruled
     is_forbidden, changes, deaths = rules.forbidden.get(me.id, False), rules.changes, me.deaths
-    sure = me.registered is not None and not me.may_be_dead and me.trusts_stamps
+    sure = me.registered is not None and not me.may_be_dead and me.trusts_freedom
     said = ""
     if not guard.says_nothing(guard.Ask(PERMIT, me.id, BOX, STATE)):
         said = _answer(stage, me, PERMIT)
-    if not sure or process.hurt or changes != rules.changes or deaths != me.deaths or not me.trusts_stamps:
+    if not sure or process.hurt or changes != rules.changes or deaths != me.deaths or not me.trusts_freedom:
         return
     if is_forbidden and said != "deny":
         stage.judge.breach(f"{me.id} uses a tool that is forbidden to it")
