@@ -86,7 +86,7 @@ OUTSIDE = {
         "a line that changes then might as well change a moment later; tests/engine/test_replica.py"
     ),
     "a release of another machine wakes everybody however it is spelt": (
-        "no other program gives mail back between machines, and only such a one escapes; tests/engine/test_replica.py"
+        "no other program gives mail back between machines; tests/engine/test_replica.py"
     ),
     "a bundle does not fill the memory": "memory is no state; tests/engine/test_archiving.py",
     "archived mail is handed over once": (
