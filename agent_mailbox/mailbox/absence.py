@@ -61,8 +61,7 @@ def hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
     """Give back the role mail that those of the sessions which are gone or away were offered and did not see.
 
     The reads' lock is held while their absence is judged: a session that came back settles its offers itself."""
-    ours = {who for who in sessions if desk.lives_here(who)}
-    for group in filter(None, (ours, {*sessions} - ours)):
+    for group in desk.by_machine(sessions):
         desk.decide(partial(_hand_back, desk, group, partial(_absent, desk, group), actor))
 
 
@@ -70,7 +69,7 @@ def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[R
     """Freeze sessions that nobody here can judge, since the person gave up their machine; return the new events.
 
     Role mail that they were offered and did not show to have seen goes back. One that returns is alive again."""
-    desk.decide(partial(_hand_back, desk, sessions, partial(set, sessions), actor))
+    desk.decide(lambda: _hand_back(desk, sessions, lambda: set(sessions), actor))
 
     def decide(roster: Roster) -> Decision:
         alive = sorted(who for who in sessions if roster.state(who) == ALIVE)

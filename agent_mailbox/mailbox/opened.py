@@ -14,7 +14,7 @@ from ..store.lock import WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Callable, Collection, Iterable, Iterator
     from contextlib import AbstractContextManager
     from typing import Any, Self, TypeVar
 
@@ -139,12 +139,19 @@ class OpenMailbox:
             return self.logs.reads.held()
         from .ordered_log import OrderedLog, own_log  # likewise
 
-        is_ours = any(map(self.lives_here, sessions))
+        is_ours = any(map(self._lives_here, sessions))
         return own_log(replica, self.logs.reads) if is_ours else OrderedLog(replica, self.logs.reads)
 
-    def lives_here(self, session_id: str) -> bool:
-        """Return whether a session is one of this machine: if several share the mailbox, its sign of life is here."""
-        return not self.logs.is_shared or bool(self.logs.last_seen([session_id]))
+    def by_machine(self, sessions: Iterable[str]) -> Iterator[list[str]]:
+        """Yield those of the sessions that live here, and then the others, as ``giving_back`` takes them."""
+        everybody = list(sessions)
+        ours = everybody if self.replica is None else [*filter(self._lives_here, everybody)]
+        known = {*ours}
+        yield from filter(None, (ours, [who for who in everybody if who not in known]))
+
+    def _lives_here(self, session_id: str) -> bool:
+        """Return whether a session is of this machine, of several that share the mailbox: its sign of life is here."""
+        return bool(self.logs.last_seen([session_id]))
 
     def here(self, message: Message) -> Message:
         """Return a message for showing: files that are still on their way from another machine are marked."""

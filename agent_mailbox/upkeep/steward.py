@@ -137,9 +137,9 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
         absence.hand_back(mailbox, offered, STEWARD)
     # A process killed after it recorded a death did not give back.
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
-    debtors = [r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state)]
-    for who in debtors:
-        mailbox.give_back([who], STEWARD)
+    debtors = sorted(r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state))
+    for group in mailbox.by_machine(debtors):
+        mailbox.give_back(group, STEWARD)
     return (*gone, *decision.events)
 
 
