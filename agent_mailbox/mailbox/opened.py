@@ -145,7 +145,7 @@ class OpenMailbox:
     def by_machine(self, sessions: Iterable[str]) -> Iterator[list[str]]:
         """Yield those of the sessions that live here, and then the others, as ``giving_back`` takes them."""
         everybody = list(sessions)
-        ours = everybody if self.replica is None else [*filter(self._lives_here, everybody)]
+        ours = everybody if not everybody or self.replica is None else [*filter(self._lives_here, everybody)]
         known = {*ours}
         yield from filter(None, (ours, [who for who in everybody if who not in known]))
 
