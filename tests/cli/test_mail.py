@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, refused, stamp
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, refused, refused_both, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -536,6 +536,12 @@ def test_search_needs_every_word_in_any_case(pair: Post) -> None:
     assert len(pair.call("search", "ledger").stdout.splitlines()) == 2
     nothing = pair.call("search", "nowhere")
     assert (nothing.rc, nothing.stdout, nothing.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("query", ["", "  ", "*", "!?"])
+def test_a_query_without_a_word_is_refused(pair: Post, query: str) -> None:
+    """It finds nothing, and silence would say that there is no such mail."""
+    refused_both(pair.call, 2, "search", query, said=(f"the query {query!r} has no word", "terra*"))
 
 
 def test_dead_letters_tell_why(pair: Post) -> None:
