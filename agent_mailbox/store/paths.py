@@ -71,20 +71,36 @@ def find(start: str) -> str | None:
     In each directory three places count, in this order: the repository's own directory, the directory itself, its
     ``data/``. No checkout can make the first. At the root of a linked git worktree the main worktree's root counts
     first: every worktree finds the same mailbox (git's ``gitrepository-layout``: ``gitdir`` and ``commondir``).
+
+    Raise ``StorageFailed`` where a look fails: mail would go to another mailbox, further up.
     """
     here = start
     while True:
         common = common_directory(here)
-        if common is not None and is_mailbox(inside := system.join(common, IN_GIT)):
+        if common is not None and _is_found(inside := system.join(common, IN_GIT)):
             return inside
         for root in dict.fromkeys([_worktree_of(common) or here, here]):
             for candidate in (root, system.join(root, DATA)):
-                if is_mailbox(candidate):
+                if _is_found(candidate):
                     return candidate
         parent = system.dirname(here)
         if parent == here:
             return None
         here = parent
+
+
+def _is_found(directory: str) -> bool:
+    try:
+        system.lstat(system.join(directory, MESSAGES))
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # another user's ``data/`` is no mailbox of ours
+        return False
+    except OSError as error:
+        import errno  # only to name a failure
+
+        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):  # nothing can be there
+            return False
+        raise storage_failed("look into", directory, error) from None
+    return True
 
 
 def main_worktree(directory: str) -> str | None:

@@ -100,4 +100,10 @@ MUTANTS = (
         tests=f"{TESTS}::test_a_path_that_cannot_be_followed_is_not_taken_for_no_mailbox"
         f" and {TESTS}::test_a_mailbox_is_no_machine_s_own_because_its_record_cannot_be_looked_at",
     ),
+    Mutant(
+        "a mailbox that cannot be looked at sends nobody to the next one",
+        "paths._is_found",
+        ('        raise storage_failed("look into", directory, error) from None\n', "        return False\n"),
+        tests=f"{TESTS}::test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one",
+    ),
 )

@@ -101,6 +101,9 @@ OUTSIDE = {
         ),
         LOOKS,
     ),
+    "a mailbox that cannot be looked at sends nobody to the next one": (
+        "every world names its mailbox; tests/store/test_unreadable.py"
+    ),
     "where the bound cannot be listed somebody is bound": (
         "which commands are the person's alone; tests/store/test_unreadable.py"
     ),

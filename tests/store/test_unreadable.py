@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import errno
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from agent_mailbox import Mailbox
 from agent_mailbox.core import attachments
 from agent_mailbox.errors import NotFound, StorageFailed
-from agent_mailbox.store import attachment_files, bindings, user_state
+from agent_mailbox.store import attachment_files, bindings, paths, system, user_state
 from agent_mailbox.store.stamps import BOUND, EVERYONE, UNBOUND, Trail
 from tests.helpers import ARCHIVE, HEARTBEATS, Post, refused, refused_both
 
@@ -96,6 +97,33 @@ def test_a_path_that_cannot_be_followed_is_not_taken_for_no_mailbox(post: Post) 
     hide(post.scratch / "loop")
     result = refused(post.call("check", "--session", "ann", "--dir", str(post.scratch / "loop")), 5, "look into")
     assert "init" not in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "found"),
+    [(errno.EIO, None), (errno.ESTALE, None), (errno.EACCES, "outer"), (errno.ELOOP, "outer")],
+    ids=errno.errorcode.get,
+)
+def test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, found: str | None
+) -> None:
+    """Mail would go to the mailbox of the directory above. Where nothing of the user's can be, the search goes on."""
+    outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
+    (inner / "data").mkdir(parents=True)
+    (outer / paths.MESSAGES).touch()
+    lstat = system.lstat
+
+    def fails(path: str) -> Any:
+        if path.startswith(str(inner / "data")):
+            raise OSError(error, "broken")
+        return lstat(path)
+
+    monkeypatch.setattr(system, "lstat", fails)
+    if found:
+        assert paths.find(str(inner)) == str(tmp_path / found)
+    else:
+        with pytest.raises(StorageFailed, match=r"look into .*inner/data"):
+            paths.find(str(inner))
 
 
 def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mailbox) -> None:
