@@ -41,9 +41,10 @@ def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
 
 
 def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
-    """Return the finished mail without the replies that settle a request which stays: they stay as long as it does.
+    """Return the finished mail without the replies that settle mail which stays: they stay as long as it does.
 
-    So do the replies to their own requests.
+    A reply settles a request for an ack. It also tells that its sender saw mail, where nothing else tells that yet.
+    So do the replies to their own requests stay.
     """
     answers: dict[str, list[str]] = {}
     for i in finished:
@@ -53,11 +54,19 @@ def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
     staying = [i for i in state.messages if i not in finished]
     while staying:
         request = staying.pop()
-        if state.messages[request].ack:
+        if state.messages[request].ack or _may_go_back(state.messages[request], state):
             settling = [i for i in answers.get(request, ()) if i in move]
             move.difference_update(settling)
             staying += settling
     return move
+
+
+def _may_go_back(message: Message, state: MailState) -> bool:
+    """Return whether the death of a session may give the message back, unless a reply tells that it was seen.
+
+    A hook offered it, or it is claimed: the read may be on its way from another machine.
+    """
+    return bool(state.reads.unseen(message.id)) or claims.claimer(message, state.reads, state.roster) is not None
 
 
 def without_standing(move: set[str], state: MailState, now: int) -> set[str]:

@@ -222,6 +222,19 @@ def test_mail_that_the_killed_saw_or_answered_stays_with_it(post: Post, pair: tu
     assert "release" not in [r["event"] for r in post.objects(READS)]
 
 
+def test_an_answer_that_was_read_and_could_be_archived_still_counts(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """The steward leaves it beside the mail that it answers, until that is finished, too."""
+    one, other = pair
+    asked = post.send("user", "role:builder")
+    assert asked[:8] in offered(post, one, DEAD)
+    assert one.bash(line("reply", asked, "--body", "done"), DEAD).rc == 0
+    assert "done" in said(post, "check").stdout
+    assert post.ok("steward", "run", "--max-live", "0")["archived"] == 0
+    one.kill()
+    assert json.loads(other.bash(line("check", "--json"), OTHER).stdout)["count"] == 0
+    assert "release" not in [r["event"] for r in post.objects(READS)]
+
+
 def test_who_comes_back_meanwhile_is_not_frozen(post: Post, pair: tuple[Killed, Killed]) -> None:
     """It is judged again under the roster's lock, and under that of the reads."""
     one, _ = pair

@@ -178,6 +178,19 @@ def test_the_reply_that_settles_an_obligation_stays_while_the_mail_that_asked_st
     assert moved([asked.replace(ack=False), reply], reads) == {"m2"}
 
 
+def test_the_reply_to_mail_that_was_only_offered_stays_while_that_mail_stays():
+    """Nothing else tells that its sender saw it: it would be given back when that one's client or session dies."""
+    asked = message(to="role:x")
+    reply = message("m2", to="ann-1", sender="bob-1", thread="m1")
+    claimed, offered = (read("m1", "bob-1", via="role:x", event=word) for word in ("claim", "read"))
+    offered = offered.replace(nonce="aaaaaa")
+    reads = [claimed, offered, read("m2", "ann-1")]
+    assert moved([asked, reply], reads) == set()
+    assert moved([asked, reply], [*reads, offered.replace(event="seen", via=None)]) == {"m1", "m2"}
+    other_machine = [record for record in reads if record is not offered]
+    assert moved([asked, reply], other_machine) == set()
+
+
 def test_a_reply_kept_so_keeps_the_replies_that_settle_what_it_asked_itself():
     """Along the chain: each that stays and asked for an ack needs the answer it got."""
     asked = message("m1", to=("bob-1", "cat-1"), ack=True)

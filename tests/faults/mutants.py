@@ -492,6 +492,12 @@ MUTANTS = (
         tests=f"{RECEIPTS}::test_an_unconfirmed_delivery_keeps_the_guard_from_saying_nothing_and_a_confirmed_one_does_not",
     ),
     Mutant(
+        "the reply to mail that was only offered stays with it",
+        "retention._without_settling_replies",
+        (" or _may_go_back(state.messages[request], state)", ""),
+        tests="tests/core/test_retention.py::test_the_reply_to_mail_that_was_only_offered_stays_while_that_mail_stays",
+    ),
+    Mutant(
         "mail that its reader was not seen to take in is not archived",
         "retention.is_finished",
         (

@@ -103,6 +103,18 @@ SWEEPS = {
         clients=True,
         agents=3,
     ),
+    "answers of a client that is killed": Sweep(
+        0.5,
+        "launch@0 ring@1 ring@1? answer@0 check@1",
+        "run_steward die",
+        "check@2 run_steward check@2 launch@0",
+        ("held", "held half way", "is killed half way"),
+        outages=0.0,
+        rounds=4,
+        clients=True,
+        live=(0,),
+        agents=3,
+    ),
     "a client that comes back": Sweep(
         1,
         "launch@0 ring@1 prompt@0 die",

@@ -116,6 +116,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep a writer whose sync failed": ("store/log.py:HeldLog._count",),
     "sweep an archive that is not durable": ("store/rotation.py:add_missing",),
     "sweep an empty log": ("store/custody.py:Kept.checked",),
+    "sweep answers of a client that is killed": ("core/retention.py:_without_settling_replies",),
     "sweep beginnings": ("store/keys.py:make",),
     "sweep beginnings beside strangers": ("store/custody_setup.py:_begin",),
     "sweep beginnings that fall short": ("store/system.py:write_whole",),
