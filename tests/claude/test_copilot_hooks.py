@@ -60,15 +60,21 @@ def test_where_there_is_nothing_new_no_python_starts(session: Session, shell: st
 
 
 def test_mail_at_a_turn_s_end_is_no_prompt_of_the_person(session: Session) -> None:
-    """It is the next prompt, for which the prompt's hook runs: five in a row are counted all the same."""
-    said = []
+    """It is the next prompt, for which the prompt's hook runs: five in a row are counted all the same.
+
+    Mail that came meanwhile lets that hook start Python. The person's own prompt begins anew."""
+    said, send = [], session.shim.post.send
     for number in range(6):
-        session.shim.post.send("x", session.id, f"MAIL_{number}")
+        send("x", session.id, f"MAIL_{number}")
         answer = session.hook("Stop", stop_hook_active=number > 0)
         said.append(bool(answer))
         if answer:
-            assert session.hook("UserPromptSubmit", prompt=json.loads(answer)["reason"]) == ""
+            send("x", session.id, f"MORE_{number}")
+            assert f"MORE_{number}" in session.hook("UserPromptSubmit", prompt=json.loads(answer)["reason"])
     assert said == [True] * 5 + [False]
+    assert "MAIL_5" in session.hook("UserPromptSubmit", prompt="go on")
+    send("x", session.id, "LAST")
+    assert "LAST" in session.hook("Stop", stop_hook_active=True)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
