@@ -7,7 +7,7 @@ import os
 import sys
 
 from ..clients import client, codex_server, doorbell
-from ..clients.hooks import hook_events
+from ..clients.hooks import client_input
 from ..core.address import check_id
 from ..errors import MailboxError
 from ..known_clients.codex import CODEX
@@ -26,7 +26,7 @@ def keep(directory: str | None) -> int:
     else 0. Codex is woken by its own command. It says nothing else: the session's own hooks report errors."""
     environ = environment()
     try:
-        call = hook_events.parse("Doorbell", given(), environ, os.getcwd())
+        call = client_input.parse("Doorbell", given(), environ, os.getcwd())
         found = _client(call, environ)
         place = None if found is None or call.agent_id is not None else mailbox_of(call, directory, environ)
         if place is None or found is None:
@@ -51,7 +51,7 @@ def keep(directory: str | None) -> int:
     return code
 
 
-def _client(call: hook_events.Call, environ: Mapping[str, str]) -> client.Client | None:
+def _client(call: client_input.Call, environ: Mapping[str, str]) -> client.Client | None:
     """Return the client to wait beside; None if it cannot be woken, or no person sits at it."""
     if call.client is CODEX:
         server = codex_server.above() if call.conversation else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+from ..clients.hooks import client_input
 from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
@@ -77,17 +78,17 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
         from ..clients.permission import file_guard  # where the shim cannot tell
 
         data = given()
-        if text := file_guard.answer(data, hooks.MAX_INPUT, _here(), environ):
+        if text := file_guard.answer(data, client_input.MAX_INPUT, _here(), environ):
             write(text)
         else:
             _lease(data, directory, environ, write)
         return
     data = given()
     try:
-        call = hooks.parse(name, data, environ, _here())
+        call = client_input.parse(name, data, environ, _here())
     except Exception as error:
         if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
-            asked = hooks.unread(name, environ, _here())
+            asked = client_input.unread(name, environ, _here())
             _close(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:
@@ -129,7 +130,9 @@ def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -
     subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
 
 
-def _permit(call: hooks.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+def _permit(
+    call: client_input.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
+) -> None:
     """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
     from ..clients.permission import permit  # where a lead or a policy may be, by the guard
     from ..control.requests import Control
@@ -164,7 +167,7 @@ def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write
     The shell guard read the client's JSON, so the input proves nothing of the caller. The process it runs below does:
     whoever calls this says no more than the session itself may say."""
     try:
-        call = hooks.parse(FILES, data, environ, _here())
+        call = client_input.parse(FILES, data, environ, _here())
     except BadData:
         return  # no session
     place = None if call.tool.startswith("mcp__") else mailbox_of(call, directory, environ)
@@ -183,7 +186,7 @@ def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write
         write(text)
 
 
-def _close(call: hooks.Call, error: Exception, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+def _close(call: client_input.Call, error: Exception, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
     """Answer "no" for a session that was last seen bound, wherever its mailbox is."""
     from ..clients.permission import permit
 
@@ -191,11 +194,11 @@ def _close(call: hooks.Call, error: Exception, environ: Mapping[str, str], write
         write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
 
 
-def _is_bound(call: hooks.Call, environ: Mapping[str, str]) -> bool:
+def _is_bound(call: client_input.Call, environ: Mapping[str, str]) -> bool:
     return user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
 
 
-def _roster(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:
+def _roster(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:
     """Return the roster, for a hook that only looks; None if it cannot be read."""
     place = mailbox_of(call, directory, environ)
     return None if place is None else Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()

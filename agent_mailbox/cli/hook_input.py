@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 
-from ..clients.hooks import hook_events as hooks
+from ..clients.hooks import client_input
 from ..core.text import neutral
 from ..errors import NoMailbox
 from ..identity import hook_calls
@@ -25,14 +25,14 @@ _PART = 1 << 16
 def given() -> bytes:
     """Return the client's JSON, read a little past the limit, so that too long a text shows."""
     data = bytearray()
-    while sys.stdin is not None and len(data) <= hooks.MAX_INPUT:
+    while sys.stdin is not None and len(data) <= client_input.MAX_INPUT:
         data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: a non-blocking pipe
         if len(part) < _PART:
             break
     return bytes(data)
 
 
-def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
+def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
     """Return the mailbox of a client's session; None if there is none, or only one that the user's ``init`` did not
     make."""
     named = directory or environ.get("AGENT_MAILBOX_DIR")
@@ -48,7 +48,7 @@ def mailbox_of(call: hooks.Call, directory: str | None, environ: Mapping[str, st
     return place
 
 
-def proven(call: hooks.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
+def proven(call: client_input.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
     """Return a function from a session's id to the proof for records in its name. It proves the session whose client
     called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
     me = call.session_id

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.hooks import client_input
 from agent_mailbox.clients.hooks.cursor_answers import spoken
 from agent_mailbox.clients.install.hook_entries import calls_us
 from agent_mailbox.known_clients.cursor_cli import CURSOR_CLI
@@ -146,7 +146,7 @@ def test_the_project_is_its_workspace() -> None:
     said = {**BASE, **REST, "workspace_roots": ["/project", "/other"]}
     for roots, cwd in ((["/project", "/other"], "/project"), ([], "/outer"), ([1], "/outer"), ("/x", "/outer")):
         data = json.dumps({**said, "workspace_roots": roots}).encode()
-        call = hook_events.parse("SessionStart", data, {"CLAUDE_PROJECT_DIR": "/outer"}, "/home/ann/.cursor")
+        call = client_input.parse("SessionStart", data, {"CLAUDE_PROJECT_DIR": "/outer"}, "/home/ann/.cursor")
         assert (call.session_id, call.client, call.cwd) == (ID, CURSOR_CLI, cwd)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.hooks import hook_events, rollout
+from agent_mailbox.clients.hooks import client_input, rollout
 from agent_mailbox.clients.hooks.transcript import OPEN, PASSED, SEEN, SHOWN
 from agent_mailbox.core import instant
 from agent_mailbox.store.offers import Offer
@@ -108,5 +108,5 @@ def test_lines_of_another_form_tell_nothing(tmp_path: Path, line: dict[str, Any]
 def test_a_session_s_own_rollout_alone_is_looked_at(name: str, kept: bool) -> None:
     """A subagent's hook bears its parent's id, and another conversation."""
     call = {"session_id": SESSION, "transcript_path": name and f"/home/x/.codex/sessions/{name}", "turn_id": "t"}
-    found = hook_events.parse("Stop", json.dumps(call).encode(), {}, "/")
+    found = client_input.parse("Stop", json.dumps(call).encode(), {}, "/")
     assert (bool(found.conversation), found.transcript) == (kept, "")

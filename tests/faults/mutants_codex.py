@@ -102,7 +102,7 @@ MUTANTS = (
     ),
     Mutant(
         "a subagent of Copilot CLI is bound as its session is",
-        "hook_events.parse",
+        "client_input.parse",
         ("        session_id = hook_calls.root(parent, environ)  # it is bound as its session is\n", "        pass\n"),
         tests="tests/e2e/test_copilot.py::test_its_lead_and_its_rules_bind_it_and_its_subagents",
     ),

@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.hooks import client_input, hook_events
 from agent_mailbox.clients.permission.lease_guard import LeaseGuard
 from agent_mailbox.control.leasing import Leasing
 from agent_mailbox.errors import NotFound, Refused
@@ -274,7 +274,7 @@ def _guard_says_nothing(me: Session, real: str) -> bool:
 
 def _answer(stage: Stage, me: Session, tree: str, what: str, tool: str = "Write") -> str:
     given = {"file_path" if tool == "Write" else "command": what}
-    call = hook_events.Call(
+    call = client_input.Call(
         event="PreToolUse", session_id=me.id, cwd=tree, here=tree, tool=tool, given=given, told=True,
         command=given.get("command", ""),
     )  # fmt: skip

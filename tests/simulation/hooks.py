@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.hooks import client_input, hook_events
 from agent_mailbox.clients.permission.permit import Permit
 from agent_mailbox.core import proofs
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
@@ -69,7 +69,7 @@ def permit(stage: Stage, process: Process, me: Session) -> None:
     finally:
         watch.permits(nothing=nothing)
     if not nothing and not me.led:
-        call = hook_events.Call(event="Permit", session_id=me.id, cwd="/work", told=True)
+        call = client_input.Call(event="Permit", session_id=me.id, cwd="/work", told=True)
         asked = Permit(call=call, control=stage.desk(me.id).control, environ={}, program="", write=lambda _: None)
         asked._unbind()  # it looks again, under the locks; one that is bound would wait for its lead
 
@@ -94,7 +94,7 @@ def hooked(
     if transcript:
         stage.judge.settles(me.id)
     me.may_be_frozen = me.may_be_frozen or event == "SessionEnd"
-    call = hook_events.Call(
+    call = client_input.Call(
         event=event, session_id=me.id, cwd="/work", source=source, reason=reason, told=True, conversation=transcript,
         client=client,
     )  # fmt: skip

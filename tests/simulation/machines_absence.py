@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.hooks import client_input, hook_events
 from agent_mailbox.core import instant, proofs
 from agent_mailbox.engine import joining_space
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
@@ -43,7 +43,7 @@ def offer(stage: Stage, process: Process, me: Session) -> None:
     desk = Watched(box_of(me.machine), wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen, desk.recorded = show, lambda: stage.judge.recorded(me, process)
     event, written = "UserPromptSubmit", list[str]()
-    call = hook_events.Call(
+    call = client_input.Call(
         event=event, session_id=me.id, cwd="/work", told=True, conversation=path, client=CLAUDE_CODE
     )  # fmt: skip
     _write(stage, path, {"type": "user", "message": {"role": "user", "content": "go on"}})

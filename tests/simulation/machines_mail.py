@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.hooks import client_input, hook_events
 from agent_mailbox.core import compose, proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Busy, StorageFailed
@@ -117,7 +117,7 @@ def hook(stage: Stage, process: Process, me: Session) -> None:
     desk = Watched(box_of(me.machine), wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen = lambda items: stage.judge.show(me, items, process)
     desk.recorded = lambda: stage.judge.recorded(me, process)
-    call = hook_events.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
+    call = client_input.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
     hook_events.answer(
         hook_events.Hook(call=call, desk=desk, environ={}, program="agent-mailbox", write=lambda _: None)
     )

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.clients.hooks import hook_events
+from agent_mailbox.clients.hooks import client_input, hook_events
 from agent_mailbox.clients.permission.permit import Permit
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
@@ -148,7 +148,7 @@ def wish(stage: Stage, process: Process, me: Session) -> None:
 
 def _answer(stage: Stage, me: Session, event: str) -> str:
     """What Python answers: ``allow``, ``deny``, ``ask``; nothing if the client goes on by its own rules."""
-    call = hook_events.Call(
+    call = client_input.Call(
         event=event, session_id=me.id, cwd="/work", told=True, tool=TOOL, given={"place": "staging"}, use_id="use-1"
     )
     control = Asking(BOX, prove=lambda _: proofs.of_session(me.id), wait=hook_events.LOCK_WAIT)

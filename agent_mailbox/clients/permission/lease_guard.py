@@ -26,7 +26,7 @@ from . import permit, tool_files
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...core.control.leases import Lease
-    from ..hooks.hook_events import Call
+    from ..hooks.client_input import Call
 
 _MOST = 50
 """Files of one call that are looked up: a patch may name any number, and its person waits."""

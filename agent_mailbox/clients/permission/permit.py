@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...core.control.control_requests import ControlRequest
     from ...core.control.messages import Payload
     from ...core.roster import Agent
-    from ..hooks.hook_events import Call
+    from ..hooks.client_input import Call
 
 SHARE = 4
 """The fraction (1/4) of a message that a tool's input, its summary, or a plan may take up, as it is written."""
