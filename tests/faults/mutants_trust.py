@@ -116,7 +116,7 @@ MUTANTS = (
         "whom an order binds is noted as it is given",
         "effects._bind",
         ("            desk.logs.trail.bind(session_id)\n", "            pass\n"),
-        tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
+        tests=f"{CUSTODY}::test_whom_an_order_alone_bound_stays_bound",
     ),
     Mutant(
         "who was bound is closed in a broken mailbox",

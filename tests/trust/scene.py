@@ -54,16 +54,16 @@ class Scene:
         found = self.control.standing(WORKER).policy
         return found.allow, found.deny
 
-    def asked(self, given: dict[str, Any] | None = None, tool: str = "Bash") -> str | None:
-        """What the hook answers when the worker wants to use a tool: allow, deny, ask; None for nothing."""
+    def asked(self, given: dict[str, Any] | None = None, tool: str = "Bash", who: str = WORKER) -> str | None:
+        """What the hook answers when the worker, or another, wants to use a tool: allow, deny, ask; None for nothing."""
         call = {
-            "session_id": WORKER,
+            "session_id": who,
             "cwd": str(self.post.cwd),
             "tool_name": tool,
             "tool_input": DENIED if given is None else given,
             "tool_use_id": "toolu_1",
         }
-        environ = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": WORKER, "CLAUDE_PROJECT_DIR": str(self.post.cwd)}
+        environ = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": who, "CLAUDE_PROJECT_DIR": str(self.post.cwd)}
         result = self.post.call("hook", "Permit", stdin=json.dumps(call), env=environ)
         assert result.rc == 0, result
         body = json.loads(result.stdout or "{}").get("hookSpecificOutput", {})

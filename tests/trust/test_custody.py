@@ -104,6 +104,19 @@ def test_who_was_bound_stays_bound(
     assert scene.rules()[0] == ()
 
 
+@pytest.mark.parametrize("attack", [emptied, rolled_back, deleted])
+def test_whom_an_order_alone_bound_stays_bound(
+    scene: Scene, tmp_path: Path, attack: Callable[[Scene, Path], None]
+) -> None:
+    """It has no lead, and no call of its own came between the order and the attack on the log."""
+    copy = scene.copy(tmp_path / "copy")
+    scene.mailbox.register(Registration(session_id="solo", client="4711"), "solo")
+    assert scene.asked(TOUCH, who="solo") is None
+    scene.control.set_policy(USER, ["solo"], deny=(RULE,))
+    attack(scene, copy)
+    assert scene.asked(TOUCH, who="solo") == "deny"
+
+
 def test_after_the_person_looked_what_is_there_counts(scene: Scene) -> None:
     """A restored log's sealed lines decide again; the lines of programs beside them do not."""
     scene.policy(allow=(RULE,))
