@@ -55,7 +55,7 @@ class Scene:
         return found.allow, found.deny
 
     def asked(self, given: dict[str, Any] | None = None, tool: str = "Bash", who: str = WORKER) -> str | None:
-        """What the hook answers when the worker, or another, wants to use a tool: allow, deny, ask; None for nothing."""
+        """What the hook answers when the worker, or another, wants to use a tool: allow, deny, ask, or None."""
         call = {
             "session_id": who,
             "cwd": str(self.post.cwd),
