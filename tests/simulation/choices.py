@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.simulation.sites import Site
+from tests.simulation.sites import EACH_TIME, Site
 
 if TYPE_CHECKING:
     from tests.simulation.process import Process
@@ -144,7 +144,8 @@ class Choices:
             aims.append(self._behind("park") if behind else Aim("park", "", 1 + int(chance.random() * length)))
         befalls = process.world.sited.get(place)
         if befalls and process.world.sites is not None and not process.world.sites.knows(process.command):
-            return [Aim(what.partition(" ")[0], "", 1 + int(chance.random() * min(length, 100))) for what in befalls]
+            kinds = [what.partition(" ")[0] for what in befalls]
+            return [Aim(EACH_TIME.get(kind, kind), "", 1 + int(chance.random() * min(length, 100))) for kind in kinds]
         if not profile.aimed or chance.random() >= profile.aimed:
             return aims
         kind = profile.aims[int(chance.random() * len(profile.aims))]
@@ -169,10 +170,9 @@ class Choices:
     @staticmethod
     def _marked(marks: dict[Site, tuple[int, str]], site: Site) -> str | None:
         number, kind = marks.pop(site)
-        if number > 1:
-            marks[site] = number - 1, kind
-            return None
-        return kind
+        if number > 1 or kind in EACH_TIME:
+            marks[site] = max(number - 1, 1), kind
+        return None if number > 1 else EACH_TIME.get(kind, kind)
 
     def _behind(self, kind: str) -> Aim:
         """Aim at one of the calls that follow a turning one."""

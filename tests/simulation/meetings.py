@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 COMMANDS = ("tell", "ring", "glance", "linger", "perish", "restart", "back", "steward_later")
 HELD = ("held", "held", "both held")
+ATTACKS = {"fails to look": (0, "0 fault looking"), "cannot look": (0, "0 faults looking")}
 SWEEPS = {
     "two holders": Sweep(
         2, "ring@1 ring@1?", "check@0|hook@0 check@2|hook@2", "check@0 check@2", HELD, outages=0.0, agents=3
@@ -44,6 +45,9 @@ SWEEPS = {
         ("held before a lock",),
         outages=0.0,
         agents=3,
+    ),
+    "a claimer that cannot be looked at": Sweep(
+        1, "ring@1 perish@0 later", "check@2 linger@0", "check@0 check@2", ("cannot look",), outages=0.0, agents=3
     ),
     "a holder with little room": Sweep(
         1, "ring@1 ring@1 ring@1?", "glance@0", "check@2 check@0", ("held",), outages=0.0, rounds=4, agents=3

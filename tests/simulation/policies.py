@@ -40,6 +40,16 @@ SWEEPS = {
         outages=0.2,
         agents=3,
     ),
+    "a tool that is forbidden behind a stranger": Sweep(
+        1,
+        "relent@1? deploy@1 foreign",
+        "forbid@1",
+        "deploy@1 relent@1",
+        ("fails to look",),
+        outages=0.0,
+        rounds=6,
+        agents=3,
+    ),
     "a lead that is asked": Sweep(
         1,
         "lead@1 forbid@1? relent@1?",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.store.system import LOCK_UN, O_WRONLY
-from tests.simulation.calls import CAN_FAIL
+from tests.simulation.calls import CAN_FAIL, LOOKS
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -44,13 +44,16 @@ first one: they may not fit by then; or before it takes a lock: what it looked a
 from a derived file that it opened, or begins to write one: others may have written it by then."""
 CALLED = {
     "reading": {"open", "pread", "listdir"},
+    "looking": {"open", "pread", "listdir", *LOOKS},
     "dating": {"utime"},
     "syncing": SYNCS,
     "asking": {"ask", "publish"},
     "publishing": {"publish"},
 }
-"""The same by the call alone: where it reads, or dates a file, which may seal it, or syncs, or asks an engine or
-appends there (``machines``)."""
+"""The same by the call alone: where it reads, or also where it looks at a name, or dates a file, which may seal it, or
+syncs, or asks an engine or appends there (``machines``)."""
+EACH_TIME = {"faults": "fault"}
+"""What befalls each call at a place, and not one of them: some answers count after a second look alone."""
 CACHE = "/.cache/"
 LOG = ".jsonl"
 MISSING = 3

@@ -86,6 +86,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "mailbox/facade.py:Mailbox.release",
     ),
     "sweep a claim that lapses": ("mailbox/delivery.py:Delivery._claim",),
+    "sweep a claimer that cannot be looked at": ("store/logs.py:Logs.sign",),
     "sweep a client that comes back": ("mailbox/absence.py:note.<locals>.decide",),
     "sweep a delivery beside a return": ("store/leftovers.py:_remove",),
     "sweep a disk that is full": ("store/log.py:HeldLog._write",),
@@ -109,6 +110,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "clients/permission/permit.py:Permit._judged",
         "clients/permission/permit.py:Permit._unbind",
         "clients/permission/permit.py:Permit.answer",
+    ),
+    "sweep a tool that is forbidden behind a stranger": (
+        "store/stamps.py:Trail._is_here",
+        "store/stamps.py:Trail._is_of_another",
     ),
     "sweep a turn's end that is watched": ("mailbox/delivery.py:Delivery._settle",),
     "sweep a writer beside torn lines": ("store/log.py:HeldLog._swallowed",),

@@ -64,7 +64,7 @@ ATTACKS = {
     "held before a lock, and another before it publishes": (0, "0 park locking; 1 park publishing"),
     "is killed, and two are held before a lock": (0, "0 kill publish=1>time_ns*2; 1 park locking; 2 park locking"),
 }
-ATTACKS |= durability.ATTACKS
+ATTACKS |= durability.ATTACKS | meetings.ATTACKS
 """What befalls a round: 0 is the first command, 1 the one beside it, 2 the first one behind them, 4 the third one."""
 SWEEPS = {
     "a steward": Sweep(

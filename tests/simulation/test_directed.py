@@ -9,7 +9,9 @@ import pytest
 from agent_mailbox.upkeep import steward
 from tests.helpers import ROOT
 from tests.simulation import directed, kinds, runs, subjects
+from tests.simulation.choices import Choices
 from tests.simulation.directed import Reach
+from tests.simulation.sites import Site
 
 BEFORE = "one\ntwo\nthree\nfour\n"
 REPLACES = "store/log.py:HeldLog.replace"
@@ -87,3 +89,12 @@ def test_places_beside_a_named_function_are_drawn_more_often() -> None:
         return sum(count for result in results for (site, *_), count in result.met.items() if site == REPLACES)
 
     assert befell(REPLACES) > befell()
+
+
+def test_what_fails_each_time_fails_from_the_time_that_was_drawn_on() -> None:
+    """What fails once does not fail again."""
+    place: Site = ("open", 1, 2)
+    once, each = {place: (2, "fault")}, {place: (2, "faults")}
+    assert [Choices._marked(once, place) for _ in range(2)] == [None, "fault"]
+    assert not once
+    assert [Choices._marked(each, place) for _ in range(4)] == [None, "fault", "fault", "fault"]
