@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.helpers import ROOT
-from tests.simulation import kept, kinds, mutation, pages, real, runs, shorten
+from tests.simulation import kept, kinds, mutation, pages, real, runs, shorten, succession
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,6 +62,12 @@ def test_each_mended_defect_can_still_be_put_back(mutant: Mutant) -> None:
     """The text that it replaces is there once, and the result compiles; ``tests.faults`` asks the same of the rest."""
     path, text = mutant.patched(ROOT)
     compile(text, path, "exec")
+
+
+def test_a_line_that_a_failed_sync_damaged_continues_nobody_and_ends_no_judge() -> None:
+    """A byte that was dropped is a zero; the lines behind it count."""
+    damaged = b'{"session_id":"b","continues":"a"}\x00\n'
+    assert [*succession.continued(damaged + b'{"session_id":"c","continues":"b"}\n')] == [("c", "b")]
 
 
 def traced(seed: int, kind: str, hash_seed: str) -> str:
