@@ -43,6 +43,8 @@ ATTACKS = {
     "fails in an early sync": (0, "0 fault fsync*4"),
     "is killed behind a record's name": (0, "0 kill rename=5>*2"),
     "falls short": (0, "0 short"),
+    "fails to note": (0, "0 fault noting"),
+    "falls short twice": (0, "0 short write*6; 0 short write*6>write=1"),
     "falls short at first": (0, "0 short write*8"),
     "is killed before it writes": (0, "0 kill write*6"),
     "fills the disk": (0, "0 brim"),
@@ -64,6 +66,9 @@ SWEEPS = {
         "send|ask|ack",
         ("faints, and the next one is in doubt", "fails in a sync, and the next one is in doubt"),
         outages=0.2,
+    ),
+    "a decision that is not noted": Sweep(
+        0.5, "lead", "register|ask", "register|ask run_steward?", ("fails to note",), outages=0.0
     ),
     "a writer who is killed": Sweep(
         0.5,
@@ -135,6 +140,9 @@ SWEEPS = {
     ),
     "a disk that is full": Sweep(
         0.5, "send? everyone check", "send|ack|send_many", "foreign everyone check", ("fills the disk",), outages=0.0
+    ),
+    "a line that falls short twice": Sweep(
+        0.5, "", "send|send|register", "send everyone check", ("falls short twice",), outages=0.0
     ),
     "a rollbook that falls short": Sweep(
         1, "freeze", "register|register|send|check", "send check", ("falls short",), outages=0.0

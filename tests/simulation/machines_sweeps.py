@@ -155,6 +155,9 @@ SWEEPS: dict[str, MachineSweep] = {
         network=0.8,
         live=(0,),
     ),
+    "joining once more": MachineSweep(
+        0.5, "", "join.b then send.a|post.a", "mend.each check.all", ("held before it asks",), network=0.0
+    ),
     "an engine that lost its end": MachineSweep(
         2,
         "send.a post.b check.a? mend.each send.a? send.b?",
@@ -243,14 +246,7 @@ SWEEPS: dict[str, MachineSweep] = {
         trusted=("",),
     ),
     "who cannot verify": MachineSweep(
-        1,
-        "send.a order.a",
-        "blind.b",
-        "mend.each send.a mend.each",
-        ("", "is killed"),
-        network=0.0,
-        rounds=2,
-        trusted=("all",),
+        1, "send.a order.a", "blind.b", "mend.each send.a mend.each", ("", "is killed"), ("all",), network=0.0, rounds=2
     ),
     "kills and proofs": MachineSweep(
         2,

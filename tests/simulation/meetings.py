@@ -155,6 +155,15 @@ SWEEPS = {
     "a delivery beside a return": Sweep(
         1, "tell@1", "check@0|check@0|hook@0 restart@0", "check@0", ("held",), outages=0.0, rounds=6, agents=3
     ),
+    "a writer whose log is replaced": Sweep(
+        0.5,
+        "send everyone check",
+        "send|ack run_steward",
+        "everyone check",
+        ("held before a lock",),
+        outages=0.0,
+        live=(0,),
+    ),
     "files that wait": Sweep(
         1.2, "attach? check", "attach steward_later", "run_steward check", ("held", "late at first"), outages=0.1
     ),
@@ -184,6 +193,9 @@ SWEEPS = {
     ),
     "a turn's end that is watched": Sweep(
         1, "watch@1 watch@2?", "check@0|hook@0|shim@0", "wake@0 check@1", ("held", "is killed"), outages=0.0, agents=3
+    ),
+    "a watched one who is killed": Sweep(
+        0.5, "watch@1", "check@0", "wake@0", ("is killed before it writes",), outages=0.0, agents=2
     ),
 }
 

@@ -46,12 +46,13 @@ CALLED = {
     "reading": {"open", "pread", "listdir"},
     "looking": {"open", "pread", "listdir", *LOOKS},
     "dating": {"utime"},
+    "noting": {"pwrite"},
     "syncing": SYNCS,
     "asking": {"ask", "publish"},
     "publishing": {"publish"},
 }
 """The same by the call alone: where it reads, or also where it looks at a name, or dates a file, which may seal it, or
-syncs, or asks an engine or appends there (``machines``)."""
+notes something where something was, or syncs, or asks an engine or appends there (``machines``)."""
 EACH_TIME = {"faults": "fault"}
 """What befalls each call at a place, and not one of them: some answers count after a second look alone."""
 CACHE = "/.cache/"
