@@ -24,15 +24,14 @@ later write could change that:
    So an old ``.cache`` beside new logs, a new one beside old logs, and another mailbox's vouch for nothing.
    A poll that makes the notes fit again removes the stamps first. So the guard looks at its stamp once more at the end.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
-   No stamp outlives the mail's sync: its removal is the older of two changes of the same file system. A stamp that has
-   a word for the guard comes with it, by a rename. Without it nobody would be told of a turn's end.
+   A stamp that has a word for the guard comes with it, by a rename. Without it nobody would be told of a turn's end.
+6. A power failure may bring a removed stamp back, where changes of names are durable in no order, or the log is in
+   another file system. It may take the word of one. So a stamp from before the machine's start counts for nothing:
+   see ``STARTED``. Where nothing tells that start, a session's own removes its stamp (``session.enter``).
 
 **Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
-the locks of messages and roster (``Permit._unbind``). Rules 2, 4 and 5 hold for it as for the quiet stamps.
-
-6. The stamp may be in another file system than the log, so a crash of the machine may bring it back. Such a crash ends
-   the session's client as well, and a session's start removes its stamp.
-7. Another mailbox than the stamp names makes the guard ask Python.
+the locks of messages and roster (``Permit._unbind``). Rules 2 and 4 to 6 hold for it as for the quiet stamps. Another
+mailbox than the stamp names makes the guard ask Python.
 """
 
 from __future__ import annotations
@@ -59,6 +58,9 @@ ASIDES = 10
 LOGS = (MESSAGES, READS, ROSTER)
 VOUCHED = (*LOGS, CONFIG)
 """The files that a stamp counts for; the shim has the same list."""
+STARTED = "/proc"
+"""A directory with the time of the machine's start (Linux), or of the container's; the shim asks it, too. macOS has
+none. A clock that is ahead at the start makes it a time to come, which tells nothing."""
 TICK = 20_000_000
 """Nanoseconds that the time of a new file may be behind the clock: file systems take it from the kernel's last tick."""
 GRANT_LIFE = 60_000
@@ -112,12 +114,17 @@ class Trail:
 
     def counting(self, session_id: str, now: int) -> tuple[int, int, int] | None:
         """Return the identity of the session's stamp if the guard believes it at ``now`` (ms): another one differs."""
+        return self._counting(system.join(self._quiet, session_id), now)
+
+    def _counting(self, path: str, now: int) -> tuple[int, int, int] | None:
         try:
-            there = system.stat(system.join(self._quiet, session_id))
+            there = system.stat(path)
         except (OSError, ValueError):
             return None
         if there.st_mtime_ns > now * 1_000_000 or not all(map(self._is_dated, VOUCHED)):
             return None
+        if there.st_mtime_ns < (_time(STARTED) or 0) <= now * 1_000_000:
+            return None  # a power failure may have brought it back
         return there.st_ino, there.st_mtime_ns, there.st_ctime_ns
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
@@ -180,14 +187,16 @@ class Trail:
         """Return whether the session had a lead or a policy at the last look. A stamp that cannot be read says so."""
         return user_state.is_bound(self.kept(), session_id) and not self._is_of_another(self.kept(BOUND, session_id))
 
-    def is_unbound(self, session_id: str) -> bool:
-        """Return whether a stamp says that nothing binds the session."""
-        return self._is_said(self.kept(UNBOUND, session_id))
+    def frees(self, session_id: str, now: int) -> bool:
+        """Return whether the guard believes a stamp, at ``now`` (ms), that nothing binds the session."""
+        path = self.kept(UNBOUND, session_id)
+        return self._is_said(path) and self._counting(path, now) is not None
 
     def unbound(self) -> list[str]:
         """Return the sessions of this mailbox that have such a stamp."""
         try:
-            return sorted(name for name in system.listdir(self.kept(UNBOUND)) if self.is_unbound(name))
+            there = system.listdir(self.kept(UNBOUND))
+            return sorted(name for name in there if self._is_said(self.kept(UNBOUND, name)))
         except FileNotFoundError:
             return []
         except OSError as error:

@@ -16,7 +16,7 @@ import pytest
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.mailbox.delivery import Delivery, Offering
 from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.store.stamps import Trail
+from agent_mailbox.store.stamps import STARTED, Trail
 from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -245,6 +245,40 @@ def test_a_hook_with_its_clock_ahead_hides_nothing_when_the_clock_is_right_again
     shim.starts()
     assert shim.hook("UserPromptSubmit", *words).raw == b""
     assert shim.starts() == 0
+
+
+@pytest.mark.skipif(not os.path.exists(STARTED), reason="nothing tells when this machine started")
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_stamp_of_before_the_machine_s_start_hides_nothing(shim: Shim, shell: str) -> None:
+    """The power failed, and its removal was not durable. Python makes it anew, and the guard is quiet as ever."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    before = os.stat(STARTED).st_mtime_ns // 1_000_000 - 2_000
+    sent = shim.post.send("x", ME)
+    trail = Delivery(str(shim.post.box)).logs.trail
+    trail.stamp(ME, before)
+    assert sent[:8] in shim.hook("UserPromptSubmit", *words).stdout
+    trail.stamp(ME, before)
+    shim.starts()
+    for starts in (1, 0):
+        assert shim.hook("UserPromptSubmit", *words).raw == b""
+        assert shim.starts() == starts
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_machine_s_start_that_is_to_come_starts_no_python(shim: Shim, shell: str) -> None:
+    """As where the hardware's clock has local time, until the system knows that."""
+    words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
+    started = shim.post.scratch / "proc"
+    started.touch()
+    os.utime(started, (2**31, 2**31))
+    guard = shim.checkout / "hooks/agent-mailbox-hook"
+    guard.write_text(guard.read_text().replace("[ /proc -nt", f"[ {shlex.quote(str(started))} -nt"))
+    assert shim.hook("UserPromptSubmit", *words).raw == b""
+    assert shim.starts() == 0
+    os.utime(started, ns=((wall_clock() - 1_000) * 1_000_000,) * 2)
+    Delivery(str(shim.post.box)).logs.trail.stamp(ME, wall_clock() - 3_000)
+    assert shim.hook("UserPromptSubmit", *words).raw == b""
+    assert shim.starts() == 1
 
 
 def replaced(there: Path, by: Path, *, times: bool) -> None:

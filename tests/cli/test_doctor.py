@@ -20,6 +20,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store import cache, index, mounts, rotation
+from agent_mailbox.store.stamps import STARTED
 from agent_mailbox.upkeep import doctor
 from tests.faults.faults import EXHAUSTIVE
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
@@ -97,16 +98,36 @@ def test_beside_writers_readers_and_a_steward_nothing_is_called_wrong(post: Post
 
 
 def test_a_quiet_stamp_in_front_of_unread_mail_is_a_problem(used: Post) -> None:
-    """Foreign mail came after it; with the stamp gone the guard says "maybe" again, and the mail is shown."""
-    used.append(MESSAGES, record(recipient="bob"))
-    problems, notes = told(used)
+    """Put back by hand; with the stamp gone the guard says "maybe" again, and the mail is shown."""
+    used.send("ann", "bob")
+    assert told(used) == ([], [])
+    Mailbox(str(used.box)).logs.trail.stamp("bob", NOW)
+    problems, _ = told(used)
     assert [p[:3] for p in problems] == [(".cache/quiet/bob", None, "remove derived file")]
     assert "1 unread" in problems[0][3]
-    assert [n[0] for n in notes] == [MESSAGES]  # longer than our last writer left it
     assert used.call("doctor", "--repair").rc == 0
     assert not used.file(".cache/quiet/bob").exists()
     assert len(used.check("bob")) == 1
     assert told(used) == ([], [])
+
+
+def test_a_stamp_that_the_guard_does_not_believe_is_no_problem(used: Post) -> None:
+    """Foreign mail came after it, or the machine started: hooks ask Python, and hide nothing."""
+    used.append(MESSAGES, record(recipient="bob"))
+    problems, notes = told(used)
+    assert [n[0] for n in notes] == [MESSAGES]  # longer than our last writer left it
+    assert problems == []
+    used.send("ann", "bob")
+    trail = Mailbox(str(used.box)).logs.trail
+    trail.stamp("bob", NOW)
+    assert len(told(used)[0]) == 1
+    if not os.path.exists(STARTED):
+        return  # macOS
+    before = os.stat(STARTED).st_mtime_ns // 1_000_000 - 1_000
+    trail.stamp("bob", before)
+    used.ok("roster", "update", "--session-id", "bob", "--lead", "ann")
+    trail.unbind("bob", before)
+    assert told(used)[0] == []
 
 
 @pytest.mark.parametrize("bound", ["lead", "mode", "policy", "shutdown"])
@@ -739,7 +760,8 @@ def test_a_session_s_mail_is_found_alike_in_small_and_large_logs(used: Post, mon
     """Above a size nothing is folded whole: the same stamps and cursors are found to lie."""
     from agent_mailbox.upkeep.doctor import derived_checks
 
-    used.append(MESSAGES, record(recipient="bob"))
+    used.send("ann", "bob")
+    Mailbox(str(used.box)).logs.trail.stamp("bob", NOW)
     small = told(used)
     monkeypatch.setattr(derived_checks, "FOLDED", 0)
     assert told(used) == small

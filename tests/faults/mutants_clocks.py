@@ -23,9 +23,15 @@ MUTANTS = (
     ),
     Mutant(
         "a stamp that the guard does not believe is made again",
-        "Trail.counting",
+        "Trail._counting",
         (" or not all(map(self._is_dated, VOUCHED))", ""),
         tests=f"{GUARD}::test_a_configuration_in_the_place_of_another_starts_python_whatever_its_time",
+    ),
+    Mutant(
+        "a stamp of before the machine's start is made again",
+        "Trail._counting",
+        (" < (_time(STARTED) or 0) <= ", " < 0 <= "),
+        tests=f"{GUARD}::test_a_stamp_of_before_the_machine_s_start_hides_nothing",
     ),
     Mutant(
         "no stamp stays where a file is not as noted",

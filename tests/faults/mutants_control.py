@@ -175,6 +175,12 @@ MUTANTS = (
         tests="tests/cli/test_doctor.py::test_a_stamp_that_denies_what_binds_a_session_is_a_problem",
     ),
     Mutant(
+        "the doctor calls no stamp a problem that the guard does not believe",
+        "derived_checks._stamps",
+        ("trail.counting(session_id, mailbox.now()) is not None and", "trail.is_quiet(session_id) and"),
+        tests="tests/cli/test_doctor.py::test_a_stamp_that_the_guard_does_not_believe_is_no_problem",
+    ),
+    Mutant(
         "who agreed to end runs nothing any more",
         "standing.is_over",
         ("    return standing.is_shut_down and agent is not None and agent.state == DEAD\n", "    return False\n"),

@@ -103,6 +103,16 @@ SWEEPS = {
         live=(0,),
         loose=0.9,
     ),
+    "stamps of before a power failure": Sweep(
+        0.5,
+        "everyone shim everyone permit everyone check everyone permit",
+        "send|send_many|call|lead",
+        "",
+        ("in peace",),
+        outages=0.9,
+        rounds=8,
+        loose=0.9,
+    ),
     "an archive that is not durable": Sweep(
         1,
         "send everyone check",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from agent_mailbox.store import system
-from agent_mailbox.store.stamps import VOUCHED
+from agent_mailbox.store.stamps import STARTED, VOUCHED
 from tests.simulation.places import LIVE
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ class Ask(NamedTuple):
     state: str
     grain: int = 1
     """The ns that the shell's ``-nt`` tells apart: busybox compares whole seconds."""
+    started: str = STARTED
+    """The directory with the time of the machine's start."""
 
 
 def says_nothing(ask: Ask) -> bool:
@@ -57,18 +59,20 @@ def says_nothing(ask: Ask) -> bool:
         else:
             strange = _is(note)
         led = led or strange
-    return not led and _beats(f"{box}/agent-heartbeats", session, quiet, ask.grain)
+    return not led and _beats(f"{box}/agent-heartbeats", quiet, ask)
 
 
-def _beats(hearts: str, session: str, quiet: str, grain: int) -> bool:
-    heart = f"{hearts}/{session}"
+def _beats(hearts: str, quiet: str, ask: Ask) -> bool:
+    heart, started, grain = f"{hearts}/{ask.session}", ask.started, ask.grain
     if not _is(heart, system.S_IFREG) or _size(heart) or _is_link(heart) or _is_link(hearts):
         return False
     try:
         system.close(system.open(heart, system.O_WRONLY | system.O_CREAT | system.O_TRUNC, 0o666))
     except OSError:
         return False
-    return _is(quiet, system.S_IFREG) and not _newer(quiet, heart, grain)  # it may be gone since
+    if not _is(quiet, system.S_IFREG) or _newer(quiet, heart, grain):  # it may be gone since
+        return False
+    return not _newer(started, quiet, grain) or _newer(started, heart, grain)
 
 
 def _is(path: str, kind: int = 0) -> bool:
@@ -134,7 +138,7 @@ class Watch:
 
     def _is_due(self, letter: Letter) -> bool:
         session, judge = self.session, self.judge
-        if session.registered is None or session.may_be_dead or not session.trusts_stamps:
+        if session.registered is None or session.may_be_dead:
             return False
         if letter.foreign:
             before, written = letter.times  # one in the tick of the write before it escapes the guard, as the docs say
@@ -165,5 +169,5 @@ class Watch:
         """The guard has answered whether something binds the session."""
         del self.judge.watches[id(self)]
         session = self.session
-        if nothing and self.was_led and session.trusts_freedom and not session.may_be_dead:
+        if nothing and self.was_led and not session.may_be_dead:
             self.judge.breach(f"the guard of {session.id} lets every tool pass, and a lead binds it")

@@ -112,8 +112,6 @@ def hooked(
             me.may_be_dead = False
         me.registered = me.registered if me.registered is not None else stage.world.calls
     me.seen = stage.world.now if event != "SessionEnd" else me.seen
-    if event in ("SessionStart", "UserPromptSubmit") and not me.may_be_dead:
-        me.trusts_stamps = me.trusts_freedom = True
     return shown, written
 
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tests.simulation.world import World
 
 COMMANDS = ("launch", "join", "die", "spoil")
+BOOTING = 10_000_000_000
+"""The ns from a machine's start to its first command."""
 FIRST = 40
 """The number of the first client's process; simulated commands have those from 100 on."""
 
@@ -34,11 +36,12 @@ class Seen(NamedTuple):
 
 
 class Processes:
-    """The processes of a machine that run on beside the commands."""
+    """The processes of a machine that run on beside the commands, since it ``started`` (ns since 1970)."""
 
-    def __init__(self) -> None:
+    def __init__(self, started: int) -> None:
         self.there: dict[int, Seen] = {}
         self.boots = 0
+        self.started = started
         self._next = FIRST
 
     def begin(self, start: int, *, is_hidden: bool) -> int:
@@ -58,9 +61,10 @@ class Processes:
         else:
             del self.there[number]
 
-    def boot(self) -> None:
-        """Begin anew: none is left."""
+    def boot(self, now: int) -> None:
+        """Begin anew: none is left. ``/proc`` was there before any of them."""
         self.there.clear()
+        self.started = now - BOOTING
         self.boots += 1
 
     def file(self, path: str) -> bytes | None:

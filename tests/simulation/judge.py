@@ -42,7 +42,6 @@ class Judge(Clients):
         self.appended.clear()
         self.torn = True  # a torn end may be left, which a foreign program does not isolate
         for session in self.sessions.values():
-            session.trusts_stamps = session.trusts_freedom = False
             if ("agent", session.id) not in self.facts:
                 session.registered = None  # nobody was told that it is registered
                 self._alone(session)

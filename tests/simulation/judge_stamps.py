@@ -29,7 +29,7 @@ class Stamped(Durable):
             self._stamp(session, (letter,))
 
     def _stamp(self, session: Session | None, letters: Iterable[Letter]) -> None:
-        if session is None or session.registered is None or session.may_be_dead or not session.trusts_stamps:
+        if session is None or session.registered is None or session.may_be_dead:
             return
         if not self._is_stamped(session.id):
             return
@@ -43,11 +43,12 @@ class Stamped(Durable):
                 self.breach(f"{session.id} has a quiet stamp over {letter.id}, which it was not shown")
 
     def _is_stamped(self, session_id: str) -> bool:
+        """Has it a stamp of this start of the machine?"""
         try:
-            self.world.kernel.look_up(QUIET + session_id)
+            made = self.world.kernel.look_up(QUIET + session_id).mtime
         except OSError:
             return False
-        return True
+        return made >= self.world.hosts.started
 
     def is_unread(self, session: Session, letter: Letter) -> bool:
         """Must the session still be shown the letter?"""

@@ -9,6 +9,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
+from agent_mailbox.store.stamps import STARTED
 from tests.simulation.disk import Disk, Inode
 from tests.simulation.open_files import Entries, Entry, OpenFile, Status, failed
 
@@ -216,6 +217,8 @@ class Files:
         return Status(inode)
 
     def stat(self, process: Process, path: str | int) -> Status:
+        if path == STARTED:
+            return Status(Inode(1, 0o555, self.world.hosts.started, is_directory=True))
         return self.fstat(process, path) if isinstance(path, int) else Status(self.look_up(path))
 
     lstat = stat

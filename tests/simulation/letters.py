@@ -75,10 +75,6 @@ class Session:
         """Could its client's process not be recorded once? Then others may have got what it was offered."""
         self.is_gone = False
         """Was its client's process killed?"""
-        self.trusts_stamps = True
-        """After a power failure a quiet stamp may be back until the session starts or looks."""
-        self.trusts_freedom = True
-        """Then a stamp that frees it may be back until it starts, as its client does."""
         self.led = self.may_be_frozen = False
         self.deaths = 0
         """How often it may have died."""

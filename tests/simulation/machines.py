@@ -43,7 +43,7 @@ class Machine:
     def __init__(self, name: str, world: Machines, profile: Profile) -> None:
         self.name = name
         self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
-        self.hosts = Processes()
+        self.hosts = Processes(START)
         self.offset = START
         self.started = 0
         self.away_until = 0
@@ -266,7 +266,7 @@ class Machines(World):
         machine.disk.crash(Random(f"power {self.seed} {machine.name} {machine.failures}"))
         machine.offset += 60 * SECOND  # it was off for a minute, while the others went on
         machine.started = self.now
-        machine.hosts.boot()
+        machine.hosts.boot(self.now + machine.offset)
         if self.story is not None:
             self.story.append(f"  the power of {machine.name} fails; it starts again")
         self.told_of_power(machine)

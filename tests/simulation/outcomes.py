@@ -78,13 +78,13 @@ def _elsewhere(world: World) -> Iterator[None]:
     """Give the world another disk, without processes, for a block; its judge does not look."""
     names = ("disk", "processes", "now", "started", "quiet", "running", "_last", "on_appeared", "on_renamed")
     before = {name: getattr(world, name) for name in names}
-    hosts = dict(world.hosts.there)
+    hosts, started = dict(world.hosts.there), world.hosts.started
     try:
         world.disk = world.kernel.disk = world.disk.copy()
         world.processes, world.quiet = [], True
         world.now += 60 * SECOND
         world.started = world.now
-        world.hosts.boot()
+        world.hosts.boot(world.wall())
         world.on_appeared, world.on_renamed = lambda _: None, lambda: None
         yield
     finally:
@@ -92,7 +92,7 @@ def _elsewhere(world: World) -> Iterator[None]:
         for name, value in before.items():
             setattr(world, name, value)
         world.kernel.disk = world.disk
-        world.hosts.there, world.hosts.boots = hosts, world.hosts.boots - 1
+        world.hosts.there, world.hosts.boots, world.hosts.started = hosts, world.hosts.boots - 1, started
 
 
 def _look(stage: Stage, when: str) -> None:

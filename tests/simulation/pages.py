@@ -71,7 +71,8 @@ LIBERTIES = (
     "A sync that fails is told to every process that has the file open, as Linux does since 4.13. On a system that"
     " tells one alone, another could acknowledge what was dropped.",
     "The clock jumps in some worlds, and the power fails in others, never both in one.",
-    "After a power failure a quiet stamp may be back until its session starts or checks, as its client does.",
+    "The machine tells when it started. On macOS none does: a power failure may bring a stamp back until its session"
+    " starts.",
     "A client with a transcript meets no coarse times and no jumping clock: its offers would count as older than the "
     "machine's start. A failed call may lose the list of them. Until the session starts again a stamp may hide them.",
     "Mail that was shown and not recorded, for want of a lock, may come again whatever the transcript says of it. A"

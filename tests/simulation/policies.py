@@ -50,6 +50,17 @@ SWEEPS = {
         rounds=6,
         agents=3,
     ),
+    "a tool that is forbidden before a power failure": Sweep(
+        0.5,
+        "deploy@1 relent@1 deploy@1 check@1",
+        "forbid@1",
+        "",
+        ("in peace",),
+        outages=0.9,
+        rounds=8,
+        agents=3,
+        loose=0.9,
+    ),
     "a lead that is asked": Sweep(
         1,
         "lead@1 forbid@1? relent@1?",
@@ -123,11 +134,11 @@ def deploy(stage: Stage, process: Process, me: Session) -> None:
     """A client is about to use the tool: the shell guard, and Python where something may bind the session."""
     rules = stage.ruled
     is_forbidden, changes, deaths = rules.forbidden.get(me.id, False), rules.changes, me.deaths
-    sure = me.registered is not None and not me.may_be_dead and me.trusts_freedom
+    sure = me.registered is not None and not me.may_be_dead
     said = ""
     if not guard.says_nothing(guard.Ask(PERMIT, me.id, BOX, STATE)):
         said = _answer(stage, me, PERMIT)
-    if not sure or process.hurt or changes != rules.changes or deaths != me.deaths or not me.trusts_freedom:
+    if not sure or process.hurt or changes != rules.changes or deaths != me.deaths:
         return
     if is_forbidden and said != "deny":
         stage.judge.breach(f"{me.id} uses a tool that is forbidden to it")

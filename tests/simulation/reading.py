@@ -55,7 +55,6 @@ def deliver(stage: Stage, process: Process, me: Session, room: int = WIDE, pause
     if me.registered is None:
         me.registered = stage.world.calls
     me.seen = stage.world.now
-    me.trusts_stamps = True
     stage.judge.recorded(me.id, shown)
     if room == WIDE:
         waiting.are_shown(shown)

@@ -90,7 +90,8 @@ def real(seed: int, scratch: Path, patch: pytest.MonkeyPatch) -> Answers:
     ):
         patch.setattr(module, name, value)
     world: Any = SimpleNamespace(seed=seed, calls=1, now=time.time_ns(), befell=lambda *_: True)
-    world.kernel, world.running = SimpleNamespace(look_up=os.stat), None
+    world.kernel, world.running = SimpleNamespace(look_up=_looked_up), None
+    world.hosts = SimpleNamespace(started=0)
     world.living, world.disk = list, SimpleNamespace(spoiled=())
     judge = Unsynced(world)
     stage = Stage(world, judge, 6, 3)
@@ -131,6 +132,10 @@ def _left(files: dict[str, bytes], box: str) -> tuple[str, tuple[tuple[str, ...]
             logs.setdefault("archive" if "archive" in name else name, []).extend(lines)
     logs["archive"].sort()  # its files are named by months
     return "left", (tuple(names), *((log, *lines) for log, lines in sorted(logs.items()))), ""
+
+
+def _looked_up(path: str) -> SimpleNamespace:
+    return SimpleNamespace(mtime=os.stat(path).st_mtime_ns)
 
 
 def _next_tick(file: Path) -> None:

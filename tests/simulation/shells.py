@@ -38,9 +38,11 @@ EVENTS = (
     "PreCompact",
 )
 NAMES = ("s-1", "S.2@x_+", "-s", "s 1", "ü", "")
-ODD = ("session", "sessions", "unbound", *VOUCHED, "quiet", "heart", "heart", "times")
+ODD = ("session", "sessions", "unbound", *VOUCHED, "quiet", "heart", "heart", "times", "start", "start")
 HEARTS = ("none", "full", "link", "dangling", "directory", "linked", "locked")
 SHIFTS = (1, -1, 1_000_000, -20_000_000, SECOND // 2, -SECOND, 3600 * SECOND)
+STARTS = (*(BEGIN + shift for shift in SHIFTS), 3 * BEGIN)
+"""Times of a machine's start that may be newer than the stamp, or to come."""
 OWN = ("sessions", "unbound")
 OLD, NOBODY = 1_000 * SECOND, 65534
 
@@ -74,7 +76,7 @@ class State:
     def ask(self, grain: int) -> guard.Ask:
         """The question about it."""
         box = str(self.top / "box") if self.is_named else ""
-        return guard.Ask(self.event, self.session, box, str(self.top / "state"), grain)
+        return guard.Ask(self.event, self.session, box, str(self.top / "state"), grain, str(self.top / "proc"))
 
     def make(self) -> None:
         """Make it."""
@@ -98,6 +100,8 @@ class State:
         stamp = chance.choice(("led\n", "led", "\n", None)) if "quiet" in self.odd else ""
         _put(box / ".cache/quiet" / name, stamp, 4 * BEGIN if "times" in self.odd else BEGIN)
         self._heart(box / "agent-heartbeats", name, chance.choice(HEARTS) if "heart" in self.odd else "")
+        if "start" not in self.odd or chance.random() < 0.8:
+            _put(self.top / "proc", "", chance.choice(STARTS) if "start" in self.odd else OLD)
 
     def calm(self) -> None:
         """Make it as it was before a guard asked: nothing but the heart beats."""
@@ -211,6 +215,7 @@ def answered(
     for state in there:
         state.calm()
     baked = SHIM.read_text().replace("\npython= main=", '\npython="$echo" main=/', 1)
+    baked = baked.replace("[ /proc -nt ", '[ "$proc" -nt ')
     assert without is None or baked.count(without[0]) == 1
     (scratch / "guard").write_text(baked.replace(*without) if without else baked)
     (scratch / "script").write_text("".join(map(_question, there)))
@@ -240,5 +245,6 @@ def answered(
 def _question(state: State) -> str:
     ask = state.ask(1)
     named = {"CLAUDE_CODE_SESSION_ID": ask.session, "AGENT_MAILBOX_DIR": ask.box, "AGENT_MAILBOX_TEST_STATE": ask.state}
+    named["proc"] = ask.started
     said = " ".join(f"{name}={shlex.quote(value)}" for name, value in named.items())
     return f'(export {said}; set -- {state.event}; . "$guard"); echo "$?==end"\n'

@@ -196,6 +196,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "sweep second lines beside a table": ("store/id_table.py:IdTable.__init__",),
     "sweep second lines where a writer was killed": ("store/stamps.py:Trail.epoch",),
+    "sweep stamps of before a power failure": ("store/stamps.py:Trail._counting",),
     "sweep the dead come back": ("store/leftovers.py:_remove",),
     "sweep the first agent": ("store/log.py:Log.attentively",),
     "sweep the first file": ("store/attachment_files.py:put",),

@@ -18,7 +18,9 @@ TAKEN_AWAY = {
     "a note has the time of its file": ("|| led=maybe\n                elif", "|| :\n                elif"),
     "a note without its file counts for nothing": ('elif [ -e "$note" ]; then', "elif false; then"),
     "a configuration counts, too": ("agent-roster.jsonl config.toml", "agent-roster.jsonl"),
-    "a stamp from the future counts for nothing": ('&& ! [ "$quiet" -nt "$heart" ] && exit 0', "&& exit 0"),
+    "a stamp from the future counts for nothing": ('&& ! [ "$quiet" -nt "$heart" ] &&\n', "&&\n"),
+    "a stamp from before the machine's start counts for nothing": ('! [ "$proc" -nt "$quiet" ] ||', "true ||"),
+    "a machine's start that is to come tells nothing": ('|| [ "$proc" -nt "$heart" ]; }', "; }"),
     "a heart that cannot beat ends no shell": ('true 2>/dev/null >"$heart" &&', ': 2>/dev/null >"$heart" &&'),
     "a link in the heart's place is not written to": ('! [ -L "$heart" ] && ', ""),
     "a full file in the heart's place is not emptied": ('! [ -s "$heart" ] && ', ""),
@@ -27,7 +29,9 @@ TAKEN_AWAY = {
 """Parts of the guard's text, and what the drawn states must notice to be gone."""
 
 
-CONCERNS = {"configuration": {"config.toml"}, "note": {*VOUCHED}, "heart": {"heart"}, "future": {"times"}}
+CONCERNS = {
+    "configuration": {"config.toml"}, "note": {*VOUCHED}, "heart": {"heart"}, "future": {"times"}, "start": {"start"},
+}  # fmt: skip
 """Words of those, and the parts of a mailbox that such states have otherwise."""
 Drawn = tuple["Path", list[shells.State]]
 

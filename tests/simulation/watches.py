@@ -69,7 +69,7 @@ def wake(stage: Stage, process: Process, me: Session) -> None:
     watched = [one for one in stage.told.watches if one.agent is me and IDLE in one.until and not one.begun]
     watched = [one for one in watched if not one.over and one.ends > stage.world.wall() // 1_000_000]
     nothing = guard.says_nothing(guard.Ask("Stop", me.id, BOX, STATE))
-    sure = me.trusts_stamps and is_there(me) and not process.hurt and not stage.world.befell("jump", "full")
+    sure = is_there(me) and not process.hurt and not stage.world.befell("jump", "full")
     if nothing and sure and any(is_there(one.watcher) and not one.over and not one.begun for one in watched):
         stage.judge.breach(f"the guard of {me.id} says nothing at its turn's end, and {watched[0].watcher.id} watches")
     if not nothing:

@@ -48,7 +48,7 @@ class World:
         self.choices = Choices(seed, profile, only)
         self.disk = Disk(ordered=profile.ordered, grain=profile.grain)
         self.kernel = Kernel(self, self.disk)
-        self.hosts = Processes()
+        self.hosts = Processes(START)
         self.doomed: list[Process] = []
         """Processes that somebody kills."""
         self.now = 1000 * SECOND
@@ -290,7 +290,7 @@ class World:
         self.disk.crash(Random(f"power {self.seed} {self.failures_of_power}"))
         self.now += 60 * SECOND
         self.started = self.now
-        self.hosts.boot()
+        self.hosts.boot(self.wall())
         if self.story is not None:
             self.story.append("  the power fails; the machine starts again")
         self.on_power()

@@ -1,8 +1,8 @@
 """Check the derived files: do they agree with the logs?
 
 Belongs here: asking each file its question, and asking the logs the same. Readers ignore a file with a bad checksum, so
-that is a note. A file with a good checksum and a wrong answer is a problem. Wrong stamps are the worst: a quiet stamp
-hides unread mail, and an unbound stamp lets every tool call of a bound session through.
+that is a note. A file with a good checksum and a wrong answer is a problem. Wrong stamps that the guard believes are
+the worst: a quiet stamp hides unread mail, and an unbound stamp lets every tool call of a bound session through.
 
 Writers continue during the checks. So a difference is checked again under the logs' locks before it is reported.
 """
@@ -137,7 +137,7 @@ def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
         return sum(not item.muted for item in truth.unread(session_id))
 
     def hides(truth: Truth) -> bool:
-        return mailbox.logs.trail.is_quiet(session_id) and hidden(truth) > 0
+        return mailbox.logs.trail.counting(session_id, mailbox.now()) is not None and hidden(truth) > 0
 
     truth = Truth(mailbox)
     for session_id in _names(mailbox, stamps.QUIET):
@@ -150,8 +150,8 @@ def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
 def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
     def lies(desk: Coordination) -> bool:
         agent = desk.plane().roster.get(session_id)
-        stamped = mailbox.logs.trail.is_unbound(session_id)
-        return stamped and standing.binds(desk.standing(session_id), agent)
+        freed = mailbox.logs.trail.frees(session_id, mailbox.now())
+        return freed and standing.binds(desk.standing(session_id), agent)
 
     desk = _coordination(mailbox)
     for session_id in mailbox.logs.trail.unbound():
