@@ -82,6 +82,9 @@ class OrderedLog:
         alone = self._replica.publish(self._log, todo, dict(zip(todo, about, strict=True)))
         return system.fstat(self.fd).st_size - before if alone else 0
 
+    def begin_again(self) -> None:
+        """Do nothing: a line of the copy is synced before it is shown, so none was lost that a session read."""
+
     def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Do nothing: what is in the order is durable, and the copy is synced before it is shown."""
 

@@ -159,19 +159,35 @@ class Posting(OpenMailbox):
         for mail that cannot be stored, ``Busy``, ``StorageFailed``.
         """
         lines = {message.id: compose.stored_line(message) for message in messages}
+        were_read = self._are_read(lines)
         with self.logs.messages.held() as log:
             known, found = self._known({*again}, log) if again else ({}, [])
             new = [message for message in messages if message.id not in known]
             if new:
+                if were_read:
+                    log.begin_again()
                 log.append([lines[message.id] for message in new], self._concerned(new))  # from elsewhere: no seal
             if len(new) < len(messages):
                 log.sync(found)
 
     def _append(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
         """Append the messages whose id is new; return those that were there already, synced again."""
-        return self.decide(lambda: self._decided(prepared, given, sealed))
+        were_read = self._are_read(given)
+        return self.decide(lambda: self._decided(prepared, given, sealed, were_read))
 
-    def _decided(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
+    def _are_read(self, ids: Collection[str]) -> bool:
+        """Return whether a session may have read one of the given ids. If the log has no such line, it was lost.
+
+        Asked ahead of the lock: whoever writes such a line meanwhile makes the id a known one."""
+        if not ids:
+            return False
+        from ..store import foreign_lines  # asked only for an id that is given
+
+        return foreign_lines.are_read(self.logs, ids)
+
+    def _decided(
+        self, prepared: Sequence[_Prepared], given: set[str], sealed: bool, were_read: bool
+    ) -> dict[str, Message]:
         with self.deciding(self.logs.messages) as log:
             known, found = self._known(given, log) if given else ({}, [])
             _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
@@ -188,6 +204,8 @@ class Posting(OpenMailbox):
                 for made in new:
                     attachment_files.check(self.directory, made.message)
             proofs = [self.prove(made.message.sender) if sealed else None for made in new]
+            if were_read and new:
+                log.begin_again()
             log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
             if known:
                 log.sync(found)

@@ -1,7 +1,8 @@
-"""Lines that another program appended to the messages log: are their ids new?
+"""Lines whose ids somebody gave, as another program does: are these new?
 
 Belongs here: that question. If they are, each session reads on from where it stood. If an id stands twice, a session
-may have dropped the message that counts, and all of them begin again (``poll``).
+may have dropped the message that counts, and all of them begin again (``poll``). So they do if a record names an id
+whose line is not there: a failed sync and then the power took it, and a session passed its record.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from ..core import codec
 from ..core.records import BadLine
 from . import system
 from .lines import lines_of
-from .prefilter import may_be_message
+from .logs import parse_reads
+from .prefilter import may_be_about, may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Collection, Iterable, Iterator
 
-    from .logs import Logs
+    from .logs import Logs, OpenLogs
 
 
 NEAR = 64 << 10
@@ -24,7 +26,8 @@ NEAR = 64 << 10
 
 
 def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
-    """Return whether each message between two positions of the open log has an id that no other line of the log has.
+    """Return whether each message between two positions of the open log has an id that no other line of the log has,
+    and no record.
 
     The answer is no if it would take long to tell, for others wait for the log's lock.
     """
@@ -35,22 +38,36 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     if len(wanted) < len(found):
         return False
     if start <= NEAR:
-        return wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
+        return wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted))) and not are_read(logs, wanted)
     from . import id_table  # which a short log does without
 
     with id_table.IdTable(logs, fd) as table:
         if table.lag(start) > id_table.LAG:
             return False
         table.catch_up(start)
-        return not table.may_have_before(start, found) and table.is_sound()
+        is_new = not table.may_have_before(start, found) and table.is_sound()
+    return is_new and not are_read(logs, wanted)
 
 
-def prepare(logs: Logs, fd: int, end: int) -> None:
-    """Keep the table of ids up with an open log that is not short: so the next foreign lines cost what they are."""
-    if end > NEAR:
+def are_read(logs: Logs, ids: Collection[str]) -> bool:
+    """Return whether a live record names one of the ids, or in a long log may name it."""
+    with logs.open() as live:
+        if live.reads_end > NEAR:
+            from . import asking  # likewise
+
+            return bool(asking.answer(logs, live, lambda table: table.records(ids)))
+        about = {message_id.encode("utf-8", "surrogatepass") for message_id in ids}
+        lines = lines_of(live.reads, 0, live.reads_end) if live.reads is not None else ()
+        return any(read.message_id in ids for read in parse_reads(at for at in lines if may_be_about(at[1], about)))
+
+
+def prepare(logs: Logs, live: OpenLogs) -> None:
+    """Keep the tables up with open logs that are not short: so the next foreign lines cost what they are."""
+    if live.messages is not None and live.messages_end > NEAR:
         from . import id_table  # likewise
 
-        id_table.keep_up(logs, fd, end)
+        id_table.keep_up(logs, live.messages, live.messages_end)
+    are_read(logs, ())
 
 
 def _before(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:

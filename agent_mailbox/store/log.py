@@ -139,10 +139,15 @@ class HeldLog(FileLock):
         self._uncounted: int | None = None
         """The position of the first deciding line that no note counts; None: all are counted."""
         self._dirty = False
+        self._begins = False
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """Return the log's lines, from ``start`` on."""
         return lines_of(self.fd, start)
+
+    def begin_again(self) -> None:
+        """Have every session read the log from its beginning, once it has the lines that the block appends."""
+        self._begins = True
 
     def append(
         self,
@@ -293,7 +298,8 @@ class HeldLog(FileLock):
         self._trail.disturb(EVERYONE if epoch is None else disturbs)
         if epoch is None and self._trail.grown(self.path, inode, size):
             return
-        self._trail.leave(self.path, inode, end, new_epoch() if epoch is None else epoch, size)
+        known = None if self._begins else epoch
+        self._trail.leave(self.path, inode, end, known or new_epoch(), 0 if self._begins else size)
 
     def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.

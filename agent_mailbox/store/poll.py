@@ -180,7 +180,7 @@ class Poll:
         if epoch is None and adopt:
             epoch = self._adopted(logs)
         if cursor is None or cursor.epoch != epoch or not self._still_holds(cursor, logs, now):
-            return self._caught_up(Cursor(epoch=-1 if epoch is None else epoch), logs, now)
+            return self._caught_up(Cursor(epoch=self._begun(logs, epoch)), logs, now)
         at = (cursor.messages[1], cursor.reads[1], cursor.roster[1])
         if not cursor.pending and at == (logs.messages_end, logs.reads_end, logs.roster_end):
             self._cursor = cursor
@@ -198,9 +198,16 @@ class Poll:
             return foreign_lines.are_new(self._logs, *at)
 
         epoch = self._logs.adopt_messages(are_new)
-        if judged and logs.messages is not None:  # else the derived files are gone: a new start needs no table
-            foreign_lines.prepare(self._logs, logs.messages, logs.messages_end)
+        if judged:  # else the derived files are gone: a new start needs no table
+            foreign_lines.prepare(self._logs, logs)
         return epoch
+
+    def _begun(self, logs: OpenLogs, epoch: int | None) -> int:
+        """Return the epoch as that of a cursor which begins anew; -1, which is not kept, if the open logs may be older:
+        lines that the epoch is about would be news to it."""
+        path = self._logs.messages.path
+        is_old = logs.messages is not None and not self._logs.trail.began(path, logs.messages_end)
+        return -1 if epoch is None or is_old else epoch
 
     def _epoch(self, logs: OpenLogs) -> int | None:
         if logs.messages is None:
@@ -256,7 +263,7 @@ class Poll:
             return self._caught_up(Cursor(epoch=cursor.epoch), logs, now)
         state = MailState(known, Reads(reads.values()), roster, self._ttls, self._logs.sign)
         items = inbox.waiting(self.session_id, state, now)
-        if cursor.epoch >= 0:
+        if cursor.epoch >= 0 and cursor.messages[1] <= logs.messages_end:  # else another process is ahead
             self._advance(cursor, logs, messages, reads, items, reader, now)
         unread = [item for item in items if not item.withheld]
         self.withheld = len(unread) < len(items)

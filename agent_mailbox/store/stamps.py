@@ -297,10 +297,15 @@ class Trail:
         _, size, epoch, start = left
         return epoch if end <= start or end == size else None
 
+    def began(self, path: str, end: int) -> bool:
+        """Return whether a log up to ``end`` has all lines with which its epoch began, by its note."""
+        left = self.ended(path)
+        return left is not None and (end == left[1] or 0 < left[3] <= end)
+
     def leave(self, path: str, inode: int, size: int, epoch: int, start: int | None = None) -> None:
         """Note how a log ends, or is about to: its writer holds its lock and notes it before writing.
 
-        Its lines begin at ``start``; None: it writes none. One small write replaces the same bytes, so that a reader
+        Its lines begin at ``start``; None: it writes none. 0: the epoch begins with all of them. One small write replaces the same bytes, so that a reader
         sees the old note or the new.
         """
         said = (inode, size, epoch, size if start is None else start)

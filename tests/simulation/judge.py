@@ -45,8 +45,6 @@ class Judge(Clients):
             if ("agent", session.id) not in self.facts:
                 session.registered = None  # nobody was told that it is registered
                 self._alone(session)
-        for letter in self.letters.values():
-            letter.may_be_lost = letter.may_be_lost or letter.acked is None
         for key, (state, _) in self.given.items():
             if state in (SHOWN, MAYBE, OFFERED, TAKING, TAKEN, LEFT):
                 self.given[key] = MAYBE, None  # a claim is not synced before showing, a transcript never

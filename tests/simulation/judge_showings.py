@@ -65,7 +65,7 @@ class Showings(Stamped):
         for watch in self.watches.values():
             watch.discard(letter.id)
         state, by = self.given.get((session.id, letter.id), (FREE, None))
-        if state in (READ, TAKEN) and not letter.may_be_lost:
+        if state in (READ, TAKEN):
             self.breach(f"{session.id} is shown {letter.id} a second time")
         elif (
             state == SHOWN

@@ -33,8 +33,6 @@ class Letter:
         self.begun = begun
         self.acked: int | None = None
         """The call at which it was acknowledged."""
-        self.may_be_lost = False
-        """Did the power fail before it was acknowledged? Its line may be gone, although it was shown."""
         self.ack = False
         self.lasting = True
         self.class_ = 1

@@ -59,8 +59,6 @@ LIBERTIES = (
     "An engine loses its end, records of one log, or one record at a time, while no command of ours runs. Role mail of"
     " before may then have two holders, and mail that waited on its sender's machine may be shown again.",
     "A file ends at 2 MiB (`EFBIG`).",
-    "A failed sync and then the power may take mail of which its sender was told nothing. Sent again under its id, it"
-    " may be shown again.",
     "A line that the network held back until later ones of its machine were in the same log counts as a repetition."
     " Nothing of it is proven, and the judge does not ask for that.",
     "In most worlds each change of names is durable by itself, as POSIX allows. In the others names are durable in"

@@ -31,7 +31,7 @@ def mailbox(place: Path, messages: int) -> Mailbox:
     for who in (ME, OTHER):
         delivered(box, who)
     with box.logs.open() as live:
-        foreign_lines.prepare(box.logs, live.messages or 0, live.messages_end)
+        foreign_lines.prepare(box.logs, live)
     return box
 
 

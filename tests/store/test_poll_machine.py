@@ -71,6 +71,14 @@ class CursorMachine(RuleBasedStateMachine):
         except MailboxError:
             return "none"
 
+    @rule(message=sent, sender=agents, to=st.sampled_from(ADDRESSES))
+    def send_again(self, message: str, sender: str, to: str) -> None:
+        """Under an id that stands there, was archived or is known from a record alone."""
+        try:
+            self.box.send(Draft(sender=sender, to=(to,), content="x", id=message))
+        except MailboxError:
+            pass
+
     @rule(who=agents, limit=st.sampled_from((1, 2, 99)))
     def check(self, who: str, limit: int) -> None:
         shown: list[str] = []
@@ -152,6 +160,13 @@ class CursorMachine(RuleBasedStateMachine):
     def foreign_read(self, who: str, message: str, event: str, via: str | None) -> None:
         record = Read(message_id=message, session_id=who, timestamp=self.now, event=event, via=via)
         self._append(paths.READS, codec.read_line(record))
+
+    @rule(target=sent, who=agents, via=st.sampled_from((None, *ROLES)))
+    def read_what_is_lost(self, who: str, via: str | None) -> str:
+        """The power took the line behind a record, and whoever sent it may send it again."""
+        message = self._id()
+        self.foreign_read(who, message, "read", via)
+        return message
 
     @rule(
         who=agents,
