@@ -1,8 +1,8 @@
 """Lines whose ids somebody gave, as another program does: are these new?
 
 Belongs here: that question. If they are, each session reads on from where it stood. If an id stands twice, a session
-may have dropped the message that counts, and all of them begin again (``poll``). So they do if a record names an id
-whose line is not there: a failed sync and then the power took it, and a session passed its record.
+may have dropped the message that counts, and all of them begin again (``poll``). So they do if a record names the id:
+an earlier line was lost with the power, and sessions have passed its records.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ def prepare(logs: Logs, live: OpenLogs) -> None:
         from . import id_table  # likewise
 
         id_table.keep_up(logs, live.messages, live.messages_end)
-    are_read(logs, ())
+    if live.reads_end > NEAR:
+        are_read(logs, ())
 
 
 def _before(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:

@@ -203,8 +203,9 @@ class Poll:
         return epoch
 
     def _begun(self, logs: OpenLogs, epoch: int | None) -> int:
-        """Return the epoch as that of a cursor which begins anew; -1, which is not kept, if the open logs may be older:
-        lines that the epoch is about would be news to it."""
+        """Return the epoch for a cursor that begins anew.
+
+        It is -1, which is not kept, if the open logs may be older: the lines that began the epoch would be news."""
         path = self._logs.messages.path
         is_old = logs.messages is not None and not self._logs.trail.began(path, logs.messages_end)
         return -1 if epoch is None or is_old else epoch
@@ -260,7 +261,7 @@ class Poll:
         known = {m.id: m for m in messages.values()}
         reads = self._reads_of(known, cursor, logs)
         if reads is None:
-            return self._caught_up(Cursor(epoch=cursor.epoch), logs, now)
+            return self._caught_up(Cursor(epoch=self._begun(logs, cursor.epoch)), logs, now)
         state = MailState(known, Reads(reads.values()), roster, self._ttls, self._logs.sign)
         items = inbox.waiting(self.session_id, state, now)
         if cursor.epoch >= 0 and cursor.messages[1] <= logs.messages_end:  # else another process is ahead

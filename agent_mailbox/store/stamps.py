@@ -305,8 +305,8 @@ class Trail:
     def leave(self, path: str, inode: int, size: int, epoch: int, start: int | None = None) -> None:
         """Note how a log ends, or is about to: its writer holds its lock and notes it before writing.
 
-        Its lines begin at ``start``; None: it writes none. 0: the epoch begins with all of them. One small write replaces the same bytes, so that a reader
-        sees the old note or the new.
+        Its lines begin at ``start``; None: it writes none; 0: the epoch is one of all of them. One small write replaces
+        the same bytes, so that a reader sees the old note or the new.
         """
         said = (inode, size, epoch, size if start is None else start)
         self._write(self._end(path), b"%020d %020d %020d %020d %010d" % (*said, _check(*said)), 0)

@@ -72,6 +72,7 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "send",
             "send_many",
             "resend",
+            "send_lost",
             "call",
             "attach",
             "launch",

@@ -5,6 +5,7 @@ Belongs here: sweeps and attacks of that subject, few calls each, and the comman
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
@@ -16,13 +17,17 @@ from tests.simulation.letters import READ
 from tests.simulation.places import BOX, LIVE
 from tests.simulation.scene import Sweep
 from tests.simulation.stage import LASTING, ROLES, pick
+from tests.simulation.strangers import line_of
 
 if TYPE_CHECKING:
-    from tests.simulation.letters import Session
+    from tests.simulation.letters import Letter, Session
     from tests.simulation.process import Process
     from tests.simulation.stage import Stage
 
-COMMANDS = ("torn", "ask_at_length", "send_at_length", "charge", "hand_back", "keep_cache", "put_back")
+COMMANDS = (
+    *("torn", "ask_at_length", "send_at_length", "charge", "hand_back", "keep_cache", "put_back"),
+    *("send_lost", "append_lost"),
+)
 ATTACKS = {
     "is killed before a sync": (0, "0 kill syncing"),
     "is killed before a sync, and the next one is in doubt": (0, "0 kill syncing; 2 doubt"),
@@ -48,6 +53,8 @@ ATTACKS = {
     "falls short at first": (0, "0 short write*8"),
     "is killed before it writes": (0, "0 kill write*6"),
     "fills the disk": (0, "0 brim"),
+    "faints at its first sync": (0, "0 faint fdatasync=1"),
+    "held behind the logs, and the second faints": (0, "0 park open=5>open*5; 3 faint fdatasync=1"),
 }
 SWEEPS = {
     "a writer beside torn lines": Sweep(1, "", "send|send|ack torn", "everyone check", ("held",), outages=0.0),
@@ -204,6 +211,24 @@ SWEEPS = {
         outages=0.0,
         live=(0,),
     ),
+    "mail that the power takes": Sweep(
+        1,
+        "send_lost|append_lost everyone check",
+        "send|call|foreign",
+        "everyone check",
+        ("faints at its first sync",),
+        outages=0.9,
+        agents=2,
+    ),
+    "a look beside mail that the power took": Sweep(
+        1,
+        "send@0",
+        "glimpse@1 send_lost|append_lost send? glimpse@1?",
+        "everyone check send@0|foreign everyone check",
+        ("held behind the logs, and the second faints",),
+        outages=0.95,
+        agents=2,
+    ),
     "repeated": Sweep(
         0.5,
         "send everyone check",
@@ -274,6 +299,32 @@ def hand_back(stage: Stage, process: Process, me: Session) -> None:
         return
     judge.recorded_by(judge.sessions[who], message_id, "release")
     judge.released(who, message_id)
+
+
+def _lost(stage: Stage, *, foreign: bool) -> Letter | None:
+    """A message of late whose line is nowhere, and whose sender was told nothing."""
+    there = stage.judge.found(BOX)
+    letters = [letter for letter in stage.judge.letters.values() if letter.foreign == foreign and letter.acked is None]
+    return next((letter for letter in reversed(letters) if ("message", letter.id) not in there), None)
+
+
+def send_lost(stage: Stage, process: Process, me: Session) -> None:
+    """Send a message under its id whose line the power took."""
+    letter = _lost(stage, foreign=False)
+    if letter is not None and letter.id in stage.drafts:
+        stage.desk(letter.sender).send(stage.drafts[letter.id])
+        stage.judge.sent(letter)
+
+
+def append_lost(stage: Stage, process: Process, me: Session) -> None:
+    """Another program appends its message whose line the power took."""
+    letter = _lost(stage, foreign=True)
+    if letter is not None:
+        fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
+        line = line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
+        stage.judge.doubled.update(line.split(b"\n"))  # it may only now append it the first time, too
+        stage.judge.torn = system.write(fd, line) < len(line) or stage.judge.torn
+        system.close(fd)
 
 
 CACHE = f"{BOX}/.cache"

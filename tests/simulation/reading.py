@@ -16,14 +16,14 @@ from tests.simulation.letters import FREE, READ
 from tests.simulation.stage import LASTING, pick
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.inbox import Item
     from tests.simulation.letters import Session
     from tests.simulation.process import Process
     from tests.simulation.stage import Stage
 
-COMMANDS = ("check", "peek", "wait", "ack", "release", "reply")
+COMMANDS = ("check", "peek", "glimpse", "wait", "ack", "release", "reply")
 WIDE = 1000
 """Room for all mail."""
 
@@ -93,9 +93,18 @@ def seen(stage: Stage, process: Process, me: Session, items: Sequence[Item]) -> 
 
 def peek(stage: Stage, process: Process, me: Session) -> None:
     """Look without a trace: nothing that was read is there."""
+    _looked(stage, me, stage.desk(me.id).peek)
+
+
+def glimpse(stage: Stage, process: Process, me: Session) -> None:
+    """Look whether any mail is there, as a doorbell does: what was read is not."""
+    _looked(stage, me, stage.desk(me.id).look)
+
+
+def _looked(stage: Stage, me: Session, look: Callable[[str], list[Item]]) -> None:
     before = {i for (who, i), (state, _) in stage.judge.given.items() if who == me.id and state == READ}
     try:
-        items = stage.desk(me.id).peek(me.id)
+        items = look(me.id)
     except Refused:
         return
     for item in items:

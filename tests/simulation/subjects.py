@@ -125,6 +125,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep a writer who is killed": ("store/log.py:HeldLog._look_at_what_was_left",),
     "sweep a writer whose log is replaced": ("store/lock.py:FileLock.take",),
     "sweep a writer whose sync failed": ("store/log.py:HeldLog._count",),
+    "sweep a look beside mail that the power took": (
+        "store/log.py:HeldLog._announce",
+        "store/poll.py:Poll._begun",
+    ),
     "sweep an archive that is not durable": ("store/rotation.py:add_missing",),
     "sweep an empty log": ("store/custody.py:Kept.checked",),
     "sweep answers of a client that is killed": ("core/retention.py:_without_settling_replies",),
@@ -181,6 +185,10 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep mail that is given back": (
         "store/untaken.py:UntakenTable._read_records",
         "store/untaken.py:UntakenTable.catch_up",
+    ),
+    "sweep mail that the power takes": (
+        "mailbox/sending.py:Posting._decided",
+        "store/foreign_lines.py:are_new",
     ),
     "sweep offers": ("mailbox/delivery.py:Delivery._show",),
     "sweep offers of one turn": (
