@@ -15,13 +15,13 @@ MUTANTS = (
         tests=f"{LOST}::test_mail_that_was_lost_is_not_shown_again",
     ),
     Mutant(
-        "so has one of mail from elsewhere",
+        "mail from elsewhere of which a record is left has every session begin again",
         "Posting.take_in",
         ("                if were_read:\n                    log.begin_again()\n", ""),
         tests=f"{LOST}::test_mail_that_was_lost_is_not_shown_again",
     ),
     Mutant(
-        "so has one in a foreign line",
+        "a foreign line of whose id a record is left has every session begin again",
         "foreign_lines.are_new",
         ("_before(fd, start, wanted))) and not are_read(logs, wanted)", "_before(fd, start, wanted)))"),
         ("return is_new and not are_read(logs, wanted)", "return is_new"),

@@ -78,7 +78,9 @@ OUTSIDE = {
     "a session's place does not go back": (
         "needs two polls of a session in one millisecond, or a clock that goes back; tests/store/test_lost_lines.py"
     ),
-    "so has one of mail from elsewhere": "a gateway's mail; tests/store/test_lost_lines.py",
+    "mail from elsewhere of which a record is left has every session begin again": (
+        "a gateway's mail; tests/store/test_lost_lines.py"
+    ),
     "the name of a new file is synced": "the log is made and synced by init; tests/faults/test_errors.py",
     "a failed send names the id to repeat it with": "a text; tests/faults/test_errors.py",
     "a lock that comes too late is given back": "the thread that waits is behind the door; tests/store/test_lock.py",
