@@ -48,7 +48,6 @@ _SENDER = b'","sender":"'
 _NEXT = 36 + len(_SENDER) + 36 + len('",')
 """Bytes of a next line from its id up to its marker, if id and sender are UUIDs."""
 _ABOUT = b'{"message_id":"'
-_RELEASE = b'"event":"release"'
 _WORD = rb'"[!#-\[\]-~]+"'
 _DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30))"
 _INSTANT = rb'"[1-9]\d{3}-%bT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"' % _DATE
@@ -230,16 +229,16 @@ class _Reads:
     def _note(self, line: bytes, place: int) -> None:
         about = len(_ABOUT)
         message_id = line[about : line.find(b'"', about)]
-        claim = CLAIM.fullmatch(line)
+        claim, event = CLAIM.fullmatch(line), ""
         if claim is None:
             record = codec.read(line)
             if isinstance(record, BadLine):
                 return
-            message_id = record.message_id.encode()
+            message_id, event = record.message_id.encode(), record.event
         if message_id not in self._messages:
             return
         self.places.setdefault(message_id, []).append(place)
         if claim is not None and claim[1] == b"read" and claim[2] == self._messages[message_id][1]:
             self.claimed.add(message_id)
-        elif _RELEASE in line:
+        elif event == "release":
             self.released.add(message_id)

@@ -1,4 +1,4 @@
-"""The protections of mail whose line the power took behind a failed sync, each taken away: it is shown once."""
+"""The protections of mail whose line the power took, or that is given back, each taken away: it is shown, and once."""
 
 from __future__ import annotations
 
@@ -38,6 +38,12 @@ MUTANTS = (
         "Poll._begun",
         ("epoch is None or is_old", "epoch is None"),
         tests=LATE,
+    ),
+    Mutant(
+        "a release is found however another program spells it",
+        "_Reads._note",
+        ('event == "release":', 'b\'"event":"release"\' in line:'),
+        tests="tests/store/test_scan.py::test_what_only_looks_dealt_with_is_unread",
     ),
     Mutant(
         "a session's place does not go back",

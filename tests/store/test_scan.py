@@ -161,6 +161,10 @@ def _claim(event: str = "read", when: str = instant.text(NOW)) -> bytes:
 
 NOT_DEALT_WITH = {
     "given back": (_told("role:dev"), _claim() + _claim("release")),
+    "given back by a program that leaves blanks": (
+        _told("role:dev"),
+        _claim() + _claim("release").replace(b'"event":', b'"event": '),
+    ),
     "claimed on a day there is not": (_told("role:dev"), _claim(when="2026-02-30T00:00:00.000Z")),
     "old, with a life of its own": (_told("me", 60, ttl_hours=300), b""),
     "and one inside that says otherwise": (
