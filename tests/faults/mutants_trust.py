@@ -98,13 +98,13 @@ MUTANTS = (
         "a log must continue what was left",
         "LogEnd.continues",
         ("        if not self.size:\n", "        if True:\n"),
-        tests=f"{CUSTODY}::test_after_the_person_looked_what_is_there_counts",
+        tests=f"{CUSTODY}::test_a_session_s_start_says_that_the_log_was_cut",
     ),
     Mutant(
         "every line that decided must be there",
         "ProofView.is_whole",
         ("        return not self._differs and self.count >= self.entry.count\n", "        return True\n"),
-        tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
+        tests="tests/trust/test_control_table.py::test_who_was_bound_stays_bound_beside_a_table",
     ),
     Mutant(
         "in a broken mailbox nothing is proven",
