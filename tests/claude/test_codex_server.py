@@ -25,9 +25,9 @@ def event(kind: str, **more: object) -> str:
     return json.dumps({"type": "event_msg", "payload": {"type": kind, **more}}, separators=(",", ":")) + "\n"
 
 
-def item(text: str) -> str:
+def item(text: str, kind: str = "message") -> str:
     """A line of a session's file with words in it."""
-    return json.dumps({"type": "response_item", "payload": {"type": "message", "text": text}}) + "\n"
+    return json.dumps({"type": "response_item", "payload": {"type": kind, "text": text}}) + "\n"
 
 
 @pytest.fixture
@@ -54,6 +54,7 @@ def lock(rollout: Path) -> Iterator[IO[str]]:
         ([event("task_complete"), event("task_started"), event("turn_aborted")], HELD),
         ([event("turn_aborted"), event("task_started"), event("task_complete")], IDLE[0]),
         ([event("task_started"), item(event("task_complete")), event("agent_message", text="task_complete")], BUSY[0]),
+        ([event("task_started"), item("event_msg", "task_complete")], BUSY[0]),
         ([event("task_complete"), event("task_started"), item("x" * 300_000)], BUSY[0]),
         ([event("task_complete")[:-3]], BUSY[0]),
         ([], BUSY[0]),

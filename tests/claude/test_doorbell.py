@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,6 +97,14 @@ class Client:
             if process.poll() is None:
                 process.kill()
             process.communicate()
+
+
+def _watched(pid: int) -> set[int]:
+    """Return the inodes that the process watches (proc(5): ``inotify`` in fdinfo)."""
+    files = list(Path(f"/proc/{pid}/fdinfo").iterdir())
+    return {
+        int(ino, 16) for file in files for ino in re.findall(r"^inotify .*\bino:(\w+)", file.read_text(), re.MULTILINE)
+    }
 
 
 def _asleep(pid: int) -> bool:
@@ -484,9 +494,11 @@ def test_lines_of_other_programs_ring_as_ours_do(post: Post) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks now and then elsewhere, which its tests wait for")
 def test_other_programs_mail_for_others_leaves_it_asleep_and_quiet(client: Client) -> None:
-    """It looked, found nothing, and left the stamp that lets it sleep through the mail of others."""
+    """It looked, found nothing, and left the stamp that lets it sleep through the mail of others. It had watched the
+    mailbox's directory: no stamp goes before another program's mail."""
     bell = client.start()
     client.waiting(bell)
+    assert client.post.box.stat().st_ino in _watched(bell.pid)
     stamp = client.post.file(".cache/quiet", ME)
     made = stamp.stat().st_ctime_ns
     shell(client.post, MESSAGES, FOREIGN % ("to-other", "other"))

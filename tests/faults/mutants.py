@@ -430,7 +430,7 @@ MUTANTS = (
         "a sleeping session hears lines of other programs",
         "Doorbell._places",
         ("None if calm else", "None if quiet else"),
-        tests="tests/claude/test_doorbell.py::test_lines_of_other_programs_ring_as_ours_do",
+        tests="tests/claude/test_doorbell.py::test_other_programs_mail_for_others_leaves_it_asleep_and_quiet",
     ),
     Mutant(
         "a new stamp says nothing of the session's state",

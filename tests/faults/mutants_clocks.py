@@ -54,7 +54,7 @@ MUTANTS = (
     Mutant(
         "a lock that comes too late is given back",
         "system.flock_within",
-        ("                    flock(mine, LOCK_UN)\n", "                    sleep(9)\n"),
+        ("                    flock(mine, LOCK_UN)\n", "                    sleep(99)\n"),
         tests="tests/store/test_lock.py::test_a_lock_that_comes_too_late_is_given_back",
     ),
     Mutant(
