@@ -231,7 +231,7 @@ MUTANTS = (
         "a derived file of which a part was written is not believed",
         "cache.save",
         ("            if system.write(fd, data) == len(data):", "            if system.write(fd, data):"),
-        tests=f"{SHORT}::test_every_write_takes_only_a_part[roster update]",
+        tests="tests/store/test_cache.py::test_a_file_of_which_a_part_was_written_is_not_taken",
     ),
     Mutant(
         "a quiet stamp goes before its reader's mail comes",

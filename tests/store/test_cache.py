@@ -68,3 +68,12 @@ def test_of_two_who_write_at_once_nobody_s_seal_stands_on_the_other_s_bytes(
         for body in (first, second, b""):
             cache.save(path, body)
             assert cache.load(path) == body
+
+
+def test_a_file_of_which_a_part_was_written_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The disk was full: what stood there before follows the part, and would be taken for the rest."""
+    path, write = str(tmp_path / "file"), system.write
+    cache.save(path, b"before" * 101)
+    monkeypatch.setattr(system, "write", lambda fd, data: write(fd, data[: len(data) // 2]))
+    cache.save(path, b"behind" * 100)
+    assert cache.load(path) is None
