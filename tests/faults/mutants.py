@@ -249,7 +249,7 @@ MUTANTS = (
         "the table of ids tells of every line before the foreign ones",
         "IdTable._may_have",
         ("= (*self._files, self._fresh)", "= (self._fresh,)"),
-        tests=f"{FOREIGN}::test_an_id_that_stands_twice_is_shown_once",
+        tests=f"{FOREIGN}::test_an_id_that_stands_twice_and_that_nobody_read_has_all_begin_again",
     ),
     Mutant(
         "a small file of ids beside another large one counts for nothing",
