@@ -28,9 +28,10 @@ COMMANDS = (
     *("twin", "double", "unclean", "unended", "start_over"),
 )
 TITLE, NO_DAY, ESCAPED, TURNED, CLAIM, RELEASE = "title", "no day", "escaped", "turned", "claim", "release"
-SPELLINGS = ("", TITLE, NO_DAY, ESCAPED, TURNED, CLAIM, RELEASE, "ack")
+TURNED_RELEASE = "turned release"
+SPELLINGS = ("", TITLE, NO_DAY, ESCAPED, TURNED, CLAIM, RELEASE, "ack", TURNED_RELEASE)
 """How another program writes a record: as we do; about a title; on a day that is none; with an escape, its keys turned;
-as another event."""
+as another event; as a release with its keys turned."""
 
 
 def _append(stage: Stage, path: str, text: bytes) -> None:
@@ -45,12 +46,13 @@ def record(stage: Stage, process: Process, me: Session, message_id: str, spellin
     """Append a record of a session about a message, in one of ``SPELLINGS``."""
     letter = stage.judge.letters.get(message_id)
     via = letter.to if letter is not None and letter.to in (me.role, me.tag) else None
-    event = spelling if spelling in (CLAIM, RELEASE, "ack") else "read"
+    event = spelling.removeprefix("turned ")
+    event = event if event in (CLAIM, RELEASE, "ack") else "read"
     when = stage.world.wall() // 1_000_000
     line = codec.read_line(Read(message_id, me.id, when, event, via, title=spelling == TITLE))
     if spelling == NO_DAY:
         line = re.sub(rb'("timestamp":")[-0-9]{10}', rb"\g<1>2026-02-30", line)
-    elif spelling == TURNED:
+    elif spelling in (TURNED, TURNED_RELEASE):
         line = json.dumps(dict(reversed(json.loads(line).items()))).encode() + b"\n"
     elif spelling == ESCAPED:
         line = line.replace(me.id.encode(), b"\\u%04x" % ord(me.id[0]) + me.id[1:].encode())

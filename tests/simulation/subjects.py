@@ -197,6 +197,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "sweep offers that are forgotten": ("mailbox/receipts.py:settle",),
     "sweep records of mail to come": ("store/poll.py:Poll._reads_of",),
+    "sweep records in other words": ("store/scan.py:_Reads._note",),
     "sweep repeated": ("mailbox/facade.py:Mailbox._ack",),
     "sweep second lines": (
         "store/foreign_lines.py:are_new",

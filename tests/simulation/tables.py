@@ -107,6 +107,9 @@ SWEEPS = {
     "claims": Sweep(
         2, "call call? claim?", "check", "everyone looks later everyone looks", ("is killed",), outages=0.0, small=0.5
     ),
+    "records in other words": Sweep(
+        2, "call call? note note note?", "looks", "everyone looks", PEACE, outages=0.0, small=0.9
+    ),
     "who stays": Sweep(2, "everyone check mortal mortal", "stand", "stand?", PEACE, outages=0.0, small=0.3),
     "guests": Sweep(2, "demand demand", "pass_by", "", PEACE, outages=0.0, small=0.3),
 }
