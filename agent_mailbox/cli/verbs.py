@@ -60,9 +60,11 @@ SEARCH_LIMIT = 20
 
 def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     """Print the messages that contain every word of the query, newest last."""
-    from ..mailbox.queries import Library  # check and send look nothing up
+    from ..core import words  # check and send look nothing up
+    from ..mailbox.queries import Library
     from . import render
 
+    words.check(query)
     messages, reads = Library(mailbox).search(query, limit)
     if app.json:
         box = mailbox.directory

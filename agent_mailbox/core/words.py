@@ -5,6 +5,8 @@ Belongs here: how a text falls into words and when one matches a query. Must not
 
 from __future__ import annotations
 
+from ..errors import Malformed
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -86,6 +88,12 @@ def phrases(query: str) -> tuple[str, ...]:
     word that ends with ``*`` is a beginning, and its phrase ends so, too."""
     found = ((_words(word), "*" if word.endswith("*") else "") for word in query.split())
     return tuple(dict.fromkeys(phrase + more for phrase, more in found if phrase))
+
+
+def check(query: str) -> None:
+    """Raise ``Malformed`` for a query without a letter or a digit: it finds nothing, whatever there is."""
+    if not phrases(query):
+        raise Malformed(f"the query {query!r} has no word", "write letters or digits, such as deploy or terra*")
 
 
 def matches(message: Message, wanted: Iterable[str]) -> bool:

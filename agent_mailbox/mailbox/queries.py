@@ -11,7 +11,6 @@ from ..core import claims, dead_letters, obligations, threads, words
 from ..core.inbox import MailState
 from ..core.instant import DAY
 from ..core.records import Message, Record
-from ..errors import Malformed
 from . import agents
 from .delivery import WITHHELD
 from .facade import MIN_MESSAGE_PREFIX
@@ -187,11 +186,9 @@ class Library:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.
 
         A word matches a whole word of the subject, the content or the sender, or its beginning if it ends with ``*``.
-        Only letters and digits count, without case and accents. Raise ``Malformed`` for a query that has none.
+        Only letters and digits count, without case and accents; a query that has none finds nothing.
         """
-        if not words.phrases(query):
-            raise Malformed(f"the query {query!r} has no word", "write letters or digits, such as deploy or terra*")
-        return self._select(Selection(query=query), limit)
+        return self._select(Selection(query=query), limit) if words.phrases(query) else ([], claims.Reads())
 
     def _select(self, selection: Selection, limit: int) -> tuple[list[Message], claims.Reads]:
         roster = self._mailbox.logs.read_roster()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..cli import boundary, mail_output, render, verbs
-from ..core import frame
+from ..core import frame, words
 from ..core.compose import Draft
 from ..core.records import USER
 from ..core.roster import ALIVE, FROZEN
@@ -174,6 +174,7 @@ def _search(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None
     if query.startswith("id:"):
         _show(app, desk, query.removeprefix("id:").strip(), write)
         return
+    words.check(query)
     messages, reads = Library(desk).search(query, given.get("limit", MOST))
     roster = desk.logs.read_roster()
     text = render.messages_text(messages, reads, roster, frame.plain) or "no message contains all these words\n"
