@@ -25,9 +25,9 @@ later write could change that:
    A poll that makes the notes fit again removes the stamps first. So the guard looks at its stamp once more at the end.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
    A stamp that has a word for the guard comes with it, by a rename. Without it nobody would be told of a turn's end.
-6. A power failure may bring a removed stamp back, where changes of names are durable in no order, or the log is in
-   another file system. It may take the word of one. So a stamp from before the machine's start counts for nothing:
-   see ``STARTED``. Where nothing tells that start, a session's own removes its stamp (``session.enter``).
+6. A power failure may bring a removed stamp back: some file systems keep no order of changes, and the log may be in
+   another one. It may take the word of a stamp. So one from before the machine's start is none (``STARTED``).
+   If that start is unknown, a session that starts removes its stamp (``session.enter``).
 
 **Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
 the locks of messages and roster (``Permit._unbind``). Rules 2 and 4 to 6 hold for it as for the quiet stamps. Another

@@ -1,8 +1,8 @@
 """Check the derived files: do they agree with the logs?
 
 Belongs here: asking each file its question, and asking the logs the same. Readers ignore a file with a bad checksum, so
-that is a note. A file with a good checksum and a wrong answer is a problem. Wrong stamps that the guard believes are
-the worst: a quiet stamp hides unread mail, and an unbound stamp lets every tool call of a bound session through.
+that is a note. A file with a good checksum and a wrong answer is a problem. The worst are wrong stamps, if the guard
+believes them. A quiet one hides unread mail; an unbound one lets every tool call of a bound session through.
 
 Writers continue during the checks. So a difference is checked again under the logs' locks before it is reported.
 """
