@@ -172,6 +172,8 @@ class Plan(NamedTuple):
     """Functions of the product, ``store/log.py:HeldLog.append``, beside which more is drawn."""
     small: bool = False
     """Does the product take a few for many, so that what it does with many happens here, too?"""
+    scans: bool = True
+    """Does it scan a log that is large by that?"""
 
 
 def kinds() -> dict[str, float]:

@@ -145,7 +145,8 @@ def run(
     agents = 1 + max((number for _, name, number in plan.jobs if name not in DRIVEN), default=0)
     stage = Stage(world, judge, agents, plan.max_live)
     world.on_doubt = partial(outcomes.ask, stage)
-    with world, replaced([*(SMALL if plan.small else SMALL[:3]), (permit, "_Ending", policies.Unended)]):
+    small = [one for one in SMALL if plan.scans or one[1] != "LARGE"] if plan.small else SMALL[:3]
+    with world, replaced([*small, (permit, "_Ending", policies.Unended)]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
         seed=seed, kind=kind, beside=plan.beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,

@@ -36,6 +36,8 @@ class Sweep(NamedTuple):
     """How often the power fails behind a round."""
     small: float = 0.5
     """How often few are many for the product."""
+    scans: bool = True
+    """Does it scan a log that is large by that? A scan seeks no line of mail for others."""
     rounds: int = 12
     """The most; the fewest are half of them. A single one is attacked, which others never are in the first round."""
     found: bool = True

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 COMMANDS = (
     *("foreign", "foreign_again", "note", "note_ahead", "torn_note", "claim"),
-    *("twin", "double", "unclean", "unended", "start_over"),
+    *("twin", "double", "astray", "unclean", "unended", "start_over"),
 )
 TITLE, NO_DAY, ESCAPED, TURNED, CLAIM, RELEASE = "title", "no day", "escaped", "turned", "claim", "release"
 TURNED_RELEASE = "turned release"
@@ -133,10 +133,10 @@ ODD = ("\\u0041", "\\\\u00fc", "\\n", '"}', "\x07", "\x1f\n", "ü\u2028", "\x7f"
 """Ends of texts that other programs spell otherwise than we do."""
 
 
-def line_of(letter: Letter, said: str) -> bytes:
+def line_of(letter: Letter, said: str, to: str = "") -> bytes:
     lives = LASTING if letter.lasting else 2
     return (
-        f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{letter.to}","timestamp":'
+        f'{{"id":"{letter.id}","sender":"{letter.sender}","recipient":"{to or letter.to}","timestamp":'
         f'"2026-01-01T00:00:00.000Z","content":"{said}","thread":null,"ttl_hours":{lives},"read_by":[]}}\n'
     ).encode()
 
@@ -179,9 +179,9 @@ def _there(stage: Stage, process: Process) -> Letter | None:
     return pick(process, there[-3:]) if there else None
 
 
-def _second(stage: Stage, letter: Letter, *, lasting: bool) -> None:
+def _second(stage: Stage, letter: Letter, *, lasting: bool, to: str = "") -> None:
     before, letter.lasting = letter.lasting, lasting
-    line = line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
+    line = line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1], to)
     letter.lasting = before
     stage.judge.doubled.update(line.split(b"\n"))
     _append(stage, LIVE[0], line)
@@ -192,6 +192,13 @@ def double(stage: Stage, process: Process, me: Session) -> None:
     letter = _there(stage, process)
     if letter is not None:
         _second(stage, letter, lasting=letter.lasting)
+
+
+def astray(stage: Stage, process: Process, me: Session) -> None:
+    """Another program gives mail to this agent the id of other mail: the first line alone counts."""
+    letter = _there(stage, process)
+    if letter is not None:
+        _second(stage, letter, lasting=letter.lasting, to=me.id)
 
 
 def twin(stage: Stage, process: Process, me: Session) -> None:

@@ -203,7 +203,12 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "store/foreign_lines.py:are_new",
         "store/id_table.py:IdTable._may_have",
     ),
-    "sweep second lines beside a table": ("store/id_table.py:IdTable.__init__",),
+    "sweep second lines for another": (
+        "store/foreign_lines.py:are_new",
+        "store/id_table.py:IdTable._may_have",
+        "store/id_table.py:IdTable.save",
+    ),
+    "sweep second lines for another beside a table": ("store/id_table.py:IdTable.__init__",),
     "sweep second lines where a writer was killed": ("store/stamps.py:Trail.epoch",),
     "sweep stamps of before a power failure": ("store/stamps.py:Trail._counting",),
     "sweep the dead come back": ("store/leftovers.py:_remove",),

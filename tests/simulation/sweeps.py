@@ -354,6 +354,7 @@ def sweep_of(seed: int, profile: Profile, name: str) -> Plan:
         sited=tuple(sited),
         directed=tuple(directed),
         small=chance.random() < sweep.small,
+        scans=sweep.scans,
     )
 
 
