@@ -5,19 +5,18 @@ Belongs here: sweeps and attacks of that subject, few calls each, and the comman
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages
 from agent_mailbox.errors import Refused
 from agent_mailbox.store import system
+from tests.simulation import strangers
 from tests.simulation.disk import PAGE, SECOND
 from tests.simulation.letters import READ
 from tests.simulation.places import BOX, LIVE
 from tests.simulation.scene import Sweep
 from tests.simulation.stage import LASTING, ROLES, pick
-from tests.simulation.strangers import line_of
 
 if TYPE_CHECKING:
     from tests.simulation.letters import Letter, Session
@@ -320,11 +319,9 @@ def append_lost(stage: Stage, process: Process, me: Session) -> None:
     """Another program appends its message whose line the power took."""
     letter = _lost(stage, foreign=True)
     if letter is not None:
-        fd = system.open(LIVE[0], system.O_WRONLY | system.O_APPEND)
-        line = line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
+        line = strangers.spelt(letter)
         stage.judge.doubled.update(line.split(b"\n"))  # it may only now append it the first time, too
-        stage.judge.torn = system.write(fd, line) < len(line) or stage.judge.torn
-        system.close(fd)
+        strangers.append(stage, LIVE[0], line)
 
 
 CACHE = f"{BOX}/.cache"

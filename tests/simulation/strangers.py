@@ -34,7 +34,7 @@ SPELLINGS = ("", TITLE, NO_DAY, ESCAPED, TURNED, CLAIM, RELEASE, "ack", TURNED_R
 as another event; as a release with its keys turned."""
 
 
-def _append(stage: Stage, path: str, text: bytes) -> None:
+def append(stage: Stage, path: str, text: bytes) -> None:
     """Append as a program does that knows no lock."""
     fd = system.open(path, system.O_WRONLY | system.O_APPEND | system.O_CREAT, 0o600)
     written = system.write(fd, text)
@@ -62,7 +62,7 @@ def record(stage: Stage, process: Process, me: Session, message_id: str, spellin
         stage.judge.torn = True
     stage.judge.noted(me, message_id)
     stage.judge.doubled.add(line.removesuffix(b"\n"))
-    _append(stage, LIVE[1], line)
+    append(stage, LIVE[1], line)
     stage.judge.noted(me, message_id)
 
 
@@ -141,6 +141,11 @@ def line_of(letter: Letter, said: str, to: str = "") -> bytes:
     ).encode()
 
 
+def spelt(letter: Letter, to: str = "") -> bytes:
+    """The line of a message, perhaps for another agent."""
+    return line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1], to)
+
+
 def foreign_again(stage: Stage, process: Process, me: Session) -> None:
     """A program that knows no lock appends a message a second time, perhaps to others, and perhaps odd lines."""
     there = [letter for letter in stage.judge.letters.values() if letter.acked or letter.id in stage.judge.appended]
@@ -181,10 +186,10 @@ def _there(stage: Stage, process: Process) -> Letter | None:
 
 def _second(stage: Stage, letter: Letter, *, lasting: bool, to: str = "") -> None:
     before, letter.lasting = letter.lasting, lasting
-    line = line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1], to)
+    line = spelt(letter, to)
     letter.lasting = before
     stage.judge.doubled.update(line.split(b"\n"))
-    _append(stage, LIVE[0], line)
+    append(stage, LIVE[0], line)
 
 
 def double(stage: Stage, process: Process, me: Session) -> None:
@@ -213,20 +218,20 @@ def unclean(stage: Stage, process: Process, me: Session) -> None:
     """Another program writes a character into a message that JSON does not allow: it is none."""
     line = rung(process)
     stage.judge.doubled.update(line.split(b"\n"))
-    _append(stage, LIVE[0], line)
+    append(stage, LIVE[0], line)
 
 
 def _foreign(stage: Stage, process: Process) -> tuple[Letter, bytes]:
     letter = stage.letter(f"cron-{stage.count}", address(stage, process, stage.judge.sessions[LEAD]), process)
     letter.foreign = True
-    return letter, line_of(letter, json.dumps(letter.content, ensure_ascii=False)[1:-1])
+    return letter, spelt(letter)
 
 
 def unended(stage: Stage, process: Process, me: Session) -> None:
     """Another program appends mail, and leaves out the end of its line."""
     _, line = _foreign(stage, process)
     stage.judge.torn = True
-    _append(stage, LIVE[0], line.removesuffix(b"\n"))
+    append(stage, LIVE[0], line.removesuffix(b"\n"))
 
 
 def start_over(stage: Stage, process: Process, me: Session) -> None:
@@ -234,10 +239,10 @@ def start_over(stage: Stage, process: Process, me: Session) -> None:
     _, line = _foreign(stage, process)
     begun = line[: len(line) // 4 + int(process.chance.random() * len(line) * 3 // 4)]
     stage.judge.doubled.update((begun, b""))
-    _append(stage, LIVE[0], begun.rstrip(b"\n") + b"\n" + line)
+    append(stage, LIVE[0], begun.rstrip(b"\n") + b"\n" + line)
 
 
 def mail(stage: Stage, process: Process) -> None:
     """Append a message."""
     _, line = _foreign(stage, process)
-    _append(stage, LIVE[0], line)
+    append(stage, LIVE[0], line)
