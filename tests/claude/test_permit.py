@@ -573,6 +573,23 @@ def test_a_call_that_ended_asks_nobody_any_longer(led: Post, transcript: Transcr
     assert beside.desk.pending(LEAD) == []
 
 
+@pytest.mark.parametrize("place", ["", "made with it"])
+def test_a_transcript_that_comes_after_the_question_tells_its_end(led: Post, tmp_path: Path, place: str) -> None:
+    """The client writes the first lines of a session behind time: its first call may ask before there are any."""
+    path = tmp_path / place / "transcript.jsonl"
+
+    def write(*_: object) -> None:
+        path.parent.mkdir(exist_ok=True)
+        transcript = Transcript(path)
+        transcript.begin("toolu_1")
+        transcript.end("toolu_1")
+
+    with Meanwhile(led, write) as beside:
+        assert ask(led, "PermissionRequest", transcript_path=str(path)) is None
+    (request,) = beside.desk.plane().requests.values()
+    assert request.answer.notes == permit.ANSWERED
+
+
 def test_only_that_call_s_end_counts(led: Post, transcript: Transcript) -> None:
     """Not another's, not an earlier one's of the same words, not one of two; then the lead answers."""
     transcript.begin("toolu_0")

@@ -234,6 +234,12 @@ ASKING = (
         tests=f"{PERMIT}::test_a_call_that_ended_asks_nobody_any_longer",
     ),
     Mutant(
+        "a dialog is watched for before the client has written a line",
+        "Permit._dialog",
+        ("or not path:", "or not system.exists(path):"),
+        tests=f"{PERMIT}::test_a_transcript_that_comes_after_the_question_tells_its_end",
+    ),
+    Mutant(
         "of two calls of the same words both must have ended",
         "transcript._has_ended",
         ("return ended and not running", "return ended"),

@@ -244,18 +244,20 @@ class Permit(Record):
 
     def _dialog(self) -> Beside | None:
         """Return the client's dialog beside the question. The client does not tell the hook that it was answered, but
-        its transcript says how the call ended."""
+        its transcript says how the call ended. Claude Code writes that behind time: a first call may ask before there
+        is one."""
         from ..hooks import transcript  # where a lead is asked
 
         call, path = self.call, self.call.transcript
-        if not self.asks_the_person or not system.exists(path):
+        if not self.asks_the_person or not path:
             return None
         length, now = system.size(path), self.control.now()
+        place = path if system.exists(path) else system.dirname(path)
 
         def why() -> str:
             return ANSWERED if transcript.has_ended(path, length, now, call.tool, self.given) else ""
 
-        return Beside((path,), why)
+        return Beside((place,), why)
 
     def _tell(self, request: ControlRequest, lead: str, seconds: float) -> None:
         answer = request.answer
