@@ -56,6 +56,7 @@ ATTACKS = {
     "is killed before it seals": (0, "0 kill dating"),
     "held as it reads what is derived": (0, "0 park derived"),
     "held as it writes what is derived": (0, "0 park deriving"),
+    "held as it writes the table of ids": (0, "0 park write=3"),
     "in peace": (0, ""),
     "held before it asks": (0, "0 park asking"),
     "both held before they ask": (0, "0 park asking; 1 park asking"),

@@ -107,13 +107,15 @@ SWEEPS = {
     ),
     "second lines for another beside a table": Sweep(
         2,
-        "send? forget start_over",
+        "forget everyone looks start_over looks foreign foreign foreign start_over",
         "looks read_on",
-        "check astray everyone looks",
-        WRITING,
+        "everyone looks astray everyone looks astray everyone looks",
+        ("held as it writes the table of ids",),
         outages=0.0,
         small=1.0,
         scans=False,
+        rounds=4,
+        agents=2,
     ),
     "lines without an end": Sweep(
         2,
