@@ -252,7 +252,7 @@ def test_what_the_person_at_the_terminal_answers_is_not_left_to_the_lead(worker:
             terminal.press("NOT SO", lambda shown: b"SO" in shown)
         terminal.press(ENTER, lambda _: not terminal.waiting(), 0.25)
         terminal.wait(terminal.idle)
-        until(lambda: not worker.desk.pending(LEAD))
+        terminal.wait(lambda: not worker.desk.pending(LEAD))
     decided = worker.desk.find(request["id"])
     assert (decided.state, decided.answer.notes) == ("timed_out", "the person at its terminal answered")
     assert worker.file("ran1").exists() is ran
