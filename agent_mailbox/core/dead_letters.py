@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from . import claims, obligations, proofs
 from .address import DIRECT, route
-from .records import USER
+from .instant import HOUR
+from .records import USER, Message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
 
     from .address import Reader
     from .inbox import MailState
-    from .records import Message
     from .roster import Roster
 
 EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
@@ -39,6 +39,27 @@ def dead_reason(message: Message, state: MailState, now: int) -> str | None:
 def _living_recipient(word: str, roster: Roster) -> bool:
     agent = roster.meant(word)
     return agent is None or bool(roster.heirs(agent.session_id))
+
+
+def last_dead(to: str, hours: int, state: MailState, now: int) -> int:
+    """Return the last instant at which a message to one address was written that is a dead letter; -1 if there is none.
+
+    ``hours`` to live; 0: its mode's. A later message never expires before an earlier one, even if its recipient was
+    frozen meanwhile.
+    """
+
+    def is_dead(when: int) -> bool:
+        return dead_reason(Message("", "", (to,), when, "", ttl_hours=hours or None), state, now) is not None
+
+    low, high = -1, 1 << 53
+    ttl = hours or state.ttls[state.roster.mode(to)]
+    usual = now - int((ttl or 0) * HOUR)
+    if is_dead(usual) and not is_dead(usual + 1):
+        return usual
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if is_dead(middle) else (low, middle - 1)
+    return low
 
 
 def dead_letters(state: MailState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:

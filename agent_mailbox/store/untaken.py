@@ -22,9 +22,8 @@ from itertools import chain, islice
 from ..core import codec
 from ..core.address import route
 from ..core.claims import Reads
-from ..core.dead_letters import dead_reason
+from ..core.dead_letters import last_dead
 from ..core.inbox import MailState
-from ..core.instant import HOUR
 from ..core.records import BadLine, Message, Record
 from . import asking, cache, untaken_rows
 from .asking import READ, AskTable
@@ -303,7 +302,7 @@ class UntakenTable:
 
         def latest(group: Group) -> int:
             if group not in known:
-                known[group] = _latest(*group, state, now)
+                known[group] = last_dead(*group, state, now)
             return known[group]
 
         saved = self._saved
@@ -381,22 +380,3 @@ def _hours(line: bytes) -> int:
     begin = line.rfind(_TTL) + len(_TTL)
     word = line[begin : line.find(b",", begin)]
     return 0 if word == b"null" else int(word)
-
-
-def _latest(to: str, hours: int, state: MailState, now: int) -> int:
-    """Return the last instant at which a message to one address was written that is a dead letter; -1 if there is none.
-
-    A later message never expires before an earlier one, even if its recipient was frozen meanwhile."""
-
-    def is_dead(when: int) -> bool:
-        return dead_reason(Message("", "", (to,), when, "", ttl_hours=hours or None), state, now) is not None
-
-    low, high = -1, 1 << 53
-    ttl = hours or state.ttls[state.roster.mode(to)]
-    usual = now - int((ttl or 0) * HOUR)
-    if is_dead(usual) and not is_dead(usual + 1):
-        return usual
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if is_dead(middle) else (low, middle - 1)
-    return low

@@ -71,7 +71,7 @@ MUTANTS = (
     ),
     Mutant(
         "a frozen recipient's mail is judged by its time",
-        "untaken._latest",
+        "dead_letters.last_dead",
         ("    if is_dead(usual) and not is_dead(usual + 1):\n", "    if True:\n"),
         tests=f"{UNTAKEN}::test_a_stopped_clock_spares_what_was_not_expired",
     ),

@@ -178,7 +178,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "sweep mail that expires": (
         "store/untaken.py:UntakenTable._read_records",
-        "store/untaken.py:_latest",
+        "core/dead_letters.py:last_dead",
         "store/usual_lines.py:UsualLines.fields",
     ),
     "sweep mail that is archived": ("store/archive.py:Archive._names",),
