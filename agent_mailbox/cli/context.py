@@ -222,8 +222,10 @@ class Context:
     @property
     def is_session(self) -> bool:
         """Return whether an agent runs this command, so that its client decides what it may read."""
-        if self.caller.kind != callers.AS_SAID:
-            return self.caller.kind == callers.SESSION or self.caller.client is not None
+        if self.caller.is_person:
+            return False
+        if self.caller.kind == callers.SESSION or self.caller.client:
+            return True
         try:
             named = client_variables.session(self.environ) is not None
         except Malformed:  # two clients' variables are set

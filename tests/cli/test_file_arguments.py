@@ -12,6 +12,7 @@ import pytest
 from agent_mailbox.permissions import own_commands
 from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, refused
+from tests.surroundings import NOBODY_SAID, at_terminal, line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,6 +88,20 @@ def test_the_person_and_a_program_send_any_file(post: Post, project: Path) -> No
     """Their own rules are the system's."""
     assert send(post, project, "--body", f"@{post.home / 'secret.key'}", env={}).rc == 0
     assert SECRET in sent(project)
+
+
+def test_told_by_their_processes_the_person_and_a_program_send_any_file(post: Post, project: Path) -> None:
+    """Attached, too; and the person has themselves told elsewhere. A client's variable marks an agent."""
+    post.env["AGENT_MAILBOX_DIR"] = str(project / "data")
+    secret = post.home / "secret.key"
+    said = ("send", "--to", "all", "--body", f"@{secret}", "--attach", secret)
+    for command in (said, ("notify",), ("notify", "--test")):
+        done = at_terminal(post, line(*command))
+        assert done.rc == 0, done
+    assert post.run(*said, "--from", "cron", env=NOBODY_SAID).rc == 0
+    assert [json.loads(one)["content"] for one in sent(project).splitlines()] == [SECRET, SECRET]
+    marked = {**NOBODY_SAID, "CLAUDECODE": "1"}
+    refused(post.run(*said, "--from", "cron", env=marked), 1, "outside its project")
 
 
 def test_a_home_directory_under_git_is_no_project(post: Post) -> None:

@@ -11,6 +11,13 @@ TABLE = "tests/trust/test_control_table.py"
 
 MUTANTS = (
     Mutant(
+        "the person is no agent",
+        "Context.is_session",
+        ("        if self.caller.is_person:\n            return False\n", ""),
+        ("if self.caller.kind == callers.SESSION or self.caller.client:", "if self.caller.client is not None:"),
+        tests="tests/cli/test_file_arguments.py::test_told_by_their_processes_the_person_and_a_program_send_any_file",
+    ),
+    Mutant(
         "what a new record notes of a log is durable before",
         "custody_setup._begin",
         ("            _sync(path)  #", "            #"),
