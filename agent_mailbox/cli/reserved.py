@@ -77,11 +77,15 @@ THEIR_WORD: dict[tuple[str, ...], Condition] = {
 }
 """The person's even if no session is bound: these act as ``user``, or confirm logs or keys."""
 
+_OPTIONS = ("adopt", "repair", "trust", "trust_clock", "test")
+"""Options that make a command the person's: a refusal names them, as the command without them is anybody's."""
+
 
 def check(app: Context, words: Sequence[str], params: Params) -> None:
     """Raise ``Refused`` if the command is the person's and another calls."""
     if not _holds(RESERVED, words, app, params):
         return
+    words = [*words, *(f"--{name.replace('_', '-')}" for name in _OPTIONS if params.get(name))]
     _refuse_the_bound(app, words)
     caller = app.caller
     if caller.kind == callers.SESSION:
@@ -89,7 +93,7 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
     if caller.kind != callers.PROGRAM:
         return
     if caller.client or _holds(THEIR_WORD, words, app, params):
-        raise _refused(words, caller.why)
+        raise _refused(words, caller.why if caller.client else f"this is a program: {caller.why}")
     if user_state.bound_somewhere(user_state.directory(app.environ)):
         raise _refused(words, f"sessions are bound, and a program calls: {caller.why}")
 

@@ -574,7 +574,8 @@ def test_only_the_person_says_that_they_looked(post: Post) -> None:
     """A program does not, though nobody is bound; at a terminal of one's own it is done."""
     speaks = ("engine", "join", "--speaks", "north=user")
     for said in (("doctor", "--trust"), ("init", "--adopt"), ("console", "--port", "0"), speaks):
-        refused(post.run(*said, env=NOBODY_SAID), 1, "only the person may run")
+        refused(post.run(*said, env=NOBODY_SAID), 1, "only the person may run", "this is a program: it has no terminal")
+    refused(post.run("doctor", "--trust", env=NOBODY_SAID), 1, "`agent-mailbox doctor --trust`")
     assert at_terminal(post, line("doctor", "--trust")).rc == 0
     assert at_terminal(post, line("init", "--adopt")).rc == 0
 
