@@ -137,11 +137,6 @@ def _permit(
     from ..clients.permission import permit  # where a lead or a policy may be, by the guard
     from ..control.requests import Control
 
-    place, is_bound = mailbox_of(call, directory, environ), _is_bound(call, environ)
-    if place is None:
-        if is_bound:
-            write(permit.closed(call.event, "its mailbox is missing"))
-        return
     told: list[str] = []
 
     def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
@@ -150,6 +145,11 @@ def _permit(
             write(text)
 
     try:
+        place, is_bound = mailbox_of(call, directory, environ), _is_bound(call, environ)
+        if place is None:
+            if is_bound:
+                tell(permit.closed(call.event, "its mailbox is missing"))
+            return
         control = Control(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
         if is_bound and control.logs.custody is None:
             tell(permit.closed(call.event, "another mailbox replaced its own"))

@@ -135,9 +135,11 @@ class Doorbell:
 
     def _look(self) -> float | None:
         """Return when to look again at the latest (monotonic seconds), or RING; None: it is over."""
-        if not self._client.lives() or not paths.is_mailbox(self._directory):
+        if not self._client.lives():
             return None
         try:
+            if not paths.is_there(system.join(self._directory, paths.MESSAGES)):
+                return None
             now = time.monotonic()
             if self._vigil.stands():
                 self._lost = 0.0

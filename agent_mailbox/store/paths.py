@@ -211,11 +211,14 @@ def trusted(environ: Mapping[str, str]) -> list[str]:
 
 
 def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
-    """Return the mailbox that a session's start found, if it is still there and the user's own."""
+    """Return the mailbox that a session's start found, if it is still there and the user's own.
+
+    Raise ``StorageFailed`` where a look fails: the session would join another mailbox.
+    """
     if "/" in session_id:
         return None
     said = _one_line(system.join(user_state.directory(environ), "sessions", session_id))
-    return said if said and is_mailbox(said) and recorded(said, environ) else None
+    return said if said and is_there(system.join(said, MESSAGES)) and recorded(said, environ) else None
 
 
 def open_file(path: str, flags: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -16,6 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients import doorbell
+from agent_mailbox.clients.client import Client as ClientProcess
+from agent_mailbox.store import system
+from agent_mailbox.store.doorbell_lock import Vigil
 from agent_mailbox.store.stamps import Trail
 from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
@@ -381,6 +385,26 @@ def test_a_mailbox_that_vanishes_ends_it_and_a_cache_that_does_not(client: Clien
     client.waiting(bell)
     delete(client.post.box)
     assert ended(bell) == SILENT
+
+
+def test_a_mailbox_that_cannot_be_looked_at_does_not_end_it(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a mount that does not answer for a while: it looks again."""
+    lstat, failures = system.lstat, [1, 2]
+
+    def fails(path: str) -> os.stat_result:
+        if path == str(client.post.file(MESSAGES)) and failures:
+            failures.pop()
+            raise OSError(errno.EIO, "Input/output error")
+        return lstat(path)
+
+    client.post.send("bob", ME)
+    monkeypatch.setattr(doorbell, "TROUBLE", 0.01)
+    monkeypatch.setattr(system, "lstat", fails)
+    vigil = Vigil(str(client.post.file(".cache")), ME, client.process.pid)
+    with ClientProcess(client.process.pid, client.post.environ(client.env)) as beside, vigil:
+        assert vigil.take()
+        assert doorbell.Doorbell(str(client.post.box), ME, beside, vigil, lambda _: None).run() == doorbell.WAKE
+    assert not failures
 
 
 def test_a_client_nobody_sits_at_has_none(client: Client) -> None:

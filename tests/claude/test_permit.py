@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -19,6 +21,7 @@ from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import summary
 from agent_mailbox.errors import Malformed
 from agent_mailbox.permissions import policy
+from agent_mailbox.store import system
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, until
 
@@ -393,6 +396,24 @@ def test_what_cannot_be_read_frees_nobody_whose_mailbox_is_not_found(led: Post) 
         env = {**ENV, "CLAUDE_CODE_SESSION_ID": who, "CLAUDE_PROJECT_DIR": str(led.cwd)}
         decided = decision(led.call("hook", "Permit", stdin=b"{", env=env).stdout)
         assert (decided and decided[0]) == answer
+
+
+def test_a_mailbox_that_cannot_be_looked_at_frees_nobody(led: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can tell where it is; a session that never was bound goes on."""
+    assert ask(led) is None
+    del led.env["AGENT_MAILBOX_DIR"]
+    lstat = system.lstat
+
+    def fails(path: Any) -> Any:
+        if Path(os.fsdecode(path)).name == MESSAGES:
+            raise OSError(errno.EIO, "Input/output error")
+        return lstat(path)
+
+    monkeypatch.setattr(system, "lstat", fails)
+    decided, why, _ = ask(led)
+    assert decided == "deny"
+    assert "cannot look into" in why
+    assert ask(led, session_id="another") is None
 
 
 def test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of_its_mark(led: Post) -> None:

@@ -106,4 +106,22 @@ MUTANTS = (
         ('        raise storage_failed("look into", directory, error) from None\n', "        return False\n"),
         tests=f"{TESTS}::test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one",
     ),
+    Mutant(
+        "a mailbox that cannot be looked at frees nobody",
+        "hook_command._permit",
+        ("    told: list[str] = []\n", "    mailbox_of(call, directory, environ)\n    told: list[str] = []\n"),
+        tests="tests/claude/test_permit.py::test_a_mailbox_that_cannot_be_looked_at_frees_nobody",
+    ),
+    Mutant(
+        "a session joins no other mailbox because its own cannot be looked at",
+        "paths.pointed",
+        ("is_there(system.join(said, MESSAGES))", "is_mailbox(said)"),
+        tests=f"{TESTS}::test_a_session_joins_no_other_mailbox_because_its_own_cannot_be_looked_at",
+    ),
+    Mutant(
+        "a mailbox that cannot be looked at ends no doorbell",
+        "Doorbell._look",
+        ("paths.is_there(system.join(self._directory, paths.MESSAGES))", "paths.is_mailbox(self._directory)"),
+        tests="tests/claude/test_doorbell.py::test_a_mailbox_that_cannot_be_looked_at_does_not_end_it",
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -124,6 +125,23 @@ def test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one(
     else:
         with pytest.raises(StorageFailed, match=r"look into .*inner/data"):
             paths.find(str(inner))
+
+
+def test_a_session_joins_no_other_mailbox_because_its_own_cannot_be_looked_at(post: Post) -> None:
+    """Its later directory has one, too. The hook tells the person what is wrong."""
+    other = post.scratch / "other"
+    for box in (post.box, other):
+        post.ok("init", box)
+    del post.env["AGENT_MAILBOX_DIR"]
+    start = json.dumps({"session_id": "ann", "source": "startup", "cwd": str(post.box)})
+    prompt = json.dumps({"session_id": "ann", "cwd": str(other)})
+    post.call("hook", "SessionStart", stdin=start)
+    hide(post.box)
+    said = post.call("hook", "UserPromptSubmit", stdin=prompt).stdout
+    assert not (other / paths.ROSTER).exists()
+    assert "cannot look into" in said
+    show(post.box)
+    assert post.call("hook", "UserPromptSubmit", stdin=prompt).stdout == ""
 
 
 def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mailbox) -> None:
