@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import runpy
 import shlex
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -244,6 +245,9 @@ def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> 
     shown = sorted(line.split()[0] for line in listed)
     assert shown == sorted(group.list_commands(click.Context(group))), "name it in cli/group.py: SECTIONS"
     assert [line for line in listed if "..." in line] == []
+    for name, said in (line.split(maxsplit=1) for line in listed):  # a list that goes on says so
+        whole = ALL[*path, name].get_short_help_str(sys.maxsize)
+        assert not whole.startswith(f"{said},"), said
 
 
 @pytest.mark.parametrize("words", CONTRACT)

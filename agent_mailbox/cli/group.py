@@ -72,14 +72,22 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+_MORE = ", …"
+
+
 def _in_short(command: click.Command, room: int) -> str:
-    """Return the first sentence of a command's help, or as many of its clauses as fit."""
+    """Return the first sentence of a command's help, or as many of its clauses as fit.
+
+    A cut at a comma may be within a list, so that shows: "Serve check, send, reply, …".
+    """
     said = command.get_short_help_str(sys.maxsize).removesuffix(".")
-    ends = [at for at, mark in enumerate(said[:room]) if mark in ":;," and said[at + 1 : at + 2] == " "]
+    ends = [at for at, mark in enumerate(said[: room - len(_MORE)]) if mark in ":;," and said[at + 1 : at + 2] == " "]
     whole = [at for at in ends if said[:at].count("(") == said[:at].count(")")]
     if len(said) <= room:
         return said
-    return said[: whole[-1]] if whole else command.get_short_help_str(room)
+    if not whole:
+        return command.get_short_help_str(room)
+    return said[: whole[-1]] + (_MORE if said[whole[-1]] == "," else "")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 MIN_PREFIX = 4
 """Characters to which a request's id may be shortened, as a message's."""
 
+_DECIDE = "decide in the session itself, or as the person at a terminal; a program may not"
+
 TEAM = "team:"
 """The tag that names an agent's team, in a mailbox that takes such tags; an agent of two teams names none."""
 
@@ -126,7 +128,7 @@ class Coordination(Posting):
         """Report on a task (``phase``: one of ``PHASES``; ``done`` ends it, with what it made and what went wrong).
 
         Raises ``NotFound``; ``Malformed`` for artifacts or errors before the end; ``Refused`` if the task is done or is
-        another agent's."""
+        another agent's. It also raises that if the caller's proof is another's, as the person's is."""
         if (artifacts or errors) and phase != "done":
             raise Malformed(f"artifacts and errors do not go with {phase}", "report them with --phase done")
         task = self.find(word)
@@ -144,7 +146,8 @@ class Coordination(Posting):
             request_id=task.id, summary=text, artifacts=tuple(artifacts), errors=tuple(errors)
         )
         payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
-        self.post(me, payload, (task.asker,), thread=task.message_id)
+        sent = self.post(me, payload, (task.asker,), thread=task.message_id)
+        self.refuse_unapplied(sent, f"have {task.answerer} itself report: another's word in its name does not count")
         if phase == "done":
             self._tell_watchers(me, TASK, task.id)
         return self.find(task.id)
@@ -210,11 +213,10 @@ class Coordination(Posting):
         self.refuse_unapplied(sent)
         return sent
 
-    def refuse_unapplied(self, sent: Sent) -> None:
+    def refuse_unapplied(self, sent: Sent, hint: str = _DECIDE) -> None:
         """Raise ``Refused`` if the fold refused it: nothing proved its writer, or the writer lost the right."""
         verdict = control_log.of_messages(self, [sent.message.id]).verdicts.get(sent.message.id)
         if verdict is not None and verdict.outcome == REFUSED:
-            hint = "decide in the session itself, or as the person at a terminal; a program may not"
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:

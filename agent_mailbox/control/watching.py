@@ -10,7 +10,7 @@ from ..core import frame, ids
 from ..core.control import messages
 from ..core.control.watches import LONGEST, AgentWatch
 from ..core.roster import ALIVE
-from ..core.text import neutral
+from ..core.text import neutral, typed
 from ..errors import Malformed, NotFound, Refused
 from ..store import system
 from ..store.watched import Watched
@@ -72,7 +72,9 @@ class Watching(Coordination):
             name = frame.name_of(agent, self.logs.read_roster())
             raise Refused(f"{neutral(task.id)} is no task of {name}", "`agent-mailbox control log` shows whose it is")
         if task.decided is not None:
-            raise Refused(f"{neutral(task.id)} is done", f"`agent-mailbox control log {neutral(task.id)}` shows it")
+            raise Refused(
+                f"{neutral(task.id)} is done", f"`agent-mailbox control log --request {typed(task.id)}` shows it"
+            )
         return task.id
 
     def cancel(self, me: str, word: str) -> AgentWatch:

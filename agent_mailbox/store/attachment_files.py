@@ -162,7 +162,7 @@ def check(directory: str, message: Message) -> None:
     if len(named) > attachments.MOST:
         raise BadData(f"the message has more than {attachments.MOST} attachments", "send several messages")
     if len(named) != len(attachments.files(message)):
-        raise BadData("an attachment names no file of the mailbox", "send the file with `agent-mailbox send --attach`")
+        raise BadData("an attachment names no file of the mailbox", "send it with `agent-mailbox send --attach PATH`")
     lost = missing(directory, message)
     if lost is not None:
         raise NotFound(f"the mailbox has no such attachment: {lost.name}", "send it again with --attach")

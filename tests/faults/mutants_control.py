@@ -11,6 +11,12 @@ STATE, PERMIT, CLI, POLICY = (
 
 MUTANTS = (
     Mutant(
+        "a report that does not count is an error",
+        "Coordination.report",
+        ("        self.refuse_unapplied(sent, f", "        str(f"),
+        tests="tests/cli/test_callers.py::test_a_report_that_does_not_count_is_an_error_and_ends_no_watch",
+    ),
+    Mutant(
         "only the lead or the person commands",
         "authority.commands",
         (

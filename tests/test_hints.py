@@ -1,0 +1,40 @@
+"""What the program tells people to type can be typed."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+import click
+import pytest
+
+from agent_mailbox.cli.group import cli
+from tests.helpers import ROOT
+from tests.test_docs import ALL
+
+SHORT = {"lease": "take", "watch": "set"}
+"""Groups whose first word may be left out."""
+
+
+def hints() -> list[str]:
+    """Every call of the program between backticks in the code's texts; ``X`` is in the place of a value."""
+    found = set()
+    for file in (ROOT / "agent_mailbox").rglob("*.py"):
+        text = re.sub(r'"\s*\n\s*f?"', "", file.read_text())
+        found |= {re.sub(r"\{[^}]*\}", "X", said) for said in re.findall(r"`agent-mailbox ([^`]*)`", text)}
+    return sorted(said for said in found if said.split()[0] != "X")
+
+
+@pytest.mark.parametrize("said", hints())
+def test_a_command_that_the_program_names_can_be_typed(said: str) -> None:
+    """Its words, options and number of arguments are a command's."""
+    words = shlex.split(said.replace('\\"', '"'))
+    if words[0] in SHORT and tuple(words[:2]) not in ALL and words[1:]:
+        words[1:1] = [SHORT[words[0]]]
+    path = next(tuple(words[:n]) for n in (3, 2, 1) if tuple(words[:n]) in ALL)
+    command, rest = ALL[path], words[len(path) :]
+    if isinstance(command, click.Group) and rest[:1] == ["X"]:
+        return  # for any of its commands
+    context = click.Context(command, info_name=" ".join(path), parent=click.Context(cli))
+    given, left, _ = command.make_parser(context).parse_args(rest)
+    assert left == [] or isinstance(command, click.Group), given
