@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_mailbox.swarm.swarm_commands import serve
+from agent_mailbox.cli import commands
 from tests.helpers import PATIENCE, ROOT, until
+from tests.ports import free_port
 from tests.swarm.conftest import Make
-from tests.swarm.machine import free_port
 
 FILES = ROOT / "docs" / "deployment"
 UNIT = FILES / "agent-mailbox-swarm@.service"
@@ -34,6 +34,9 @@ def unit(key: str) -> list[str]:
 
 def test_each_serves_by_options_that_exist() -> None:
     """The unit's command, the container's, and launchd's, whose file is valid."""
+    commands.load("swarm")  # all its modules: with one of them imported, the others would never be loaded
+    from agent_mailbox.swarm.swarm_commands import serve
+
     with (FILES / "agent-mailbox-swarm.plist").open("rb") as file:
         plist = plistlib.load(file)
     container = [json.loads(one) for one in re.findall(r"^(?:ENTRYPOINT|CMD) (.*)$", CONTAINER, re.MULTILINE)]
