@@ -12,20 +12,16 @@ import pytest
 import trustme
 
 from agent_mailbox.console.guard import AllowedHosts, checked_origin
+from tests.browsers import BROWSER_PATIENCE
 from tests.console.conftest import Running
 from tests.helpers import PATIENCE, ROOT, Post, refused, until
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser
-
-
-def free_port() -> int:
-    """A port that nobody listens on now."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def configuration(scratch: Path, port: int, console: int) -> str:
@@ -89,6 +85,7 @@ def test_a_request_is_approved_from_a_phone(proxied: Running, browser: Browser) 
     """By the printed link, over TLS: the page is live, the cookie is Secure, and the agent has its answer."""
     phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
     context: Any = browser.new_context(**phone, ignore_https_errors=True)
+    context.set_default_timeout(BROWSER_PATIENCE)
     page = context.new_page()
     assert proxied.link.startswith(f"{proxied.url}#token=")
     page.goto(proxied.link)

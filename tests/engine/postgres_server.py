@@ -6,7 +6,6 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.helpers import PATIENCE, until
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -46,7 +46,7 @@ class PostgresServer:
     def __init__(self, home: Path, place: Path) -> None:
         self.home = home
         self.place = place
-        self.port = _free_port()
+        self.port = free_port()
         self.url = f"postgresql://{OWNER}@127.0.0.1:{self.port}/postgres"
         self.child: subprocess.Popen[bytes] | None = None
 
@@ -190,9 +190,3 @@ def _as_nobody() -> dict[str, Any]:
         return {}
     nobody = pwd.getpwnam("nobody")
     return {"user": nobody.pw_uid, "group": nobody.pw_gid, "extra_groups": []}
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import random
 import socket
 import threading
 from contextlib import ExitStack, contextmanager, suppress
@@ -19,6 +18,7 @@ from agent_mailbox.nats.nats_files import NatsFiles
 from agent_mailbox.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.store.order import ROSTER
 from tests.helpers import PATIENCE, Program, until
+from tests.ports import free_row
 
 from .nats_server import processor, started
 from .test_commands import LOG, MACHINES, Pair
@@ -31,20 +31,6 @@ SPACE = "team"
 DOCTOR = "engine", "doctor", "--system"
 
 
-def free_port() -> int:
-    """The first of three ports that are free, as those for the routes are."""
-    while True:
-        first = random.randrange(20_000, 30_000)
-        with ExitStack() as stack:
-            try:
-                for port in (first, first + 2000):
-                    for n in range(3):
-                        stack.enter_context(socket.socket()).bind(("127.0.0.1", port + n))
-            except OSError:
-                continue
-            return first
-
-
 class Servers:
     """The servers of a directory that ``engine config`` wrote."""
 
@@ -53,7 +39,7 @@ class Servers:
         words = [word for machine in machines for word in ("--machine", machine)]
         result = program.run(
             *("engine", "config", "--nodes", nodes, "--space", SPACE, "--into", self.home, "--json"),
-            *("--port", free_port(), *words),
+            *("--port", free_row(beside=2000), *words),
         )
         assert result.rc == 0, result
         self.written: dict[str, Any] = result.json

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.helpers import PATIENCE, ROOT, Program
+from tests.ports import free_port
 
 from .nats_server import program as server
 
@@ -22,9 +22,7 @@ def test_the_lines_of_the_readme_as_they_stand_there(tmp_path: Path) -> None:
     )
     assert found is not None
     assert len(found[1].splitlines()) == 10
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        lines = found[1].replace("4222", str(free.getsockname()[1]))
+    lines = found[1].replace("4222", str(free_port()))
     program, said = Program(tmp_path), tmp_path / "said"
     path = os.pathsep.join((str(Path(sys.executable).parent), str(Path(server()).parent), os.environ["PATH"]))
     env = program.environ({"PATH": path, "PYTHONPATH": None})

@@ -6,12 +6,8 @@ verification is never off.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
-import os
 import signal
-import socket
 import subprocess
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,6 +18,7 @@ from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.ledger import Ledger
 from agent_mailbox.swarm.protocol import signing
 from tests.helpers import PATIENCE, Post, until
+from tests.ports import free_port
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,22 +32,6 @@ LIMITS = {
     "requests_per_minute": 10_000_000,
     "retry_seconds": 1,
 }
-
-
-_BEGIN, _MANY = 20_000, 1_500
-"""Ports of each of pytest's workers: below those that the kernel gives to whoever connects, so nobody else takes one
-between our look and a gateway's start."""
-_PORTS = itertools.cycle(range(_MANY))
-
-
-def free_port() -> int:
-    """A port nobody listens at now, and that no other test is given."""
-    first = _BEGIN + _MANY * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
-    for port in itertools.islice(_PORTS, _MANY):
-        with socket.socket() as sock, contextlib.suppress(OSError):
-            sock.bind(("127.0.0.1", first + port))
-            return first + port
-    raise AssertionError("no port is free")
 
 
 class Authority:

@@ -18,8 +18,9 @@ import pytest
 from agent_mailbox.swarm import decisions
 from agent_mailbox.swarm.protocol import admission, tokens
 from tests.helpers import PATIENCE, refused, start_at_once, until
+from tests.ports import free_port
 from tests.swarm.conftest import Make
-from tests.swarm.machine import Authority, Machine, free_port, meet
+from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.wirework import Person
 
 NOBODY = 65534
@@ -38,8 +39,8 @@ def test_of_two_gateways_on_one_home_one_serves(machine: Make) -> None:
         assert b"served already" in loser.stderr.read()
         assert winner.stdout is not None
         address = json.loads(winner.stdout.readline())["listening"]
-        assert httpx.get(f"http://{address}/swarm/health", trust_env=False).status_code == 200
-        with httpx.Client(transport=httpx.HTTPTransport(uds=str(a.swarm_home / "local.sock"))) as api:
+        assert httpx.get(f"http://{address}/swarm/health", trust_env=False, timeout=PATIENCE).status_code == 200
+        with httpx.Client(transport=httpx.HTTPTransport(uds=str(a.swarm_home / "local.sock")), timeout=PATIENCE) as api:
             assert api.get("http://l/api/inbox/count").status_code == 200
         winner.terminate()
         assert winner.wait(PATIENCE) == 0
@@ -249,7 +250,7 @@ def _reached(paths: Iterable[Path]) -> list[str]:
 
 def _asked(port: int) -> list[int]:
     """What the local API on loopback answers without its token."""
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/", trust_env=False) as api:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}/api/", trust_env=False, timeout=PATIENCE) as api:
         given = {"authorization": "Bearer " + "0" * 64}
         told = [api.get(path, headers=given).status_code for path in ("inbox", "inbox/count", "outbox")]
         return [*told, api.post("wake").status_code]

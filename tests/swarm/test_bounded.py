@@ -20,10 +20,10 @@ from agent_mailbox.swarm.gateway_log import MOST, Sparing
 from agent_mailbox.swarm.listener import Listener
 from agent_mailbox.swarm.protocol import wire
 from agent_mailbox.swarm.room import CROWDED, FULL, MAX_MEMBERS_KNOWN, Acquaintances, Room
-from tests.helpers import until
+from tests.helpers import PATIENCE, until
+from tests.ports import free_port
 from tests.swarm import quic
 from tests.swarm.crowds import crowd, is_let_in, memory, numbers, post, secured, told
-from tests.swarm.machine import free_port
 from tests.swarm.test_refusals import Scene
 from tests.swarm.wirework import Person
 
@@ -116,7 +116,7 @@ def test_behind_a_proxy_it_is_the_client_that_is_counted() -> None:
         assert statuses == [None, None, 429, None]
         assert room.taken == 0
 
-    asyncio.run(asyncio.wait_for(scene(), 30))
+    asyncio.run(asyncio.wait_for(scene(), PATIENCE))
 
 
 def test_more_descriptors_than_the_system_gives_are_not_promised(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ async def _served(app: Any, meet: Any) -> None:
         line = await asyncio.open_connection(*sock.getsockname())
         while not room.taken:
             await asyncio.sleep(0.01)
-        await asyncio.wait_for(meet(*line), 20)
+        await asyncio.wait_for(meet(*line), PATIENCE)
         while room.taken:  # a place is given back with the last of its tasks
             await asyncio.sleep(0.01)
     finally:
@@ -260,7 +260,7 @@ def test_a_first_packet_of_quic_takes_no_place(machine: Make) -> None:
     port = free_port()
     alpha = machine("alpha", connections_per_address=4).serve("--quic-bind", f"127.0.0.1:{port}")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-        sock.settimeout(30)
+        sock.settimeout(PATIENCE)
         for _ in range(20):
             configuration = QuicConfiguration(is_client=True, alpn_protocols=H3_ALPN, server_name="localhost")
             first = QuicConnection(configuration=configuration)

@@ -13,9 +13,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agent_mailbox.core import instant
 from agent_mailbox.swarm import state_file
 from agent_mailbox.swarm.protocol import signing, tokens
-from tests.helpers import ROOT, refused, until
+from tests.helpers import PATIENCE, ROOT, refused, until
+from tests.ports import free_port
 from tests.swarm.conftest import Make
-from tests.swarm.machine import free_port, meet
+from tests.swarm.machine import meet
 from tests.swarm.wirework import Line, Person, now
 
 
@@ -204,7 +205,8 @@ def test_the_local_api(machine: Make) -> None:
     ids = [a.send("ann", "swarm:demo/beta", f"number {i}") for i in range(3)]
     until(lambda: len(b.received()) == 3)
     lines = len(b.lines("agent-mailbox.jsonl"))
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(b.swarm_home / "local.sock")), base_url="http://l") as api:
+    way = httpx.HTTPTransport(uds=str(b.swarm_home / "local.sock"))
+    with httpx.Client(transport=way, base_url="http://l", timeout=PATIENCE) as api:
         for _ in range(200):  # what nobody asked for is read all the same, and the connection stays usable
             assert api.request("GET", "/api/outbox", content=b"x" * 50_000).status_code == 200
         assert api.get("/api/inbox/count").json()["unread"] >= 3
@@ -231,7 +233,7 @@ def test_the_local_api(machine: Make) -> None:
     port = free_port()
     b.serve("--api", f"127.0.0.1:{port}")
     token = (b.swarm_home / "local.token").read_text().strip()
-    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False) as api:
+    with httpx.Client(base_url=f"http://127.0.0.1:{port}", trust_env=False, timeout=PATIENCE) as api:
         assert api.get("/api/inbox").status_code == 401
         assert api.get("/api/inbox", headers={"authorization": "Bearer nonsense"}).status_code == 401
         good = {"authorization": f"Bearer {token}"}
@@ -327,7 +329,8 @@ def test_serving_in_the_clear_needs_a_proxy(machine: Make) -> None:
     assert "needs TLS" in a.call("swarm", "serve", "--bind", "0.0.0.0:0").stderr
     assert "local API" in a.call("swarm", "serve", "--api", "0.0.0.0:1").stderr
     a.serve("--behind-proxy")
-    assert httpx.get(f"http://127.0.0.1:{a.port}/swarm/health", trust_env=False).json()["agent_id"] == "alpha"
+    health = httpx.get(f"http://127.0.0.1:{a.port}/swarm/health", trust_env=False, timeout=PATIENCE)
+    assert health.json()["agent_id"] == "alpha"
     assert a.call("swarm", "serve").rc == 4
     assert a.stop() == 0
 

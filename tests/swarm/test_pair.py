@@ -25,8 +25,9 @@ from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from tests.helpers import PATIENCE, ROOT, Program, refused, until
+from tests.ports import free_port
 from tests.swarm.conftest import Make
-from tests.swarm.machine import Authority, Machine, free_port
+from tests.swarm.machine import Authority, Machine
 from tests.swarm.test_protocol import NOW, SWARM
 from tests.swarm.wirework import Person
 

@@ -15,8 +15,9 @@ import pytest
 
 from agent_mailbox.swarm.protocol import tokens
 from tests.helpers import PATIENCE, ROOT, until
+from tests.ports import free_port
 from tests.swarm.conftest import Make
-from tests.swarm.machine import Authority, Machine, free_port
+from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person, refused
 
 

@@ -21,8 +21,9 @@ from agent_mailbox.swarm import joining
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import tokens
 from tests.helpers import until
+from tests.ports import free_port
 from tests.swarm.conftest import Make
-from tests.swarm.machine import Authority, Machine, free_port
+from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person, now, refused, run
 
 SWARM = "660e8400-e29b-41d4-a716-446655440001"
