@@ -111,9 +111,10 @@ class Terminal:
         os.write(self._master, text.encode())
 
     def press(self, key: str, has_followed: Callable[[bytes], Any], again_after: float = RETYPE) -> None:
-        """Send a key until what is to follow has, by what was shown since: a dialog just drawn takes none. One that may
-        come twice need not wait so long for it."""
-        seen, again = len(self.screen), 0.0
+        """Send a key, and again until what is to follow has, by what was shown since: a dialog just drawn takes none.
+        One that may come twice need not wait so long for it."""
+        seen, again = len(self.screen), time.monotonic() + again_after
+        self.type(key)
 
         def done() -> Any:
             nonlocal again

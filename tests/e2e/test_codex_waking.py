@@ -17,6 +17,7 @@ from tests.e2e.shown import shows
 from tests.e2e.standin import ANSWER
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import Codex, binary, codex  # noqa: F401 - the fixtures
+from tests.e2e.test_doorbell import send_at_once
 from tests.helpers import PATIENCE, READS, until
 
 if TYPE_CHECKING:
@@ -108,8 +109,7 @@ def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
         assert "role:architect" not in json.dumps(post.ok("roster", "show", me))
         for words in (["MAIL_FOR_THE_IDLE"], [f"MAIL_{number}_OF_MANY" for number in range(9)]):
             terminal.wait(lambda: listens(codex, me) and turn_is_over(codex))
-            for word in words:
-                post.send("bob", me, word)
+            send_at_once(post, me, words)
             terminal.wait(lambda word=words[-1]: model.asked(word))
         terminal.wait(lambda: listens(codex, me) and turn_is_over(codex))
         assert unwoken(codex) == []

@@ -244,13 +244,13 @@ def test_what_the_person_at_the_terminal_answers_is_not_left_to_the_lead(worker:
         terminal.wait(lambda: terminal.session() == worker.id and terminal.idle())
         terminal.submit("PROMPT")
         request = worker.asked()
-        terminal.wait(lambda: b"cancel" in terminal.screen)
+        terminal.wait(lambda: b"cancel" in terminal.screen and terminal.waiting())
         terminal.mark()
         if not ran:  # the last choice is no, which a tab lets one explain
             terminal.press(UP, lambda shown: "❯".encode() in shown)
             terminal.press(TAB, lambda shown: b"what to do" in shown)
             terminal.press("NOT SO", lambda shown: b"SO" in shown)
-        terminal.press(ENTER, lambda _: not terminal.waiting(), 0.25)
+        terminal.press(ENTER, lambda _: terminal.busy() or terminal.idle(), 0.25)
         terminal.wait(terminal.idle)
         terminal.wait(lambda: not worker.desk.pending(LEAD))
     decided = worker.desk.find(request["id"])
@@ -377,7 +377,6 @@ def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(worker: Worker
 def test_what_is_forged_is_not_applied(worker: Worker) -> None:
     """Of a peer, in plain mail, or said again: the call is denied when nobody answered; the log has all of it."""
     worker.post.register("mallory")
-    worker.post.file("config.toml").write_text("[control]\ntimeout = 5\n")
 
     def forge() -> None:
         request = worker.asked()
