@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.helpers import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from playwright.sync_api import Browser
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+BROWSER_PATIENCE = PATIENCE * 1000
+"""Milliseconds after which what a page should show counts as missing."""
 
 
 @contextmanager
 def opened() -> Iterator[Browser]:
     """Run the browser for a ``with`` block."""
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=BROWSER_PATIENCE)
     with sync_playwright() as driver:
         # As root there is no sandbox to be had; what is opened is our own page.
         made = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])

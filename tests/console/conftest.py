@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
 browser, chromium = browsers.browser, browsers.chromium
-BROWSER_PATIENCE = 20_000
-"""Milliseconds after which what a page should show counts as missing."""
 
 
 class Answer:
@@ -148,8 +146,8 @@ class Window:
             name, _, value = console.cookie.partition("=")
             context.add_cookies([{"name": name, "value": value, "url": console.url}])
         self.context = context
+        context.set_default_timeout(browsers.BROWSER_PATIENCE)
         self.page: Page = context.new_page()
-        self.page.set_default_timeout(BROWSER_PATIENCE)
         self.problems: list[str] = []
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
         self.page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
@@ -160,6 +158,14 @@ class Window:
         if live:
             self.page.wait_for_selector(".link-state.live")
         return self.page
+
+    def unhurried(self) -> Self:
+        """Have no decision go and no notice fade by itself: a test slower than their seconds would find them gone."""
+        self.page.add_init_script(
+            "const later = window.setTimeout;"
+            "window.setTimeout = (does, ms, ...more) => later(does, ms < 5000 ? ms : 2 ** 31 - 1, ...more);"
+        )
+        return self
 
     def axe(self, program: Path) -> list[str]:
         """What axe-core finds wrong with the page."""

@@ -23,6 +23,7 @@ from agent_mailbox.console.live import Event, Hub, OpenPage
 from agent_mailbox.console.survey import Survey
 from agent_mailbox.core import instant
 from agent_mailbox.core.instant import DAY, HOUR
+from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.mailbox.queries import Library
@@ -31,7 +32,7 @@ from agent_mailbox.store.index_keys import NEWS
 from agent_mailbox.store.lock import FileLock
 from tests.console.conftest import Running, Window
 from tests.console.test_live import Stream, named, played, some
-from tests.helpers import MESSAGES, Post, record, until
+from tests.helpers import MESSAGES, PATIENCE, Post, record, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +106,7 @@ def test_requests_that_do_not_arrive_whole_are_closed() -> None:
     async def app(scope: Any, receive: Any, send: Any) -> None:
         while (await receive())["type"] == "http.request":
             if scope["path"] == "/slow":
-                await asyncio.sleep(0.4)
+                await asyncio.sleep(1.2)
                 await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
                 await send({"type": "http.response.body", "body": b"ok"})
                 return
@@ -122,8 +123,9 @@ def test_requests_that_do_not_arrive_whole_are_closed() -> None:
         for sent in (b"", head, head + b"\r\nxx"):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(sent)
-            assert await asyncio.wait_for(reader.read(), 20) == b""
+            assert await asyncio.wait_for(reader.read(), PATIENCE) == b""
             writer.close()
+        Quick.seconds = 1.0  # a busy machine brings a whole request in less, and the answer comes later
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for _ in range(2):
             writer.write(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n")
@@ -250,6 +252,7 @@ def test_a_look_up_beside_another_one_does_not_read_everything(post: Post, monke
     mailbox = Mailbox(str(post.box))
     assert Library(mailbox).thread("long-3")[0]
     monkeypatch.setattr(Mailbox, "_scanned", lambda *_: pytest.fail("read everything"))
+    monkeypatch.setattr(facade, "PATIENCE", PATIENCE)  # a busy machine may hold up who has it
     lock = FileLock(str(post.file(".cache", index.LOCK)), 0).take()
     threading.Timer(0.05, lock.release).start()
     assert mailbox.find("long-3").message.id == "long-3"
@@ -392,7 +395,7 @@ def test_a_request_is_reviewed_as_it_is_and_expires_before_one_s_eyes(talk: Runn
     """A diff, the JSON behind a toggle; when its time is over nobody can press, and it goes."""
     given = '{"file_path": "/a.py", "old_string": "one\\ntwo", "new_string": "one\\n2"}'
     ask = ("control", "request", "permission", "--tool", "Edit", "--input", given, "--session", "ada")
-    talk.post.ok(*ask, "--timeout", "90")
+    talk.post.ok(*ask, "--timeout", "600")
     window = Window(browser, talk)
     window.page.clock.install()
     page = window.go("/")
@@ -401,8 +404,8 @@ def test_a_request_is_reviewed_as_it_is_and_expires_before_one_s_eyes(talk: Runn
     assert not card.locator("textarea").is_visible()
     page.clock.run_for(2000)
     left = card.locator(".left").inner_text()
-    assert re.fullmatch(r"\(1 min( \d+ s)? left\)", left), left
-    page.clock.run_for(100_000)
+    assert re.fullmatch(r"\(\d min( \d+ s)? left\)", left), left
+    page.clock.run_for(610_000)
     card.get_by_text("(expired)").first.wait_for()
     assert card.get_by_role("button", name="Approve").is_disabled()
 

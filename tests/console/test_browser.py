@@ -13,7 +13,7 @@ from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control.messages import PermissionRequest
 from tests.console import scene
 from tests.console.conftest import Running, Window
-from tests.helpers import MESSAGES, ROSTER, Post, stamp, until
+from tests.helpers import MESSAGES, PATIENCE, ROSTER, Post, stamp, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -202,7 +202,7 @@ def test_what_is_typed_into_a_channel_reaches_the_agents_of_it(quiet: Running, b
     for seen in (page, beside):
         seen.locator(".message strong", has_text="noon").wait_for()
         assert seen.locator(".message").count() == 1
-    assert page.input_value("#body") == ""
+    until(lambda: page.input_value("#body") == "")  # the row may come before the answer does
     told = hook(quiet.post, "ada")
     assert "Stop at **noon**" in told
     assert "user (the person)" in told
@@ -292,7 +292,7 @@ def test_a_waiting_tool_call_is_approved_with_another_input_by_keys_alone(quiet:
     page.keyboard.press("Escape")
     page.keyboard.press("a")
     page.keyboard.press("Enter")
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=PATIENCE)
     decision = json.loads(out)["hookSpecificOutput"]["decision"]
     assert (decision["behavior"], decision["updatedInput"]) == ("allow", {"command": "rm -r build"}), err
     page.locator(".card").wait_for(state="detached")
@@ -304,7 +304,7 @@ def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: B
     post = quiet.post
     words = ("control", "request", "permission", "--tool", "Bash", "--input")
     post.ok(*words, '{"command": "make"}', "--session", "ada")
-    page = Window(browser, quiet).go("/")
+    page = Window(browser, quiet).unhurried().go("/")
     page.locator(".card").wait_for()
     page.keyboard.press("d")
     page.keyboard.press("Escape")
@@ -398,7 +398,7 @@ def test_a_decision_can_be_undone_until_it_is_sent(quiet: Running, browser: Brow
         found = quiet.post.ok("control", "pending", "--all", "--session", "user")["requests"]
         return [request["id"] for request in found]
 
-    page = Window(browser, quiet).go("/")
+    page = Window(browser, quiet).unhurried().go("/")
     for undo in (page.get_by_role("button", name="Undo").click, lambda: page.keyboard.press("u")):
         page.locator(f"#r-{one} .approve").click()
         page.get_by_text("Sent in").wait_for()
@@ -421,7 +421,7 @@ def test_a_double_click_decides_one_request(quiet: Running, browser: Browser) ->
     """The next one comes to stand where the first one was: the second click must not be its approval."""
     words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session")
     one, other = (quiet.post.ok(*words, who)["request"]["id"] for who in ("ada", "bo"))
-    page = Window(browser, quiet).go("/")
+    page = Window(browser, quiet).unhurried().go("/")
     page.locator(".card").nth(1).wait_for()
     page.evaluate("""() => {
       const press = () => document.querySelector(".approve").click();

@@ -11,6 +11,7 @@ import pytest
 from tests.console.conftest import Running, Window
 from tests.e2e.conftest import binary, client, on_path  # noqa: F401 - fixtures
 from tests.e2e.standin import bash, in_turn
+from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -38,7 +39,7 @@ def test_a_waiting_call_runs_as_the_person_approved_it_and_a_channel_reaches_the
 
     thread = threading.Thread(target=work)
     with Running(client.post) as console:
-        page = Window(browser, console.enter()).go("/")
+        page = Window(browser, console.enter()).unhurried().go("/")
         thread.start()
         try:
             card: Any = page.locator(".card")
@@ -55,7 +56,7 @@ def test_a_waiting_call_runs_as_the_person_approved_it_and_a_channel_reaches_the
             page.get_by_role("button", name="Send now").click()
             card.wait_for(state="detached")
         finally:
-            thread.join(60)
+            thread.join(PATIENCE)
         beside.locator(".receipt", has_text="Wu").wait_for()
     assert not failed, failed
     assert (project / "given").exists()

@@ -16,7 +16,7 @@ import pytest
 from agent_mailbox.console.gate import LINK_SECONDS, MAX_SESSIONS, Gate
 from agent_mailbox.console.guard import MAX_BODY, AllowedHosts
 from tests.console.conftest import Running
-from tests.helpers import MESSAGES, ROOT, Post, refused, refused_both, until
+from tests.helpers import MESSAGES, PATIENCE, ROOT, Post, refused, refused_both, until
 
 NOBODY: dict[str, str | None] = {"Cookie": None}
 PAGES = ("/", "/agents", "/channel?to=all", "/search?q=x", "/timeline", "/receipts?ids=x", "/events?page=/&last=")
@@ -271,7 +271,7 @@ def test_the_link_is_written_into_no_file(post: Post, tmp_path: Path) -> None:
     for words in ([], ["--json"]):
         with open(log, "wb") as file:
             child = post.start("console", "--port", "0", *words, stdin=subprocess.DEVNULL, stdout=file)
-            _, err = child.communicate(timeout=60)
+            _, err = child.communicate(timeout=PATIENCE)
         assert child.returncode == 1
         assert b"must not be kept in a file" in err
         assert b"token" not in log.read_bytes()
@@ -302,7 +302,7 @@ def test_the_browser_is_opened_by_way_of_a_private_file(post: Post, tmp_path: Pa
         assert token.group(1) not in command
     finally:
         child.send_signal(end)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=PATIENCE)
     assert token.group(1).encode() not in out + err
     assert not page.exists()
 
