@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.claude.test_permit import LEAD, ME, Meanwhile, command, decision, led  # noqa: F401 - the fixture
-from tests.helpers import Post
+from tests.helpers import PATIENCE, Post
 
 if TYPE_CHECKING:
     from agent_mailbox.control.requests import Control
@@ -99,7 +99,7 @@ def test_whom_nobody_leads_asks_the_person(post: Post) -> None:
     """A policy without a lead: the client cannot be made to ask, so the person decides in the console."""
     post.register(ME)
     post.ok("control", "mode", ME, "safe", "--session", "user")
-    post.file("config.toml").write_text("[control]\ntimeout = 20\n")
+    post.file("config.toml").write_text(f"[control]\ntimeout = {PATIENCE}\n")
     with Meanwhile(post, lambda desk, request: desk.answer("user", request.id, True), who="user"):
         assert ask(post) is None
 

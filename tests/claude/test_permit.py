@@ -65,7 +65,7 @@ def led(post: Post) -> Post:
     """A mailbox with a session that has a lead."""
     post.register(LEAD)
     post.register(ME, "--lead", LEAD)
-    post.file("config.toml").write_text("[control]\ntimeout = 20\n")
+    post.file("config.toml").write_text(f"[control]\ntimeout = {PATIENCE}\n")
     return post
 
 

@@ -180,7 +180,7 @@ bus = open_dbus_connection("SESSION")
 bus.send_and_get_reply(message_bus.RequestName("org.freedesktop.Notifications"))
 child = subprocess.Popen(sys.argv[1:])
 while True:
-    call = bus.receive(timeout=50)
+    call = bus.receive(timeout=150)
     member = call.header.fields.get(3)
     if call.header.message_type is not MessageType.method_call:
         continue
@@ -190,7 +190,7 @@ while True:
         bus.send(new_method_return(call, "as", (["body"],)))
     elif member == "Notify":
         bus.send(new_method_return(call, "u", (1,)))
-        child.wait(50)
+        child.wait(150)
         print(repr((call.body[0], call.body[3], call.body[4])), flush=True)
         sys.exit(child.returncode)
 """

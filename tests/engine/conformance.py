@@ -9,6 +9,7 @@ import pytest
 
 from agent_mailbox.errors import BadData
 from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, MOST, PASSED, ROSTER, WIDEST, Moved, Taken, reads_of
+from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,9 +194,9 @@ class Conformance:
         """Whoever waits is woken by another machine's record, and does not wait for what is there."""
         a, b = machines
         with ThreadPoolExecutor(1) as pool:
-            woken = pool.submit(a.wait, 0, 30.0)
+            woken = pool.submit(a.wait, 0, float(PATIENCE))
             end = b.append(ROSTER, [b"x"])
-            assert woken.result(30)
+            assert woken.result(PATIENCE)
         assert a.wait(0, 0.0)
         assert not a.wait(end, 0.0)
 

@@ -20,6 +20,7 @@ from agent_mailbox.store import bundles, creation, rotation
 from agent_mailbox.store.order import ARCHIVE, MESSAGES
 from agent_mailbox.store.unordered import unsealed
 from agent_mailbox.upkeep import shared_steward
+from tests.helpers import PATIENCE
 
 from .memory_order import MemoryOrder
 from .test_commands import LOG, Pair, pair  # noqa: F401 - a fixture
@@ -391,7 +392,7 @@ def test_one_steward_runs_for_all_and_the_engine_is_purged(pair: Pair) -> None: 
     pair.ok("north", *send)
     pair.send("north", "--from", "ben", "--to", "ann", "--body", "two")
     with pair.serving("south"):
-        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
         assert pair.seen("south", "ben") == ["one"]
     pair.ok("south", "steward", "run", "--max-live", "9")  # which ships the read
     assert pair.ok("north", "steward", "run", "--max-live", "0")["archived"] == 1
@@ -434,7 +435,7 @@ def test_a_machine_that_was_given_up_holds_no_purge_and_comes_back(pair: Pair) -
     assert (found["removed"], [*found["machines"]]) == (4, ["north"])  # the last of each log stays
     with pair.serving("south"):
         pair.send("north", "--from", "ann", "--to", "ben", "--body", "after")
-        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
         assert pair.seen("south", "ben") == ["after"]
     assert pair.ok("south", "steward", "run", "--max-live", "0")["problems"] == []
     assert pair.ok("north", "steward", "run", "--max-live", "0")["problems"] == []

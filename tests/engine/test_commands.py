@@ -110,7 +110,7 @@ def test_a_mailbox_with_mail_joins_works_and_leaves(pair: Pair) -> None:
     with pair.serving("south"):
         assert pair.seen("south", "ben") == ["old mail of ann"]
         pair.send("north", "--from", "ann", "--to", "ben", "--body", "to ben")
-        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
         assert pair.seen("south", "ben") == ["to ben"]
         pair.send("south", "--from", "ben", "--to", "ann", "--body", "to ann")
     assert "to ann" not in pair.seen("north", "ann")  # no replicator, and nothing was decided there
@@ -132,7 +132,7 @@ def test_role_mail_has_one_holder(pair: Pair) -> None:
         pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
     sent = [pair.send("north", "--from", "user", "--to", "role:dev", "--body", f"{n}") for n in range(3)]
     with pair.serving("south"):
-        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
     checks = [
         pair.program.start("check", "--session", who, "--json", "--dir", pair.program.scratch / machine)
         for machine, who in zip(MACHINES, ("ann", "ben"), strict=True)
@@ -153,7 +153,7 @@ def test_a_replicator_killed_again_and_again_loses_and_doubles_nothing(pair: Pai
         with pair.serving("south") as replicator:
             pair.send("north", "--from", "ann", "--to", "ben", "--body", f"{n}")
             if n % 2:
-                pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+                pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
                 seen += pair.seen("south", "ben")
             replicator.kill()
     pair.ok("south", "engine", "leave")
@@ -186,7 +186,7 @@ def test_out_of_reach(program: Program, credential: str, place: Path) -> None:
     assert (standing["waiting"], standing["queued"]) == (2, 3)  # a read, and the new session
     with serving(place / "away", int(url.rpartition(":")[2])):
         with pair.serving("south"), pair.serving("north"):
-            pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+            pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
         pair.send("south", "--from", "ben", "--to", "cat", "--body", "welcome")
         pair.send("north", "--from", "ann", "--to", "ben", "--body", "last")
         assert [json.loads(line)["content"] for line in pair.ordered()] == ["early", "late", "late", "welcome", "last"]
@@ -205,7 +205,7 @@ def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:
     call["transcript_path"] = str(pair.program.scratch / "ben.jsonl")
     Path(call["transcript_path"]).touch()
     with pair.serving("south"):
-        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
     said = pair.program.run("hook", "UserPromptSubmit", "--dir", pair.program.scratch / "south", stdin=json.dumps(call))
     assert "to one of you" in said.stdout
     assert pair.seen("north", "ann") == []

@@ -19,7 +19,7 @@ from agent_mailbox.postgres.postgres_order import open_order as open_postgres
 from agent_mailbox.store import attachment_files
 from agent_mailbox.store.attachment_files import digest
 from agent_mailbox.store.space_files import MOST_PARTS, PART
-from tests.helpers import MESSAGES, Program, until
+from tests.helpers import MESSAGES, PATIENCE, Program, until
 
 from .postgres_server import credential as password_file
 from .postgres_server import made
@@ -105,7 +105,7 @@ def test_an_attached_file_reaches_the_other_machine(pair: Pair) -> None:
     file.write_bytes(os.urandom(PART * 2))
     pair.send("north", "--from", "ann", "--to", "ben", "--body", "see the plan", "--attach", str(file))
     with pair.serving("south"):
-        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
         (message,) = pair.ok("south", "check", "--session", "ben")["messages"]
         (entry,) = message["attachments"]
         assert entry["not_here_yet"] is True

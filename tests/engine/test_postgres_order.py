@@ -18,7 +18,7 @@ from agent_mailbox.postgres.postgres_files import PostgresFiles
 from agent_mailbox.postgres.postgres_order import PostgresOrder, open_order
 from agent_mailbox.store.order import MESSAGES, ROSTER, reads_of
 from agent_mailbox.store.space_files import MOST_PARTS, PART
-from tests.helpers import Program, until
+from tests.helpers import PATIENCE, Program, until
 
 from .conformance import Conformance, Pair, lines_of
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
@@ -164,7 +164,7 @@ def test_two_mailboxes_share_a_database(postgres: PostgresServer, program: Progr
         pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
     with pair.serving("south"), pair.serving("north"):
         pair.send("north", "--from", "ann", "--to", "ben", "--body", "to ben")
-        pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+        pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
         assert pair.seen("south", "ben") == ["to ben"]
         pair.send("south", "--from", "user", "--to", "role:dev", "--body", "to one of you")
         assert pair.seen("south", "ben") + pair.seen("north", "ann") == ["to one of you"]

@@ -10,6 +10,7 @@ from agent_mailbox import Draft, Registration
 from agent_mailbox.mailbox import passed
 from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
 from agent_mailbox.upkeep import shared_steward
+from tests.helpers import PATIENCE
 
 from .memory_order import MemorySpace
 from .mortal import Machine
@@ -220,7 +221,7 @@ def test_a_flipped_byte_in_a_server_s_store(program: Program, credential: str, p
         pair.send("north", "--from", "ann", "--to", "ben", "--body", "after")
         found = pair.ok("south", "check", "--session", "ben", "--limit", "0")["messages"]
         with pair.serving("south"):
-            pair.ok("south", "wait", "--session", "ben", "--timeout", "30")
+            pair.ok("south", "wait", "--session", "ben", "--timeout", PATIENCE)
         found += pair.ok("south", "check", "--session", "ben", "--limit", "0")["messages"]
         assert [m["content"].split()[0] for m in found] == [*map(str, range(300)), "after"]
         assert program.run("init", program.scratch / "east").rc == 0

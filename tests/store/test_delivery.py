@@ -17,7 +17,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.stamps import Trail
 from agent_mailbox.upkeep import steward as stewards
-from tests.helpers import Post
+from tests.helpers import PATIENCE, Post
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -285,7 +285,7 @@ def test_a_claimer_that_comes_back_between_the_other_s_look_and_claim_keeps_it(h
 
     def show(items: list[Item]) -> list[Item]:
         is_shown.set()
-        may_go_on.wait(10)
+        may_go_on.wait(PATIENCE)
         return items
 
     back = Thread(target=lambda: Mailbox(holder.directory, clock=clock).deliver("bob", show))
@@ -293,7 +293,7 @@ def test_a_claimer_that_comes_back_between_the_other_s_look_and_claim_keeps_it(h
     def choose(items: list[Item]) -> list[Item]:
         assert [item.message.content for item in items] == ["role:ops"]
         back.start()
-        assert is_shown.wait(10)
+        assert is_shown.wait(PATIENCE)
         return items
 
     shown: list[str] = []

@@ -20,7 +20,7 @@ from pathlib import Path
 import httpx
 
 from agent_mailbox.swarm.protocol import tokens
-from tests.helpers import begin_again, until
+from tests.helpers import PATIENCE, begin_again, until
 from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.wirework import Line, Person
 
@@ -63,7 +63,7 @@ class Traced:
             for pid in map(int, children):
                 with suppress(ProcessLookupError):  # it died of its fault meanwhile, and is reaped only now
                     os.kill(pid, signal.SIGKILL)
-            tracer.wait(60)
+            tracer.wait(PATIENCE)
         self.machine.kill()
 
     def counted(self) -> Counter[tuple[str, str]]:

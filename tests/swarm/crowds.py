@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import httpx
 
+from tests.helpers import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -67,7 +69,7 @@ def post(machine: Machine, body: bytes) -> int:
 def beside(machine: Machine, path: str, method: str = "GET") -> httpx.Response:
     """An answer of the local API at its socket."""
     transport = httpx.HTTPTransport(uds=str(machine.swarm_home / "local.sock"))
-    with httpx.Client(transport=transport, base_url="http://localhost", timeout=30) as client:
+    with httpx.Client(transport=transport, base_url="http://localhost", timeout=PATIENCE) as client:
         return client.request(method, path)
 
 

@@ -11,6 +11,8 @@ from aioquic.h3.connection import H3_ALPN, H3Connection
 from aioquic.h3.events import DataReceived, H3Event, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 
+from tests.helpers import PATIENCE
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -61,7 +63,7 @@ class Client(QuicConnectionProtocol):
         if body:
             http.send_data(stream, body, end_stream=True)
         self.transmit()
-        await asyncio.wait_for(done, 30)
+        await asyncio.wait_for(done, PATIENCE)
         return int(headers[b":status"]), headers, bytes(received)
 
 
@@ -75,4 +77,4 @@ def ask(machine: Machine, port: int, requests: Sequence[Asked]) -> list[tuple[in
             assert isinstance(client, Client)
             return [await client.ask(f"localhost:{port}", one) for one in requests]
 
-    return asyncio.run(asyncio.wait_for(run(), 60))
+    return asyncio.run(asyncio.wait_for(run(), PATIENCE))

@@ -15,6 +15,7 @@ from agent_mailbox.swarm import decisions, importing
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.protocol.outgoing import Outgoing, compacted
 from tests.faults import faults
+from tests.helpers import PATIENCE
 from tests.swarm import calls, exchange
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person
@@ -70,7 +71,7 @@ def test_what_changed_a_swarm_is_told_whoever_dies_before_telling_it(tmp_path: P
             with Line(beta) as line, pytest.raises(httpx.HTTPError):
                 line.post("message", message)
             assert beta.gateway is not None
-            beta.gateway.wait(60)
+            beta.gateway.wait(PATIENCE)
         assert beta.remote() == [], action
         assert (beta.knows().state, beta.knows().master, len(beta.knows().members)) != ("active", "master", 3), action
         for _ in range(2):

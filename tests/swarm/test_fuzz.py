@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.swarm.protocol import lifecycle
+from tests.helpers import PATIENCE
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person
 
@@ -43,7 +44,7 @@ class Target:
         # The server lets an idle connection go after five seconds: it is not taken up at that very moment.
         kept = httpx.Limits(keepalive_expiry=2)
         transport = httpx.HTTPTransport(uds=str(beta.swarm_home / "local.sock"), limits=kept)
-        self.local = httpx.Client(transport=transport, base_url="http://local")
+        self.local = httpx.Client(transport=transport, base_url="http://local", timeout=PATIENCE)
 
     def take_state(self) -> None:
         """Put the gateway (back) into the swarm."""

@@ -24,7 +24,7 @@ from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens
 from agent_mailbox.swarm.protocol.envelope import Envelope
 from agent_mailbox.swarm.protocol.membership import Knowledge, Member, fold
 from agent_mailbox.swarm.protocol.outgoing import FAILED
-from tests.helpers import until
+from tests.helpers import PATIENCE, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.test_protocol import KEY, NOW, SWARM, VECTORS, asking, claims, known, master, refusal
@@ -129,7 +129,7 @@ def test_who_was_master_does_not_confirm_itself_back(machine: Make) -> None:
         finally:
             await peers.aclose()
 
-    assert not asyncio.run(asyncio.wait_for(asked(), 30))
+    assert not asyncio.run(asyncio.wait_for(asked(), PATIENCE))
     assert (c.knows().master, c.members()) == ("beta", {"alpha", "beta", "gamma"})
 
 

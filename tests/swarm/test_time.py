@@ -22,7 +22,7 @@ from agent_mailbox.swarm.protocol import admission, tokens
 from agent_mailbox.swarm.protocol.envelope import encode
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
-from tests.helpers import until
+from tests.helpers import PATIENCE, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Machine, meet
 from tests.swarm.wirework import Person, now
@@ -150,11 +150,11 @@ def test_a_wrong_clock_delays_mail_and_loses_none(machine: Make, hours: int) -> 
         await peers.aclose()
 
     for _ in range(2):
-        asyncio.run(asyncio.wait_for(flush(), 60))
+        asyncio.run(asyncio.wait_for(flush(), PATIENCE))
         assert a.outbox()[sent] == {"beta": "sent"}
     assert b.received() == []
     clock.off = 0
-    asyncio.run(asyncio.wait_for(flush(), 60))
+    asyncio.run(asyncio.wait_for(flush(), PATIENCE))
     assert a.outbox()[sent] == {"beta": "delivered"}
     assert b.received() == ["patience"]
     assert not [m for m in a.objects("agent-mailbox.jsonl") if m["sender"] == "swarm-gateway"]
@@ -227,7 +227,7 @@ def test_the_doctor_says_whose_clock_is_wrong(machine: Make) -> None:
             await peers.aclose()
             return found
 
-        return [one for one in asyncio.run(asyncio.wait_for(ask(), 60)) if "clock" in "".join(map(str, one[:2]))]
+        return [one for one in asyncio.run(asyncio.wait_for(ask(), PATIENCE)) if "clock" in "".join(map(str, one[:2]))]
 
     assert told(0) == []
     ((place, what, note),) = told(20 * 60_000)

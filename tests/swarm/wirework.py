@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agent_mailbox.core import instant
 from agent_mailbox.swarm.protocol import signing, wire
 from agent_mailbox.swarm.protocol.envelope import Envelope
+from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
     from tests.swarm.machine import Machine
@@ -77,7 +78,9 @@ class Line:
     def __init__(self, machine: Machine, http2: bool = True, port: int | None = None) -> None:
         """``port``: a proxy's, where it is not the gateway that is spoken to."""
         base = f"https://localhost:{port or machine.port}"
-        self.client = httpx.Client(http2=http2, verify=_context(machine), trust_env=False, base_url=base)
+        self.client = httpx.Client(
+            http2=http2, verify=_context(machine), trust_env=False, base_url=base, timeout=PATIENCE
+        )
 
     def __enter__(self) -> Line:
         return self
@@ -115,4 +118,4 @@ def refused(answer: httpx.Response, status: int, code: str | None = None) -> dic
 
 def run(work: Any) -> Any:
     """Run something asynchronous, bounded."""
-    return asyncio.run(asyncio.wait_for(work, 60))
+    return asyncio.run(asyncio.wait_for(work, PATIENCE))

@@ -19,6 +19,7 @@ from agent_mailbox.swarm.protocol.membership import Swarm
 from agent_mailbox.swarm.protocol.outgoing import PeerAnswer
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
+from tests.helpers import PATIENCE
 from tests.swarm.machine import LIMITS, Machine
 from tests.swarm.wirework import now
 
@@ -88,7 +89,7 @@ def played(scene: Callable[[], Coroutine[Any, Any, None]], *agents: Agent) -> No
     async def bounded() -> None:
         writers = [asyncio.create_task(agent.gateway.write()) for agent in agents]
         try:
-            await asyncio.wait_for(scene(), 60)
+            await asyncio.wait_for(scene(), PATIENCE)
         finally:
             for task in writers:
                 task.cancel()

@@ -23,7 +23,7 @@ from agent_mailbox.teams import outward
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward
 from agent_mailbox.teams.writing import Aside, Undeliverable, joined
-from tests.helpers import MESSAGES, READS, start_at_once, until
+from tests.helpers import MESSAGES, PATIENCE, READS, start_at_once, until
 from tests.teams.samples import native
 from tests.teams.test_import import told_to_send
 
@@ -434,5 +434,5 @@ def test_who_waits_for_a_team_waits_no_longer_than_the_client_lives(teams: Teams
         env = {"CLAUDE_PID": str(sits.pid), "CLAUDE_CODE_ENTRYPOINT": "cli"}
         with teams.start("teams", "bridge", "no-such-session", "--wait", "3600", env=env) as worker:
             sits.communicate(b"\n")
-            _, err = worker.communicate(timeout=60)
+            _, err = worker.communicate(timeout=PATIENCE)
     assert (worker.returncode, b"team not found" in err) == (1, True)
