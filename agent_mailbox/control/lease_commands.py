@@ -11,6 +11,7 @@ import click
 from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, complete_session, pass_app
 from ..core import frame, instant
+from ..core.control import lease_paths
 from ..core.text import neutral
 from ..errors import Malformed, Refused
 from ..store import system
@@ -125,7 +126,9 @@ def _staged() -> list[str]:
         top = done.stdout.removesuffix(b"\n").decode("utf-8", "surrogateescape")
         names = subprocess.run([*words, "-z"], capture_output=True, check=True, cwd=top).stdout
     except (OSError, subprocess.CalledProcessError) as error:
-        raise Refused(f"git does not tell what is staged: {error}", "run it in a worktree of a repository") from None
+        said = getattr(error, "stderr", b"") or str(error).encode()
+        why = neutral(said.decode("utf-8", "replace").strip())
+        raise Refused(f"git does not tell what is staged: {why}", "run it in a worktree of a repository") from None
     return [system.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
 
 
@@ -140,7 +143,7 @@ def _minutes(span: str) -> float:
 
 
 def _line(one: Lease) -> str:
-    return f"{neutral(one.id)}  {', '.join(map(neutral, one.paths))}"
+    return f"{neutral(one.id)}  {neutral(lease_paths.shown(one.project, one.paths))}"
 
 
 def _json(one: Lease) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class Leasing(Coordination):
         for lease in self._live(fold):
             is_anothers = lease.proven and lease.place < before and not fold.is_holder(me, lease, self.now())
             if is_anothers and lease.overlaps(project, paths):
-                shown = ", ".join(map(neutral, lease.paths))
+                shown = neutral(lease_paths.shown(lease.project, lease.paths))
                 raise Refused(f"{shown} {self.said(lease)}", self.ask(lease), code="leased")
 
     def said(self, lease: Lease) -> str:

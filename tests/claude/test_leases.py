@@ -15,7 +15,7 @@ import pytest
 from agent_mailbox.store.edits import RECENT
 from tests.claude.test_files import by_shim, call_of, writing
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
-from tests.helpers import MESSAGES, PATIENCE, Post, record
+from tests.helpers import MESSAGES, PATIENCE, Post, record, refused
 from tests.surroundings import Client
 
 ADA = "ada"
@@ -323,6 +323,17 @@ def test_before_a_commit_git_asks(desk: Desk) -> None:
     assert desk.post.call("lease", "check", "--staged", "--session", ADA, cwd=desk.top).rc == 0
     assert desk.post.call("lease", "check", "src/b.py", "--session", ME, cwd=desk.other).rc == 1
     assert desk.post.call("lease", "check", "b.py", "--session", ME, cwd=desk.other).rc == 0
+
+
+def test_files_of_no_repository_are_shown_by_their_whole_path(desk: Desk, tmp_path: Path) -> None:
+    """As they are found; and git's own word says why it tells nothing there."""
+    desk.lease("notes.md", cwd=tmp_path)
+    path = str(tmp_path / "notes.md")
+    assert f"  {path} is leased by Ada" in desk.post.call("lease", "list").stdout
+    assert f": {path}; until" in desk.post.call("control", "log").stdout
+    refused(desk.post.call("lease", "notes.md", "--session", ME, cwd=tmp_path), 1, f"error: {path} is leased by Ada")
+    asked = desk.post.call("lease", "check", "--staged", "--session", ME, cwd=tmp_path)
+    refused(asked, 1, "git does not tell what is staged: fatal: not a git repository")
 
 
 @pytest.mark.parametrize("words", [("**",), (".",), ("src/a\nb",), ("src/a", "/etc/passwd"), ("src/a", "--for", "25h")])

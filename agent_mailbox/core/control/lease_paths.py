@@ -38,6 +38,12 @@ def check(pattern: str, project: str) -> str:
     return pattern
 
 
+def shown(project: str, paths: Sequence[str]) -> str:
+    """Return the paths for people: those outside any repository are whole."""
+    root = OUTSIDE if project == OUTSIDE else ""
+    return ", ".join(f"{root}{path}" for path in paths)
+
+
 def is_wild(name: str) -> bool:
     """Return whether a name of a path is a pattern."""
     return "*" in name or "?" in name

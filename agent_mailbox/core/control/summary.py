@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import codec, instant
 from ..text import clipped, neutral
-from . import lasting, message_fields, watches
+from . import lasting, lease_paths, message_fields, watches
 from . import messages as m
 
 WIDTH = 600
@@ -48,7 +48,7 @@ def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.ModeSet):
         return (p.mode,)
     if isinstance(p, m.LeasePaths):
-        return ", ".join(p.paths), _until(p.expires), p.note
+        return lease_paths.shown(p.project, p.paths), _until(p.expires), p.note
     if isinstance(p, m.WatchAgent):
         return f"{p.name or p.agent} {'/'.join(p.until)} {p.task}".rstrip(), _until(p.expires)
     if isinstance(p, m.WatchReport):
