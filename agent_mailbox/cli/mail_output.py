@@ -138,5 +138,5 @@ def sent_text(sent: Sent, roster: Roster, style: Style) -> str:
     if any(map(is_remote, message.recipients)):
         lines.append("  the gateway carries it: agent-mailbox swarm outbox")
     elif not delivery.agents and not delivery.waiting_for:
-        lines.append(f"  {frame.UNREAD}")
+        lines.append(f"  {frame.unreached(message)}")
     return "\n".join(lines) + "\n"

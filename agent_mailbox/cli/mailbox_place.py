@@ -31,7 +31,7 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     named = given or environ.get("AGENT_MAILBOX_DIR")
     if named:
         return MailboxPlace(named, True)
-    found = paths.find(_without_links(start) if start else _here())
+    found = paths.find(_without_links(start) if start else here())
     if found is None:
         raise NoMailbox(
             "no mailbox here or above",
@@ -40,7 +40,8 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     return MailboxPlace(found, False)
 
 
-def _here() -> str:
+def here() -> str:
+    """Return the working directory; raises ``NoMailbox`` if it is gone."""
     try:
         return posix.getcwd()
     except OSError:  # such as that of a worktree that was removed
@@ -51,13 +52,13 @@ def _here() -> str:
 def _without_links(directory: str) -> str:
     """Return the directory's real path by changing to it and back: importing ``os`` would cost 2 ms."""
     try:
-        here = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
+        at = posix.open(".", posix.O_RDONLY | posix.O_DIRECTORY | posix.O_CLOEXEC)
         try:
             posix.chdir(directory)
             return posix.getcwd()
         finally:
-            posix.fchdir(here)
-            posix.close(here)
+            posix.fchdir(at)
+            posix.close(at)
     except (OSError, ValueError):
         from os.path import realpath
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from ..core import instant, proofs
 from ..core.text import neutral
-from ..errors import NotFound, Refused
+from ..errors import NotFound, Refused, StorageFailed
 from ..store import creation, mounts, paths
-from . import exporting, mail_output, render, values
+from . import exporting, mail_output, mailbox_place, render, values
 from .group import Commands, cli
 from .hook_command import answer
 from .options import App, Verb, pass_app
@@ -47,7 +47,7 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
     \b
     Example: agent-mailbox init --git
     """
-    place = _place_in_git(where or os.getcwd()) if in_git else where or _wanted_place(app)
+    place = _place_in_git(where or mailbox_place.here()) if in_git else where or _wanted_place(app)
     known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
     made = creation.create(place, app.environ)
     if adopt:
@@ -92,11 +92,17 @@ def _place_in_git(start: str) -> str:
 
 def _wanted_place(app: App) -> str:
     """Return where to make a mailbox: the place named, else ``data/`` of the repository's main worktree, which all its
-    worktrees share, else ``data/`` here."""
+    worktrees share, else ``data/`` here.
+
+    If the repository's own directory has one, that is it: commands find no other there.
+    """
     named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
     if named:
         return named
-    here = os.getcwd()
+    here = mailbox_place.here()
+    common = paths.common_directory(here)
+    if common is not None and paths.is_mailbox(inside := os.path.join(common, paths.IN_GIT)):
+        return inside
     return os.path.join(paths.main_worktree(here) or here, paths.DATA)
 
 
@@ -289,10 +295,24 @@ def export(app: App, form: str, since: str | None) -> None:
 
 
 def _write(parts: Iterable[bytes]) -> None:
+    """Write any number of parts. Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
+    if sys.stdout is None:
+        raise StorageFailed("standard output is closed", "give it an output", code="output")
     sys.stdout.flush()
     for part in parts:
-        sys.stdout.buffer.write(part)
-    sys.stdout.buffer.flush()
+        _take(sys.stdout.buffer.write, part)
+    _take(sys.stdout.buffer.flush)
+
+
+def _take(step: Callable[..., object], *part: bytes) -> None:
+    try:
+        step(*part)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot write the output: {error.strerror}", "repeat it with another output", code="output"
+        ) from None
 
 
 @cli.command(cls=Verb, prints_json=False)

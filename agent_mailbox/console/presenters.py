@@ -196,7 +196,8 @@ def told(sent: Sent, roster: Roster) -> str:
     def called(address: str) -> str:
         return label(address) if ":" in address else name(address, roster)
 
-    reach = [f"{label}: {names}" for label, names in frame.reach(sent.delivery, called)] or [frame.UNREAD]
+    reach = [f"{label}: {names}" for label, names in frame.reach(sent.delivery, called)]
+    reach = reach or [frame.unreached(sent.message)]
     said = (f"sent to {frame.target_of(sent.message, roster)}", *reach, *sent.warnings)
     return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)
 

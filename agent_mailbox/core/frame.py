@@ -27,8 +27,8 @@ _USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 _USUAL_BYTES = "".join(_USUAL).encode()
 TITLE = 60
 """Characters of a title, where a message is given by that alone."""
-UNREAD = "no agent can see it now; any that matches before it expires will"
-"""The notice to a sender whose message has no reader and no known agent to wait for."""
+_UNREAD = "no agent can see it now; any that matches before it expires will"
+_OWN = "no agent sees its own message: it waits for nobody"
 SUBJECT = 300
 """Characters of a subject that are shown: a longer one is a body."""
 
@@ -127,6 +127,11 @@ def reach(delivery: Reach, called: Callable[[str], str], now: str = "will see it
     """Return where a message goes as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
     ways = ((now, delivery.agents), ("waits for", delivery.waiting_for), ("gone, client ended", delivery.gone))
     return [(label, some([*map(called, parties)])) for label, parties in ways if parties]
+
+
+def unreached(message: Message) -> str:
+    """Return the notice to a sender whose message has no reader and no known agent to wait for."""
+    return _OWN if message.recipients == (message.sender,) else _UNREAD
 
 
 def some(words: Sequence[str], most: int = 8) -> str:

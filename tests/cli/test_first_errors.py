@@ -77,6 +77,31 @@ def test_a_second_init_says_that_nothing_changed(post: Post) -> None:
     assert post.call("init", post.box).stdout == f"mailbox at {post.box} exists already; nothing changed\n"
 
 
+def test_after_init_in_git_a_plain_init_makes_no_second_mailbox_behind_it(post: Post) -> None:
+    """The one in git comes first: the other was found by nobody."""
+    (post.scratch / "repository/.git").mkdir(parents=True)
+    here = {"cwd": post.scratch / "repository", "env": {"AGENT_MAILBOX_DIR": None}}
+    made = post.call("init", "--git", "--json", **here).json["dir"]
+    assert post.call("init", **here).stdout == f"mailbox at {made} exists already; nothing changed\n"
+
+
+def test_init_says_that_the_working_directory_is_gone(post: Post) -> None:
+    """As every command that looks for a mailbox does."""
+    gone = "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
+    gone += "os.execv(sys.executable, [sys.executable, '-m', 'agent_mailbox', *sys.argv[1:]])"
+    env = {"AGENT_MAILBOX_DIR": None, "PYTHONPATH": str(ROOT)}
+    for words in (("init",), ("init", "--git")):
+        refused(post.python(gone, *words, cwd=post.scratch, env=env), 1, "the working directory is gone")
+
+
+def test_mail_to_oneself_is_said_to_reach_nobody(post: Post) -> None:
+    """It is no unread mail of its sender's, now or later."""
+    post.register("a")
+    sent = post.call("send", "--from", "a", "--to", "a", "--body", "x").stdout
+    assert "no agent sees its own message" in sent
+    assert "any that matches" not in sent
+
+
 def test_the_doctor_says_what_an_unproven_line_means_for_the_person(post: Post) -> None:
     """It may forbid, and permits nothing."""
     post.append(MESSAGES, record(sender="user", recipient="b"))
