@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..store.log import Log
     from ..store.logs import Logs
     from ..store.order import Ordered, TotalOrder
-    from ..store.rotation import Replaced
+    from ..store.replacement import Replaced
     from ..store.unordered import Unordered
     from .send_queue import SendQueue
     from .space_judge import SpaceJudge

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from ..store.log import Log
     from ..store.logs import Logs
     from ..store.order import TotalOrder
-    from ..store.rotation import Replaced
+    from ..store.replacement import Replaced
     from .space_judge import SpaceJudge
     from .waiting_lines import Waiting
 

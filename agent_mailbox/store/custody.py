@@ -200,6 +200,22 @@ class Kept:
         signed = seals.begun(line, key.id, generation, position, proof)
         return seals.ended(signed, key.mac(self.custody.id, self.name.encode(), signed))
 
+    def sealed(
+        self, lines: Iterable[bytes], about: Iterable[str | None], position: int, generation: int
+    ) -> tuple[bytes, bool]:
+        """Return lines sealed for their places from a position on, and whether any of them decides something.
+
+        ``about``: what is proven of each line's writer; nothing seals a line of which nothing is.
+        """
+        data, decided = [], False
+        for line, proof in zip(lines, about, strict=False):
+            if proof:
+                line = self.seal(line[:-1], position, generation, proof) + b"\n"
+                decided = decided or self.decides(line)
+            data.append(line)
+            position += len(line)
+        return b"".join(data), decided
+
     def decides(self, line: bytes) -> bool:
         """Return whether a proven line of this log may decide something."""
         return self.name == _ROSTER or _CONTROL in line

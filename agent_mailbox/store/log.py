@@ -11,10 +11,9 @@ from ..errors import StorageFailed
 from . import system
 from .lines import chunks, lines_of
 from .lock import WAIT, FileLock
-from .paths import READS, ROSTER, is_there, open_file, storage_failed
-from .proof_view import ProofView, counted
+from .paths import READS, is_there, open_file, storage_failed
+from .proof_view import ProofView
 from .stamps import EVERYONE, Trail, new_epoch
-from .tails import tail
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -132,8 +131,8 @@ class HeldLog(FileLock):
 
     def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
         super().__init__(path, wait)
-        self._trail = trail
-        self._kept = kept
+        self.trail = trail
+        self.kept = kept
         self._entry: LogEnd | None = None
         self._end = 0
         self._uncounted: int | None = None
@@ -167,18 +166,20 @@ class HeldLog(FileLock):
         about = [*proofs, *[None] * (len(todo) - len(proofs))]
         written = 0
         try:
-            if todo and self._kept is not None:
-                self._look_at_what_was_left(self._kept)
+            if todo and self.kept is not None:
+                self._look_at_what_was_left(self.kept)
             while todo:
                 there = system.fstat(self.fd)
                 inode, size = there.st_ino, there.st_size
                 left = self._left_by_us(inode, size)
-                if size == 0 or (left is None and self._trail is not None):
+                if size == 0 or (left is None and self.trail is not None):
                     # The process that made this file, or renamed it here, may have died before it synced the name.
                     system.sync_directory(system.dirname(self.path))
                 # The same byte ends a whole record that lost its newline, and isolates a torn one.
                 first = b"\n" if size and system.pread(self.fd, 1, size - 1) != b"\n" else b""
-                data, decided = self._sealed(todo, about, size + len(first))
+                data, decided = b"".join(todo), False
+                if self.kept is not None and self._entry is not None and any(about):
+                    data, decided = self.kept.sealed(todo, about, size + len(first), self._entry.generation)
                 data = first + data
                 self._announce(inode, size, size + len(data), left, disturbs)
                 self._write(data, size)
@@ -186,8 +187,8 @@ class HeldLog(FileLock):
                 written, self._end = written + len(data), size + len(data)
                 hangs_on_place = decided or any(map(self._hangs_on_place, about))
                 todo = todo[: self._swallowed(data, size, len(todo), hangs_on_place)]
-                if decided and not todo and self._kept is not None:
-                    self._count(self._kept, size)
+                if decided and not todo and self.kept is not None:
+                    self._count(self.kept, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
         return written
@@ -210,8 +211,8 @@ class HeldLog(FileLock):
         there = system.fstat(self.fd)
         more = there.st_size - size
         if more == len(data):
-            if self._trail is not None:
-                self._trail.date(self.path, there.st_mtime_ns)
+            if self.trail is not None:
+                self.trail.date(self.path, there.st_mtime_ns)
             return 0
         found = system.pread(self.fd, more, size)
         place = found.find(data)
@@ -237,20 +238,6 @@ class HeldLog(FileLock):
             self._count(kept, entry.size, left=True)
         self._entry = entry or kept.entry()
 
-    def _sealed(self, lines: Sequence[bytes], about: Sequence[str | None], position: int) -> tuple[bytes, bool]:
-        """Return the lines sealed for their places from a position on, and whether any of them decides something."""
-        kept, entry = self._kept, self._entry
-        if kept is None or entry is None or not any(about):
-            return b"".join(lines), False
-        data, decided = [], False
-        for line, proof in zip(lines, about, strict=False):
-            if proof:
-                line = kept.seal(line[:-1], position, entry.generation, proof) + b"\n"
-                decided = decided or kept.decides(line)
-            data.append(line)
-            position += len(line)
-        return b"".join(data), decided
-
     def _count(self, kept: Kept, start: int, *, left: bool = False) -> None:
         """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look
         removed. ``left``: another writer left the lines, whose sync may have failed (see ``sync``); so would any of
@@ -273,7 +260,7 @@ class HeldLog(FileLock):
             summed_up = entry.digest
             for line in found:
                 summed_up = digest(summed_up, line)
-            return _ending(entry.replace(count=entry.count + len(found), digest=summed_up), inode, size, self.fd)
+            return entry.replace(count=entry.count + len(found), digest=summed_up).ended(self.fd, inode, size)
 
         self._uncounted = None if kept.change(counted) else start
 
@@ -282,24 +269,29 @@ class HeldLog(FileLock):
         inode, generation = system.fstat(self.fd).st_ino, self._entry.generation if self._entry else 0
 
         def settled(entry: LogEnd) -> LogEnd:
-            return _ending(entry, inode, self._end, self.fd) if entry.generation == generation else entry
+            return entry.ended(self.fd, inode, self._end) if entry.generation == generation else entry
 
         kept.change(settled)
 
     def _left_by_us(self, inode: int, size: int) -> int | None:
         """Return the log's epoch if it is as our last writer left it; None if that is uncertain."""
-        left = self._trail.ended(self.path) if self._trail is not None else None
+        left = self.trail.ended(self.path) if self.trail is not None else None
         return left[2] if left is not None and left[:2] == (inode, size) else None
+
+    def announce_replacement(self, size: int) -> None:
+        """Note that the log ends at ``size``, before another takes its place. Stamps go as before an append."""
+        inode = system.fstat(self.fd).st_ino
+        self._announce(inode, size, size, self._left_by_us(inode, size), ())
 
     def _announce(self, inode: int, size: int, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
         """Remove stamps before the append: all of them if a foreign program wrote since our last writer (no epoch)."""
-        if self._trail is None:
+        if self.trail is None:
             return
-        self._trail.disturb(EVERYONE if epoch is None else disturbs)
-        if epoch is None and self._trail.grown(self.path, inode, size):
+        self.trail.disturb(EVERYONE if epoch is None else disturbs)
+        if epoch is None and self.trail.grown(self.path, inode, size):
             return
         known = None if self._begins else epoch
-        self._trail.leave(self.path, inode, end, known or new_epoch(), 0 if self._begins else size)
+        self.trail.leave(self.path, inode, end, known or new_epoch(), 0 if self._begins else size)
 
     def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
         """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.
@@ -336,87 +328,18 @@ class HeldLog(FileLock):
                         start += done
             finally:
                 system.close(fd)
-            if left is None and self._trail is not None:  # its name may not be durable either, as in ``append``
+            if left is None and self.trail is not None:  # its name may not be durable either, as in ``append``
                 system.sync_directory(system.dirname(self.path))
         except OSError as error:
             raise storage_failed("write", self.path, error) from None
-        if self._trail is not None and left is not None:
+        if self.trail is not None and left is not None:
             now = system.fstat(self.fd)
             if now.st_size == size:  # the note says what it said; the log alone has another time
-                self._trail.date(self.path, now.st_mtime_ns)
+                self.trail.date(self.path, now.st_mtime_ns)
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""
-        return None if self._kept is None else ProofView(self._kept, path=self.path)
-
-    def is_misplaced(self, position: int, line: bytes) -> bool:
-        """Return whether the line was sealed by us, and written again elsewhere."""
-        view = self.view()
-        return view is not None and view.is_misplaced(line, position)
-
-    def replace(
-        self, lines: Iterable[bytes], size: int, misplaced: Iterable[bytes] = (), *, before: int | None = None
-    ) -> int:
-        """Put a fresh log of ``lines`` (without newlines) in the place of this one, of which ``size`` bytes were read.
-
-        Return its inode.
-
-        Lines that an unlocked writer added meanwhile follow them. ``misplaced`` are lines that another program copied
-        out of their places: they come last, where they still prove nothing. ``before`` is the record's new one
-        (``LogEnd``); without it a roster is retold, and its lines count as those that they retell.
-        """
-        aside = self.path + ".new"
-        try:
-            if system.exists(aside):  # of a killed run, or planted: a FIFO there would block
-                system.unlink(aside)
-            fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
-            with system.stream(fd, "wb") as file:
-                file.writelines(line + b"\n" for line in lines)
-                base = file.tell()
-                file.writelines(line + b"\n" for line in misplaced)
-                file.flush()
-                system.fsync(fd)
-                there = system.fstat(fd)
-            inode = system.fstat(self.fd).st_ino
-            self._announce(inode, size, size, self._left_by_us(inode, size), ())
-            entry = self._announce_replacement(aside, there.st_ino, there.st_size, base, before)
-            system.rename(aside, self.path)
-            try:
-                system.sync_directory(system.dirname(self.path))
-                if self._kept is not None and entry is not None:
-                    self._kept.follow(entry)
-                if self._trail is not None:  # only now: the note also says that the log's name is durable
-                    self._trail.leave(self.path, there.st_ino, there.st_size, new_epoch())
-                    self._trail.date(self.path, there.st_mtime_ns)
-            finally:  # nobody else can: the old file has no name any more
-                self._fetch(size)
-            return there.st_ino
-        except OSError as error:
-            raise storage_failed("replace", self.path, error) from None
-
-    def _fetch(self, size: int) -> None:
-        """Append what an unlocked writer added to the old log behind its ``size`` to the new one."""
-        late = system.pread(self.fd, system.fstat(self.fd).st_size - size, size)
-        if late:
-            again = Log(self.path, trail=self._trail, kept=self._kept)
-            again.append([late if late.endswith(b"\n") else late + b"\n"], EVERYONE)
-
-    def _announce_replacement(self, aside: str, inode: int, size: int, base: int, before: int | None) -> LogEnd | None:
-        """Announce the replacement in the mailbox's record: the new content is ours."""
-        if self._kept is None:
-            return None
-        fd = system.open(aside, system.O_RDONLY | system.O_CLOEXEC)
-        try:
-            entry = counted(self._kept, lines_of(fd, 0, base), self._kept.entry().generation + 1, base)
-            # A roster is retold in fewer events, which take the place of the old ones.
-            retold = base if self._kept.name == ROSTER.removesuffix(".jsonl") else 0
-            retold = retold if before is None else before
-            # The inode of an empty log is noted too: a writer of the old log may still note where that one ended.
-            entry = entry.replace(before=retold, inode=inode, size=size, checksum=tail(fd, size))
-        finally:
-            system.close(fd)
-        self._kept.announce(entry)
-        return entry
+        return None if self.kept is None else ProofView(self.kept, path=self.path)
 
     def _write(self, data: bytes, size: int) -> None:
         written = 0
@@ -441,17 +364,10 @@ class HeldLog(FileLock):
         try:
             system.flock(self.fd, system.LOCK_UN)
             system.fdatasync(self.fd)
-            if self._kept is not None and self._end and self._uncounted is None:
-                self._settle(self._kept)
+            if self.kept is not None and self._end and self._uncounted is None:
+                self._settle(self.kept)
         except OSError as error:
             raise StorageFailed(
                 f"cannot sync {self.path}: {error.strerror}; the last lines may be lost",
                 "repeat the command when the disk works again; the same id makes that idempotent",
             ) from None
-
-
-def _ending(entry: LogEnd, inode: int, size: int, fd: int) -> LogEnd:
-    """Return the entry of a log that ends there; unchanged if another writer noted more, or replaced the log."""
-    if entry.inode not in (0, inode) or entry.size >= size:
-        return entry
-    return entry.replace(inode=inode, size=size, checksum=tail(fd, size))

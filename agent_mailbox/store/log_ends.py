@@ -41,6 +41,12 @@ class LogEnd(Record):
             return True
         return there.st_ino == self.inode and there.st_size >= self.size and tail(fd, self.size) == self.checksum
 
+    def ended(self, fd: int, inode: int, size: int) -> LogEnd:
+        """Return the entry of the open log that ends there; unchanged if another writer noted more, or replaced it."""
+        if self.inode not in (0, inode) or self.size >= size:
+            return self
+        return self.replace(inode=inode, size=size, checksum=tail(fd, size))
+
 
 def read_entry(text: bytes) -> LogEnd | None:
     """Return the entry in a text; None if it holds none."""

@@ -6,7 +6,7 @@ a kill leaves the old log or the new one.
 
 from __future__ import annotations
 
-from . import rotation
+from . import replacement, rotation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .log import Log
     from .logs import Logs
     from .proof_view import ProofView
-    from .rotation import Replaced
+    from .replacement import Replaced
 
     Judge = Callable[[int, bytes, ProofView], tuple[bytes, str] | None]
     """Is asked about each line in turn, with its position; returns its content and the proof that it gets, or None."""
@@ -27,7 +27,7 @@ def reseal(logs: Logs, log: Log, judge: Judge) -> tuple[int, Replaced | None]:
     Raises ``Refused`` for a mailbox that is not as it was left: the person must see it unchanged."""
     with log.held() as held:
         rotation.refuse_broken(logs)
-        rotation.clear_leftover(held)
+        replacement.clear_leftover(held)
         view = held.view()
         if view is None:
             return 0, None
@@ -40,4 +40,4 @@ def reseal(logs: Logs, log: Log, judge: Judge) -> tuple[int, Replaced | None]:
                 line = view.kept.seal(content, position, view.entry.generation, proof)
                 done += 1
             fresh.append((position, line))
-        return done, rotation.put_back(held, fresh, size, before=view.entry.before) if done else None
+        return done, replacement.put_back(held, fresh, size, before=view.entry.before) if done else None

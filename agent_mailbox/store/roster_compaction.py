@@ -12,7 +12,8 @@ from ..core.retention import compacted
 from ..core.roster import DEAD, Roster
 from .logs import parse_roster
 from .manifest import Manifest
-from .rotation import Replaced, add_missing, clear_leftover, drop_torn_copy, raw_lines, refuse_broken
+from .replacement import Replaced, clear_leftover, is_misplaced, replace
+from .rotation import add_missing, drop_torn_copy, raw_lines, refuse_broken
 from .unordered import digest, unsealed
 
 TYPE_CHECKING = False
@@ -50,13 +51,13 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         if (len(told) + len(kept)) * 2 > len(lines):
             return 0
         after = Roster(_retold(told, kept, roster.view()))
-        if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, since):
+        if any(is_misplaced(roster, place) for place in kept) or not _same(before, after, since):
             return 0
         drop_torn_copy(archive.roster_log(), (line for _, line in lines))
         add_missing(archive.roster_log(), (line for _, line in lines))
         Manifest(archive).seal()
         retold = [codec.roster_line(event).rstrip(b"\n") for event in told]
-        roster.replace([*retold, *(line for _, line in kept)], size)
+        replace(roster, [*retold, *(line for _, line in kept)], size)
         return len(lines) - len(told) - len(kept)
 
 
@@ -84,12 +85,12 @@ def retell_roster(logs: Logs, archive: Archive, told: Bundle, order: SharedOrder
             return None  # it was told here; an event may be one that the agent had
         before = _lives(told, lines, here, roster.view(), staying)
         after = Roster(_retold(parse_roster((-1, line) for line in events), kept, roster.view()))
-        if any(roster.is_misplaced(*place) for place in kept) or not _same(before, after, told.since):
+        if any(is_misplaced(roster, place) for place in kept) or not _same(before, after, told.since):
             return None
         drop_torn_copy(archive.roster_log(), (line for _, line in lines))
         add_missing(archive.roster_log(), (line for _, line in sorted(dropped)), order.filed)
         Manifest(archive).seal()
-        inode = roster.replace([*events, *(line for _, line in kept)], size)
+        inode = replace(roster, [*events, *(line for _, line in kept)], size)
         places = [*((-1, len(line) + 1) for line in events), *((at, len(line) + 1) for at, line in kept)]
     return Replaced(logs.roster.path, inode, tuple(places))
 

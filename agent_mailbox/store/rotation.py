@@ -29,12 +29,13 @@ from .lines import boundary, chunks, lines_of
 from .log import Log
 from .logs import Logs, parse_messages, parse_reads
 from .manifest import Manifest
+from .replacement import Replaced, clear_leftover, put_back
 from .small_files import note_time
 from .unordered import digest, unsealed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     import portalocker
 
@@ -44,15 +45,6 @@ if TYPE_CHECKING:
     from .proof_view import Place, ProofView
 
 LAST_RUN = "steward"
-
-
-class Replaced(Record):
-    """A fresh log in the place of an old one. ``places`` are its lines: the position in the old one (-1: none), and the
-    length."""
-
-    path: str
-    inode: int
-    places: tuple[tuple[int, int], ...]
 
 
 class Rotated(Record):
@@ -169,15 +161,6 @@ def rotate(
     return Rotated(archived=len(plan.move), kept=left, pending=plan.pending, replaced=tuple(replaced))
 
 
-def put_back(log: HeldLog, kept: Sequence[Place], size: int, before: int | None = None) -> Replaced:
-    """Put the kept lines in the log's place; sealed lines that were copied elsewhere come last. ``before``: see
-    ``HeldLog.replace``."""
-    misplaced = {place for place in kept if log.is_misplaced(*place)}
-    placed, last = [at for at in kept if at not in misplaced], [at for at in kept if at in misplaced]
-    inode = log.replace((line for _, line in placed), size, [line for _, line in last], before=before)
-    return Replaced(log.path, inode, tuple((at, len(line) + 1) for at, line in (*placed, *last)))
-
-
 def refuse_broken(logs: Logs) -> None:
     """Refuse to move lines of a log that does not continue what our writers left: the person must see it unchanged."""
     for log in (logs.messages, logs.reads, logs.roster):
@@ -202,16 +185,6 @@ def _every_line(directory: str, fd: int, view: ProofView | None) -> None:
             raise paths.storage_failed("note the new logs of", directory, error) from None
     for position, line in lines_of(fd, 0, boundary(fd, system.fstat(fd).st_size)):
         view.read(line, position)
-
-
-def clear_leftover(log: HeldLog) -> None:
-    """Remove a killed run's fresh log that never replaced the old one."""
-    path = f"{log.path}.new"
-    if system.exists(path):
-        try:
-            system.unlink(path)
-        except OSError as error:
-            raise paths.storage_failed("remove", path, error) from None
 
 
 def raw_lines(log: HeldLog) -> tuple[list[Place], int]:

@@ -19,6 +19,7 @@ from ..core.records import USER, Message
 from ..errors import MailboxError, Refused
 from ..mailbox import leaving
 from ..mailbox.facade import Mailbox
+from ..store import replacement
 from ..store.growing_log import GrowingLog
 from ..store.log import HeldLog, Log
 from . import home as names
@@ -61,7 +62,7 @@ class Outbox:
             with HeldLog(self.path) as log:
                 size = os.fstat(log.fd).st_size
                 kept = compacted(events_of(log.lines()), self.mailbox.now())
-                log.replace([line(event)[:-1] for event in kept], size)
+                replacement.replace(log, [line(event)[:-1] for event in kept], size)
 
     def refresh(self) -> Outgoing:
         """Return the fold of the log as it is now; thread-safe."""

@@ -11,7 +11,7 @@ from ..core.records import USER, BadLine, Record
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Refused
-from ..store import keys, log_ends, proof_view, rotation, system, user_state
+from ..store import keys, log_ends, proof_view, replacement, rotation, system, user_state
 from ..store.lines import lines_of
 from ..store.stamps import EVERYONE
 
@@ -77,7 +77,7 @@ def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
     entry = log_ends.left(log.path, before)
     lines, copies = _without_copies(kept, lines_of(log.fd, 0, entry.size), archived)
     if copies:
-        log.replace(lines, entry.size, misplaced=copies)
+        replacement.replace(log, lines, entry.size, misplaced=copies)
         kept.change(lambda now: now.replace(before=before.before))  # no foreign line becomes an old one
         return
     generation = entry.generation + 1

@@ -189,26 +189,26 @@ MUTANTS = (
     ),
     Mutant(
         "the new log is synced before it takes the old one's place",
-        "HeldLog.replace",
-        ("                system.fsync(fd)\n", ""),
+        "replacement.replace",
+        ("            system.fsync(fd)\n", ""),
         tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
     ),
     Mutant(
         "a log's new name is synced by whoever writes next, if the steward could not",
         "HeldLog.append",
-        ("size == 0 or (left is None and self._trail is not None)", "size == 0"),
+        ("size == 0 or (left is None and self.trail is not None)", "size == 0"),
         tests=f"{ERRORS}::test_what_is_written_to_a_log_whose_name_was_not_synced_is_safe[killed before it]",
     ),
     Mutant(
         "the name of a new file is synced",
         "HeldLog.append",
-        ("size == 0 or (left is None and self._trail is not None)", "left is None and self._trail is not None"),
+        ("size == 0 or (left is None and self.trail is not None)", "left is None and self.trail is not None"),
         tests=f"{ERRORS}::test_nothing_is_acknowledged_that_a_power_failure_could_take[steward run]",
     ),
     Mutant(
         "what foreign programs append beside the steward follows into the new log",
-        "HeldLog._fetch",
-        ("        if late:\n", "        if late and False:\n"),
+        "replacement._fetch",
+        ("    if late:\n", "    if late and False:\n"),
         tests=f"{MOMENTS}::test_what_foreign_programs_write_beside_the_steward_stays",
     ),
     Mutant(
@@ -236,7 +236,7 @@ MUTANTS = (
     Mutant(
         "a quiet stamp goes before its reader's mail comes",
         "HeldLog._announce",
-        ("        self._trail.disturb(EVERYONE if epoch is None else disturbs)\n", ""),
+        ("        self.trail.disturb(EVERYONE if epoch is None else disturbs)\n", ""),
         tests=f"{KILLS}::test_killed_before_any_system_call[send]",
     ),
     Mutant(
@@ -284,7 +284,7 @@ MUTANTS = (
     Mutant(
         "what another program appended stays foreign until a poll looks",
         "HeldLog._announce",
-        ("        if epoch is None and self._trail.grown(self.path, inode, size):\n            return\n", ""),
+        ("        if epoch is None and self.trail.grown(self.path, inode, size):\n            return\n", ""),
         tests=f"{FOREIGN}::test_new_ids_leave_every_session_where_it_stood",
     ),
     Mutant(

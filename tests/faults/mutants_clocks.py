@@ -48,7 +48,7 @@ MUTANTS = (
     Mutant(
         "a writer gives the note of its log the log's time",
         "HeldLog._swallowed",
-        ("                self._trail.date(self.path, there.st_mtime_ns)\n", "                pass\n"),
+        ("                self.trail.date(self.path, there.st_mtime_ns)\n", "                pass\n"),
         tests=f"{GUARD}::test_however_slow_a_writer_is_its_note_has_the_time_of_its_log",
     ),
     Mutant(

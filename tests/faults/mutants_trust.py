@@ -97,8 +97,8 @@ MUTANTS = (
     ),
     Mutant(
         "a sealed line that was copied does not come below the base",
-        "rotation.put_back",
-        ("    misplaced = {place for place in kept if log.is_misplaced(*place)}\n", "    misplaced = set()\n"),
+        "replacement.put_back",
+        ("    misplaced = {place for place in kept if is_misplaced(log, place)}\n", "    misplaced = set()\n"),
         tests=f"{CUSTODY}::test_a_revoked_rule_that_is_appended_again_counts_for_nothing",
     ),
     Mutant(

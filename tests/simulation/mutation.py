@@ -211,10 +211,10 @@ HISTORIC = (
     ),
     Mutant(
         "a steward whose sync fails still fetches what was written beside it",
-        "HeldLog.replace",
+        "replacement.replace",
         (
-            "            finally:  # nobody else can: the old file has no name any more\n",
-            "            except ZeroDivisionError:\n                pass\n            else:\n",
+            "        finally:  # nobody else can: the old file has no name any more\n",
+            "        except ZeroDivisionError:\n            pass\n        else:\n",
         ),
         tests="",
     ),

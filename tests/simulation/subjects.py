@@ -107,8 +107,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep a release beside a steward": ("mailbox/facade.py:Mailbox._release",),
     "sweep a rollbook that falls short": ("store/cache.py:save",),
     "sweep a steward beside strangers": (
-        "store/log.py:HeldLog._fetch",
-        "store/log.py:HeldLog.replace",
+        "store/replacement.py:_fetch",
+        "store/replacement.py:replace",
     ),
     "sweep a tool that is forbidden": (
         "clients/permission/permit.py:Permit._judged",

@@ -14,7 +14,7 @@ from tests.simulation.directed import Reach
 from tests.simulation.sites import Site
 
 BEFORE = "one\ntwo\nthree\nfour\n"
-REPLACES = "store/log.py:HeldLog.replace"
+REPLACES = "store/replacement.py:replace"
 TRIED = ("sweep a steward", "sweep the first read")
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from agent_mailbox import Draft, Mailbox, StorageFailed
 from agent_mailbox.core import codec
 from agent_mailbox.store import lines as reading
-from agent_mailbox.store import system
+from agent_mailbox.store import replacement, system
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.store.log import HeldLog, Log
 from agent_mailbox.store.stamps import Trail
@@ -296,5 +296,5 @@ def test_a_replacement_whose_sync_fails_keeps_what_was_written_beside_it(
         os.write(held.fd, b"late\n")
         monkeypatch.setattr(system, "sync_directory", refuse)
         with pytest.raises(StorageFailed):
-            held.replace([b"early"], len(b"early\n"))
+            replacement.replace(held, [b"early"], len(b"early\n"))
     assert (tmp_path / MESSAGES).read_bytes() == b"early\nlate\n"

@@ -11,7 +11,7 @@ from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
 from ...store import index as search_index
-from ...store import paths, rotation, system
+from ...store import paths, replacement, rotation, system
 from ...store.lines import chunks
 from ...store.lock import FileLock
 from ...store.log import Log
@@ -128,9 +128,9 @@ def _without_torn_lines(log: Log, when: str) -> None:
 
         def lines(misplaced: bool) -> Iterator[bytes]:
             whole = ((at, line) for at, line in _lines(held.fd, size) if not _is_torn(line))
-            return (line for at, line in whole if held.is_misplaced(at, line) == misplaced)
+            return (line for at, line in whole if replacement.is_misplaced(held, (at, line)) == misplaced)
 
-        held.replace(lines(False), size, lines(True))
+        replacement.replace(held, lines(False), size, lines(True))
 
 
 def kept(position: int, torn: bytes) -> dict[str, Any]:
