@@ -63,12 +63,12 @@ def check_id(text: str, what: str = "session id") -> str:
     return text
 
 
-def check_name(text: str) -> str:
-    """Return ``text`` if it can be an agent's name: an id's form, and no word of ``SHOWN`` in any case.
+def check_name(text: str, what: str = "name") -> str:
+    """Return ``text`` if it can be an agent's name, or a new agent's id; else raise ``Malformed``.
 
-    Else raise ``Malformed``."""
-    if check_id(text, "name").casefold() in SHOWN:
-        raise Malformed(f"the name {text!r} is reserved", "choose another")
+    It has an id's form, and is no word of ``SHOWN`` in any case."""
+    if check_id(text, what).casefold() in SHOWN:
+        raise Malformed(f"the {what} {text!r} is reserved", "choose another")
     return text
 
 

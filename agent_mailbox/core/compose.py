@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, text
-from .address import ALL, MAX_ID, check_id, check_role, check_tag, teammate
+from .address import ALL, MAX_ID, check_name, check_role, check_tag, teammate
 from .ids import EXAMPLE
-from .records import MAX_TTL_HOURS, PRIORITIES, TYPES, Message, Record
+from .records import MAX_TTL_HOURS, PRIORITIES, TYPES, USER, Message, Record
 from .roster import TOO_SHORT, Agent, Roster
 
 TYPE_CHECKING = False
@@ -105,7 +105,8 @@ def check_id_form(message_id: str) -> str:
 
 def checked(draft: Draft, max_content: int) -> None:
     """Raise ``Malformed`` or ``BadData`` for a field that no recipient could be sent."""
-    check_id(draft.sender)
+    if draft.sender != USER:
+        check_name(draft.sender, "session id")
     if not any(draft.to):
         raise Malformed("the message has no recipient", "pass --to with an agent, a role, namespace:value or all")
     if not draft.content.strip():

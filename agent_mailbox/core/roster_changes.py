@@ -62,6 +62,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
     if present is None or present.state == DEAD:
         if present is not None and request.event == "update":
             raise Refused(f"{me} is dead", f"run `agent-mailbox roster register --session-id {typed(me)}` to revive it")
+        check_name(me, "session id")
         _refuse_role_word(me, "session id", roster)
         _refuse_taken(me, me, "session id", roster)
     tags = _tags(request, present, tuple(namespaces))

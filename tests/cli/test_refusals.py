@@ -54,6 +54,8 @@ MALFORMED = [
     ((*FROM, "--to", "all", *BODY, "--id", ""), "UUID"),
     (("send", "--from", "a:b", "--to", "all", *BODY), "session id"),
     (("send", "--from", "all", "--to", "all", *BODY), "reserved"),
+    (("send", "--from", "You", "--to", "all", *BODY), "reserved"),
+    (("check", "--session", "User"), "reserved"),
     (("send", "--from", "../x", "--to", "all", *BODY), "session id"),
     (("send", "--from", "x" * 129, "--to", "all", *BODY), "129 characters"),
     (("check", "--session", "a b"), "session id"),

@@ -155,6 +155,8 @@ def test_names_ids_and_roles_do_not_collide(post: Post) -> None:
     for words in (
         ("--session-id", "all"),
         ("--session-id", "user"),
+        ("--session-id", "User"),
+        ("--session-id", "you"),
         ("--session-id", "c", "--name", "all"),
         ("--session-id", "c", "--name", "user"),
         ("--session-id", "c", "--role", "all"),

@@ -11,6 +11,12 @@ TABLE = "tests/trust/test_control_table.py"
 
 MUTANTS = (
     Mutant(
+        "no sender's id looks like the person",
+        "compose.checked",
+        ('        check_name(draft.sender, "session id")\n', "        pass\n"),
+        tests="tests/cli/test_refusals.py::test_a_malformed_argument_is_exit_2",
+    ),
+    Mutant(
         "the person is no agent",
         "Context.is_session",
         ("        if self.caller.is_person:\n            return False\n", ""),
