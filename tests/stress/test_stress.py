@@ -21,16 +21,27 @@ from tests.helpers import ARCHIVE, MESSAGES, READS, ROOT, ROSTER, record
 if TYPE_CHECKING:
     from pathlib import Path
 
-SHORT = ("--seconds", "5", "--seed", "1", "--json")
+HAPPENS = ("messages acknowledged", "reads", "commands", "hooks", "kills", "archive runs", "guard: nothing", "denied")
+"""What each run has some of, unless the machine is too busy for that."""
 
 
 @pytest.mark.skipif(not os.access(launch.CONSOLE[0], os.X_OK), reason="agent-mailbox is not installed beside Python")
 def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     """Everybody at once, killed and stopped, with a fixed seed: a lot happens, nothing is violated."""
+    for seconds in (5, 20, 80):  # a busy machine gets little done in the first
+        happened = _run(tmp_path, seconds)
+        assert list(tmp_path.iterdir()) == []
+        if all(happened[what] > 0 for what in HAPPENS):
+            return
+    raise AssertionError(happened)
+
+
+def _run(scratch: Path, seconds: int) -> Counter[str]:
+    """A run that keeps every promise: what happened."""
     done = subprocess.run(
-        [sys.executable, "-m", "scripts.stresses", *SHORT],
+        [sys.executable, "-m", "scripts.stresses", "--seconds", str(seconds), "--seed", "1", "--json"],
         cwd=ROOT,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
+        env={**os.environ, "TMPDIR": str(scratch)},
         capture_output=True,
         text=True,
         check=False,
@@ -38,19 +49,7 @@ def test_a_short_run_keeps_every_promise(tmp_path: Path) -> None:
     told = json.loads(done.stdout or "{}")
     assert told.get("violations") == [], done.stderr
     assert done.returncode == 0, done.stderr
-    happened = Counter(told["counts"])
-    for what in (
-        "messages acknowledged",
-        "reads",
-        "commands",
-        "hooks",
-        "kills",
-        "archive runs",
-        "guard: nothing",
-        "denied",
-    ):
-        assert happened[what] > 0, told
-    assert list(tmp_path.iterdir()) == []
+    return Counter(told["counts"])
 
 
 class Case:
