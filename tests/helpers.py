@@ -214,8 +214,14 @@ class Post(Program):
         return [line for line in path.read_bytes().split(b"\n") if line] if path.exists() else []
 
     def objects(self, name: str) -> list[dict[str, Any]]:
-        """The records of a log, raw."""
-        return [json.loads(line) for line in self.lines(name)]
+        """The records of a log, raw; without one that a process is writing at this moment."""
+        data = path.read_bytes() if (path := self.file(name)).exists() else b""
+        whole, _, last = data.rpartition(b"\n")
+        found = [json.loads(line) for line in whole.split(b"\n") if line]
+        try:
+            return [*found, *([json.loads(last)] if last else [])]
+        except ValueError:
+            return found
 
     def ok(self, *words: object, **how: Any) -> Any:
         """The JSON answer of a command that must succeed."""

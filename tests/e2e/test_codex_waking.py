@@ -93,8 +93,9 @@ def unwoken(codex: Codex) -> list[str]:  # noqa: F811
 
 def turn_is_over(codex: Codex) -> bool:  # noqa: F811
     """Whether the client wrote down that the last turn ended."""
-    (rollout,) = codex.home.glob("sessions/**/*.jsonl")
-    told = [json.loads(line)["payload"].get("type") for line in rollout.read_text().splitlines()]
+    rollouts = [path.read_text() for path in codex.home.glob("sessions/**/*.jsonl")]  # none yet, or one
+    lines = "".join(rollouts).rpartition("\n")[0].splitlines()  # the last one may be half written
+    told = [json.loads(line)["payload"].get("type") for line in lines]
     return [one for one in told if one in ("task_started", "task_complete")][-1:] == ["task_complete"]
 
 

@@ -81,8 +81,9 @@ def numbers(machine: Machine) -> dict[str, float]:
 
 
 def told(machine: Machine) -> list[dict[str, Any]]:
-    """What the gateway wrote to standard error; every line is an object."""
-    return [json.loads(line) for line in (machine.scratch / "gateway.log").read_text().splitlines()]
+    """What the gateway wrote to standard error; every whole line is an object."""
+    whole = (machine.scratch / "gateway.log").read_text().rpartition("\n")[0]
+    return [json.loads(line) for line in whole.splitlines()]
 
 
 def memory(pid: int) -> float:

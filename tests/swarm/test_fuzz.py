@@ -64,8 +64,10 @@ class Target:
 def target(tmp_path_factory: pytest.TempPathFactory, authority: Authority) -> Iterator[Target]:
     """One for all."""
     beta = Machine(tmp_path_factory.mktemp("fuzz"), "beta", authority).serve()
-    yield Target(beta)
-    beta.kill()
+    try:
+        yield Target(beta)
+    finally:
+        beta.kill()
 
 
 def is_answer(answer: httpx.Response) -> bool:

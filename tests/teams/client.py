@@ -93,6 +93,14 @@ def fetch(path: str, log: str, transcript: str) -> None:
             file.write(json.dumps({"type": "user", "message": {"role": "user", "content": content}}) + "\n")
 
 
+def _is_sent(path: str, sender: str, text: str) -> bool:
+    try:
+        send(path, sender, text)
+    except RuntimeError:
+        return False  # on a busy machine others may have the inbox for longer than its tries
+    return True
+
+
 def main(what: str, path: str, *more: str) -> None:
     """Waits for its input to end before it sends; fetches until then."""
     if what == "send":
@@ -100,7 +108,8 @@ def main(what: str, path: str, *more: str) -> None:
         print("ready", flush=True)
         sys.stdin.read()
         for number in range(int(count)):
-            send(path, sender, f"native {number}")
+            while not _is_sent(path, sender, f"native {number}"):
+                pass  # as its model would, told that it failed
             time.sleep(0.002)
         return
     os.set_blocking(0, False)
