@@ -99,7 +99,7 @@ def test_a_fifo_in_the_place_of_the_configuration_blocks_nobody(pair: Post) -> N
     """Exit 5 like any other file that is none; a directory there too."""
     for what in ("directory", "fifo"):
         put(pair.file("config.toml"), what)
-        code = "import signal, sys; signal.alarm(10); from agent_mailbox.launch import main; sys.exit(main())"
+        code = "import signal, sys; signal.alarm(100); from agent_mailbox.launch import main; sys.exit(main())"
         refused(pair.python(code, "check", "--session", "a"), 5, "config.toml")
 
 
@@ -118,7 +118,7 @@ def test_what_stands_in_the_place_of_a_directory_is_refused(pair: Post, name: st
 def test_what_stands_in_the_place_of_the_stewards_lock_is_refused(pair: Post, what: str) -> None:
     """Exit 5, at once."""
     put(pair.file(ARCHIVE, ".lock"), what)
-    code = "import signal, sys; signal.alarm(10); from agent_mailbox.launch import main; sys.exit(main())"
+    code = "import signal, sys; signal.alarm(100); from agent_mailbox.launch import main; sys.exit(main())"
     refused(pair.python(code, "steward", "run", "--max-live", "0"), 5, ".lock")
     assert len(pair.lines(MESSAGES)) == 2
 

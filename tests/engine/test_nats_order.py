@@ -149,7 +149,7 @@ def test_what_the_nearest_server_lacks_the_leader_has(
 def test_a_killed_server_keeps_what_it_acknowledged(place: Path, credential: str) -> None:
     """A server that is killed is out of reach; started again, it has every acknowledged record, and none twice."""
     with serving(place / "mortal") as url:
-        order = open_order(url, "space", "a", credential, wait=2)
+        order = open_order(url, "space", "a", credential, wait=30)
         order.make()
         for n in range(20):
             order.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])

@@ -328,7 +328,7 @@ def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:
         word = credential(tmp_path / "word")
         with server.running():
             server.ask(f"ALTER ROLE {OWNER} SET synchronous_commit = off")
-            order = open_order(server.url, "space", "a", word, wait=2)
+            order = open_order(server.url, "space", "a", word, wait=30)
             order.make()
             assert order.ask("SHOW synchronous_commit")[0][0] == "on"
             for n in range(20):
