@@ -27,7 +27,7 @@ from . import cache, word_table
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
 from .prefilter import may_ask_or_answer, may_release
-from .word_table import TableFile, entry
+from .word_table import TWINS, TableFile, entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,21 +75,31 @@ def offered(logs: Logs, session_id: str) -> list[Read]:
 
 def answer(logs: Logs, live: OpenLogs, question: Callable[[AskTable], T]) -> T:
     """Return the answer from a table that is caught up with the open logs; ask again if it was unsound."""
-    files: list[TableFile] = []
-    try:
-        table = AskTable(logs, live, files)
-        table.catch_up()
-        found = question(table)
-        if table.is_sound():
-            table.save()
-            return found
-    finally:
-        for file in files:
-            file.close()
+    found = answer_soon(logs, live, question, live.messages_end + live.reads_end)
+    if found is not None:
+        return found
     table = AskTable(logs, live, None)  # another process wrote the files meanwhile
     table.catch_up()
     table.save()
     return question(table)
+
+
+def answer_soon(logs: Logs, live: OpenLogs, question: Callable[[AskTable], T], most: int) -> T | None:
+    """Return the same; None if the table lacks more than ``most`` bytes of the logs, or was unsound."""
+    files: list[TableFile] = []
+    try:
+        table = AskTable(logs, live, files)
+        if table.lag() > most:
+            return None
+        table.catch_up()
+        found = question(table)
+        if not table.is_sound():
+            return None
+        table.save()
+        return found
+    finally:
+        for file in files:
+            file.close()
 
 
 def _lines(fd: int | None, positions: Iterable[int]) -> Iterator[tuple[int, bytes]]:
@@ -177,6 +187,18 @@ class AskTable:
         read = _lines(self._live.reads, {at for word in words for at in self.positions(READER, word)})
         return found | {known[0] for _, line in read if (known := _words(line)) is not None}
 
+    def has_record(self, ids: Iterable[str]) -> bool:
+        """Return whether there is a record about one of these messages; also if too many lines may be one."""
+        return any(self._has_record(one.encode("utf-8", "surrogatepass")) for one in ids)
+
+    def _has_record(self, word: bytes) -> bool:
+        places = (at for _, at in zip(range(TWINS + 1), self.positions(READ, word), strict=False))
+        for turn, (_, line) in enumerate(_lines(self._live.reads, places)):
+            known = _words(line)
+            if turn == TWINS or (known is not None and known[0] == word):
+                return True
+        return False
+
     def records(self, ids: Iterable[str]) -> set[int]:
         """Return the positions of the records about these messages, and by chance of others."""
         return {at for one in ids for at in self.positions(READ, one.encode("utf-8", "surrogatepass"))}
@@ -191,6 +213,10 @@ class AskTable:
             yield from word_table.positions(part, kind, word)
 
     # -- keeping up with the logs -------------------------------------------------------------------------------------
+
+    def lag(self) -> int:
+        """Return how many bytes of the logs the table has not taken in."""
+        return self._live.messages_end - self._marks[0][1] + self._live.reads_end - self._marks[1][1]
 
     def catch_up(self) -> None:
         """Take in the lines since the table's marks."""

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 NEAR = 64 << 10
 """Bytes of a log that are read about as fast as the table of ids is opened."""
+LAG = 4 << 20
+"""Bytes of the logs that a table takes in while others wait for the lock."""
 
 
 def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
@@ -38,24 +40,33 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     if len(wanted) < len(found):
         return False
     if start <= NEAR:
-        return wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted))) and not are_read(logs, wanted)
-    from . import id_table  # which a short log does without
+        is_new = wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
+    else:
+        from . import id_table  # which a short log does without
 
-    with id_table.IdTable(logs, fd) as table:
-        if table.lag(start) > id_table.LAG:
-            return False
-        table.catch_up(start)
-        is_new = not table.may_have_before(start, found) and table.is_sound()
-    return is_new and not are_read(logs, wanted)
+        with id_table.IdTable(logs, fd) as table:
+            if table.lag(start) > LAG:
+                return False
+            table.catch_up(start)
+            is_new = not table.may_have_before(start, found) and table.is_sound()
+    return is_new and not are_read(logs, wanted, LAG)
 
 
-def are_read(logs: Logs, ids: Collection[str]) -> bool:
-    """Return whether a live record names one of the ids, or in a long log may name it."""
+def are_read(logs: Logs, ids: Collection[str], most: int | None = None) -> bool:
+    """Return whether a live record names one of the ids.
+
+    The answer is yes if a table would have to take in more than ``most`` bytes of the logs.
+    """
     with logs.open() as live:
         if live.reads_end > NEAR:
             from . import asking  # likewise
 
-            return bool(asking.answer(logs, live, lambda table: table.records(ids)))
+            def named(table: asking.AskTable) -> bool:
+                return table.has_record(ids)
+
+            if most is None:
+                return asking.answer(logs, live, named)
+            return asking.answer_soon(logs, live, named, most) is not False
         about = {message_id.encode("utf-8", "surrogatepass") for message_id in ids}
         lines = lines_of(live.reads, 0, live.reads_end) if live.reads is not None else ()
         return any(read.message_id in ids for read in parse_reads(at for at in lines if may_be_about(at[1], about)))

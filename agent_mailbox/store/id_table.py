@@ -14,7 +14,7 @@ from ..core.records import BadLine
 from . import cache, word_table
 from .lines import boundary, line_at, line_chunks
 from .prefilter import message_id_of
-from .word_table import TableFile, entry
+from .word_table import TWINS, TableFile, entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,12 +25,8 @@ if TYPE_CHECKING:
     from .word_table import Entries
 
 TABLE, NEWS = "ids", "ids-news"
-LAG = 4 << 20
-"""Bytes of the log that are taken in while others wait for its lock."""
 MOST, ROOTS = 4096, 8
 """Entries of the small file; more go into the large one. Beside a very large one: so many roots of its number."""
-TWINS = 32
-"""Lines under one hash that are decoded: chance brings one or two, and whoever chooses ids brings any number."""
 
 
 class IdTable:

@@ -37,6 +37,8 @@ _HEAD = 256
 """Bytes at the beginning of a table's file, for what the owner says about it."""
 _BLOCK = 512
 """Entries that are read in one go."""
+TWINS = 32
+"""Lines under one hash that are decoded: chance brings one or two, and whoever chooses ids brings any number."""
 
 
 def entry(kind: bytes, word: bytes, position: int) -> int:

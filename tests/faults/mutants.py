@@ -242,7 +242,7 @@ MUTANTS = (
     Mutant(
         "an id that stands twice, in a foreign line, has every session begin again",
         "foreign_lines.are_new",
-        ("        return wanted.isdisjoint(", "        return bool(wanted) or wanted.isdisjoint("),
+        ("return is_new and not are_read(", "return bool(wanted) or is_new and not are_read("),
         tests=f"{FOREIGN}::test_an_id_that_stands_twice_is_shown_once",
     ),
     Mutant(
@@ -268,6 +268,24 @@ MUTANTS = (
         "IdTable._may_have",
         ("turn == TWINS or ", ""),
         tests=f"{FOREIGN}::test_ids_that_share_a_hash_are_not_all_decoded",
+    ),
+    Mutant(
+        "nobody waits while records are taken in",
+        "foreign_lines.are_new",
+        ("are_read(logs, wanted, LAG)", "are_read(logs, wanted)"),
+        tests=f"{FOREIGN}::test_nobody_waits_while_records_are_taken_in",
+    ),
+    Mutant(
+        "a record that only shares a hash has nobody begin again",
+        "AskTable._has_record",
+        (" and known[0] == word", ""),
+        tests=f"{FOREIGN}::test_a_record_that_only_shares_a_hash_has_nobody_begin_again",
+    ),
+    Mutant(
+        "no more records of one hash are decoded than chance brings",
+        "AskTable._has_record",
+        ("turn == TWINS or ", ""),
+        tests=f"{FOREIGN}::test_a_record_that_only_shares_a_hash_has_nobody_begin_again",
     ),
     Mutant(
         "a line where a killed writer was about to write is another program's",
@@ -313,8 +331,8 @@ MUTANTS = (
     ),
     Mutant(
         "an answer given while another process writes the table counts for nothing",
-        "asking.answer",
-        ("if table.is_sound():", "if True:"),
+        "asking.answer_soon",
+        ("if not table.is_sound():", "if False:"),
         tests=f"{ASKING}::test_an_answer_given_while_another_process_writes_the_table_counts_for_nothing",
     ),
     Mutant(
