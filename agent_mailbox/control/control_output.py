@@ -17,7 +17,7 @@ from ..cli import mail_output
 from ..core import frame, instant
 from ..core.control import lasting, message_text, summary
 from ..core.control.verdicts import REFUSED
-from ..core.text import clipped, neutral
+from ..core.text import clipped, neutral, typed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -58,7 +58,7 @@ def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
     """Return the answer to an agent that asked."""
     lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
-        lines.append(f"  agent-mailbox control wait {neutral(request.id)} --timeout 600")
+        lines.append(f"  agent-mailbox control wait {typed(request.id)} --timeout 600")
     return "\n".join(lines) + "\n"
 
 

@@ -96,7 +96,7 @@ def _report(message: Message, verdict: Verdict, fold: Plane, me: str, send: Send
     lead = authority.lead_of(verdict.about, fold.roster) if ":" not in verdict.about else USER
     if lead in (me, message.sender) or lead in message.recipients:
         return  # the lead sees the message itself, or sent it
-    name, about = frame.name_of(message.sender, fold.roster), frame.name_of(verdict.about, fold.roster)
+    name, about = frame.name_of(message.sender, fold.roster), frame.party(verdict.about, fold.roster)
     draft = Draft(
         sender=me,
         to=(lead,),

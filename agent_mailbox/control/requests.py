@@ -146,7 +146,7 @@ class Control(Coordination):
             if approved and not request.proven:
                 raise Refused(
                     f"{request.id} is {UNPROVEN}",
-                    f"deny it with `agent-mailbox control deny {request.id}`, or have it asked again",
+                    f"deny it with `agent-mailbox control deny {typed(request.id)}`, or have it asked again",
                     code="unverified",
                 )
             return

@@ -66,10 +66,15 @@ def check_id(text: str, what: str = "session id") -> str:
 def check_name(text: str, what: str = "name") -> str:
     """Return ``text`` if it can be an agent's name, or a new agent's id; else raise ``Malformed``.
 
-    It has an id's form, and is no word of ``SHOWN`` in any case."""
-    if check_id(text, what).casefold() in SHOWN:
+    It has an id's form, and looks like no word of ``SHOWN``."""
+    if is_shown(check_id(text, what)):
         raise Malformed(f"the {what} {text!r} is reserved", "choose another")
     return text
+
+
+def is_shown(word: str) -> bool:
+    """Return whether a word looks like one of ``SHOWN``: in any case, and with any signs around it."""
+    return word.strip("._@+-/#:").casefold() in SHOWN
 
 
 def _is_value(text: str) -> bool:
@@ -81,7 +86,7 @@ def check_role(text: str) -> str:
     value = text.removeprefix("role:")
     if not _is_value(value):
         raise Malformed(f"not a role: {text!r}", "use letters, digits or . _ @ + - / #, as in architect")
-    if value.casefold() in SHOWN:
+    if is_shown(value):
         raise Malformed(f"the role {value!r} is reserved", "choose another")
     return f"role:{value}"
 

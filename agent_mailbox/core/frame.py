@@ -7,9 +7,10 @@ Belongs here: the text around other people's words, for the command line and the
 from __future__ import annotations
 
 from . import instant, proofs
-from .address import is_remote
+from .address import ALL, is_remote, is_shown
 from .records import USER
-from .text import clipped, neutral, neutral_lines, typed, visible
+from .text import USUAL, WORD, clipped, neutral, neutral_lines, typed, within_quotes
+from .text import word as word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
     from .roster import Agent, Roster
 
 BAR = "| "
-WORD = 128
-"""Characters of a word in the frame: the longest id there can be."""
-_USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
-_USUAL_BYTES = "".join(_USUAL).encode()
+_USUAL_BYTES = "".join(USUAL).encode()
 TITLE = 60
 """Characters of a title, where a message is given by that alone."""
 _UNREAD = "no agent can see it now; any that matches before it expires will"
@@ -53,18 +51,11 @@ def _beginning(message_id: str) -> str:
     return message_id[:8] if is_uuid else message_id
 
 
-def word(text: str) -> str:
-    """Return an id, name or tag as one word of the frame.
-
-    A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame.
-    """
-    usual = _USUAL.issuperset(text) or (visible(text) == text and all(c.isalnum() or c in "._@+-/#:" for c in text))
-    return text if usual and len(text) <= WORD else f'"{clipped(neutral(text), WORD)}"'
-
-
 def _own(text: str) -> str:
-    """Return an id or a name as ``word`` does. Ours are ASCII: other letters may look like those of another agent."""
-    return word(text) if text.isascii() else f'"{clipped(neutral(text), WORD)}"'
+    """Return an id or a name as ``word`` does. Ours are ASCII: other letters may look like those of another agent.
+
+    One that looks like a word of the frame for the person, the reader or everyone is quoted, too."""
+    return word(text) if text.isascii() and not is_shown(text) else within_quotes(text, WORD)
 
 
 def words(texts: list[str]) -> list[str]:
@@ -85,6 +76,8 @@ def name_of(session_id: str, roster: Roster) -> str:
     agent = roster.get(session_id)
     if is_remote(session_id):
         return word(session_id)  # a remote agent may choose an id with a UUID's hyphens
+    if session_id == USER:
+        return USER
     return _own(agent.name) if agent and agent.name else short(session_id)
 
 
@@ -95,7 +88,7 @@ def shown_words(agent: Agent) -> tuple[str, ...]:
 
 def party(address: str, roster: Roster) -> str:
     """Return an address as people write it: an agent's by its name."""
-    return word(address) if ":" in address else name_of(address, roster)
+    return word(address) if ":" in address or address == ALL else name_of(address, roster)
 
 
 def roles_of(agent: Agent) -> list[str]:
@@ -111,6 +104,8 @@ def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
     if is_remote(message.sender):
         return f"{word(message.sender)} (remote)"
     shown = name_of(message.sender, roster)
+    if is_shown((agent and agent.name) or message.sender):
+        return f"{shown} (unverified)"  # no command of ours gives such a name
     if brief and agent and agent.name:
         return shown
     roles = roles_of(agent)[:3] if agent else []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..errors import Malformed
 from .address import is_remote
-from .text import clipped, neutral
+from .text import clipped, neutral, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def parse(text: str) -> dict[str, Any]:
 def lines(message: Message) -> list[str]:
     """Return ``References: …`` and ``Conflict: …``, each only if there is one."""
     given = message.references if isinstance(message.references, list) else []
-    said = [text for text in map(one, given) if text]
+    said = [_quoted(*parts) for parts in map(_parts, given) if parts[1]]
     shown = ", ".join(said[:MOST]) + (f" and {len(said) - MOST} more" if len(said) > MOST else "")
     conflicts = _conflicts(message) if is_remote(message.sender) else []
     return [
@@ -65,8 +65,14 @@ def lines(message: Message) -> list[str]:
 
 def one(reference: Any) -> str:
     """Return a reference in words; empty if it is none."""
+    action, where = _parts(reference)
+    return clipped(neutral(f"{action} {where}".lstrip()), LONGEST) if where else ""
+
+
+def _parts(reference: Any) -> tuple[str, str]:
+    """Return a reference's action, and what it is about; both are empty if it is none."""
     if not isinstance(reference, dict):
-        return ""
+        return "", ""
     number, sha = reference.get("number"), reference.get("sha")
     where = next((v for key in ("repo", "url", "path") if isinstance(v := reference.get(key), str)), "")
     if where and type(number) is int:
@@ -74,16 +80,22 @@ def one(reference: Any) -> str:
     elif where and isinstance(sha, str):
         where += f"@{sha[:12]}"
     action = reference.get("action")
-    said = f"{action.replace('_', ' ')} {where}" if isinstance(action, str) and where else where
-    return clipped(neutral(said), LONGEST)
+    return action.replace("_", " ") if isinstance(action, str) else "", where
+
+
+def _quoted(action: str, where: str) -> str:
+    """Return the same words for a line of ours. An action that is none of ours is any text, and quoted as such."""
+    if action.replace(" ", "_") in ACTIONS:
+        return f"{action} {value(where, LONGEST)}"
+    return value(f"{action} {where}".lstrip(), LONGEST)
 
 
 def _conflicts(message: Message) -> list[str]:
-    """Return the conflicts that the gateway wrote beside the message; a sender cannot write them."""
+    """Return the conflicts that the gateway wrote beside the message; a peer cannot write them, a program here can."""
     about = (message.extra or {}).get("swarm")
     found = about.get("conflicts") if isinstance(about, dict) else None
     texts = found if isinstance(found, list) else []
-    return [clipped(neutral(text), LONGEST) for text in texts if isinstance(text, str)]
+    return [value(text, LONGEST) for text in texts if isinstance(text, str)]
 
 
 def is_event(message: Message) -> bool:

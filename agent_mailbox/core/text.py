@@ -22,6 +22,10 @@ _UNSEEN = _JOINERS | _SELECTORS | frozenset("\u034f\u115f\u1160\u17b4\u17b5\u316
 """Characters that Python calls printable, or that text needs, and that draw nothing: a row of them can hide words."""
 _BRACKETS = "<\uff1c\ufe64"
 """The bracket of a tag, in its narrow, wide and small form (Unicode's NFKC makes one of them)."""
+WORD = 128
+"""Characters of a word in the frame: the longest id there can be."""
+USUAL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-/#:")
+"""Characters of ids, names and tags."""
 _MARKERS = (
     "agent-mailbox",
     "system-reminder",
@@ -139,6 +143,27 @@ def words(text: str) -> int:
 def clipped(text: str, width: int) -> str:
     """Return at most ``width`` characters, the last an ellipsis if something was cut."""
     return text if len(text) <= width else text[: max(width - 1, 0)].rstrip() + "…"
+
+
+def within_quotes(text: str, width: int) -> str:
+    """Return the beginning of a text in quotes that it cannot end, for a line of ours."""
+    return '"' + clipped(neutral(text), width).replace('"', "'") + '"'
+
+
+def word(text: str) -> str:
+    """Return an id, name or tag as one word of the frame.
+
+    A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame.
+    """
+    usual = USUAL.issuperset(text) or (visible(text) == text and all(c.isalnum() or c in "._@+-/#:" for c in text))
+    return text if usual and len(text) <= WORD else within_quotes(text, WORD)
+
+
+def value(text: str, width: int) -> str:
+    """Return the same, without quotes if it is one word, which reads like no sentence of ours."""
+    shown = clipped(neutral(text), width)
+    is_word = all(c.isalnum() or c == "…" or (c.isascii() and c not in ' "`') for c in shown)
+    return shown if is_word else within_quotes(text, width)
 
 
 def ascii_json(document: str) -> str:

@@ -346,7 +346,7 @@ def test_references_are_written_in_short_and_kept_as_the_protocol_has_them(pair:
         {"type": "url", "url": "https://x.y/?a=b"},
         {"type": "file", "path": "a b"},
     ]
-    shown = "References: o/r, claimed o/r#3, o/r#7, o/r@1a2b3c4d, https://x.y/?a=b, a b"
+    shown = 'References: o/r, claimed o/r#3, o/r#7, o/r@1a2b3c4d, https://x.y/?a=b, "a b"'
     assert shown in pair.run("check", "--session", "alice").stdout
 
 

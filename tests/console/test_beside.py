@@ -84,7 +84,7 @@ def test_references_and_what_a_peer_attached_are_shown(running: Running) -> None
         '<a href="https://github.com/o/r/issues/3" target="_blank" rel="noopener noreferrer">claimed o/r#3</a>' in page
     )
     page = running.ask(f"/timeline?open={yours['id']}").text
-    assert "Conflict: o/r#3 is claimed by ada" in page
+    assert "Conflict: &#34;o/r#3 is claimed by ada&#34;" in page
     assert "https://evil.example/ (text/html)" in page
     assert 'href="https://evil.example/' not in page
 

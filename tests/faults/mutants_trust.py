@@ -8,6 +8,7 @@ FORGED, CUSTODY = "tests/trust/test_forged.py", "tests/trust/test_custody.py"
 STATE = "tests/core/control/test_state.py"
 TEXT = "tests/core/test_text.py"
 TABLE = "tests/trust/test_control_table.py"
+SHOWN = "tests/cli/test_hostile_text.py"
 
 MUTANTS = (
     Mutant(
@@ -22,6 +23,24 @@ MUTANTS = (
         ("        if self.caller.is_person:\n            return False\n", ""),
         ("if self.caller.kind == callers.SESSION or self.caller.client:", "if self.caller.client is not None:"),
         tests="tests/cli/test_file_arguments.py::test_told_by_their_processes_the_person_and_a_program_send_any_file",
+    ),
+    Mutant(
+        "an agent that a program names as the person is not shown so",
+        "frame.sender_of",
+        ("    if is_shown((agent and agent.name) or message.sender):\n", "    if False:\n"),
+        tests=f"{SHOWN}::test_no_agent_is_shown_as_the_person",
+    ),
+    Mutant(
+        "a word of the frame does not end its quotes",
+        "text.within_quotes",
+        (""".replace('"', "'")""", ""),
+        tests=f"{SHOWN}::test_no_word_ends_its_quotes",
+    ),
+    Mutant(
+        "a request's id runs nothing in a command to paste",
+        "summary.question",
+        ("    which = typed(payload.request_id)\n", "    which = neutral(payload.request_id)\n"),
+        tests=f"{SHOWN}::test_a_request_s_id_runs_nothing",
     ),
     Mutant(
         "what a new record notes of a log is durable before",
@@ -275,7 +294,7 @@ MUTANTS = (
     Mutant(
         "a sender who looks like another is quoted",
         "frame._own",
-        ("if text.isascii() else", "if text else"),
+        ("if text.isascii() and not", "if not"),
         tests="tests/cli/test_hostile_text.py::test_a_sender_who_looks_like_another_is_quoted",
     ),
     Mutant(

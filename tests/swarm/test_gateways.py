@@ -193,7 +193,7 @@ def test_a_hook_shows_what_another_machine_sent(machine: Make) -> None:
         "swarm:demo/alpha (remote)",
         "Claimed: owner/repo#3",
         "References: claimed owner/repo#3",
-        "Conflict: beta-agent holds owner/repo#3",
+        'Conflict: "beta-agent holds owner/repo#3"',
     ):
         assert said in text, text
 

@@ -127,7 +127,8 @@ def test_what_is_not_kept_is_a_name_with_the_reason(
     assert entry == {"type": "inline", "name": "a.png", "mime_type": "image/png", "not_kept": why}
     assert host.kept() == []
     shown = host.machine.call("show", host.machine.remote()[-1]["id"]).stdout.splitlines()
-    assert f"Attached: a.png (image/png): not kept, {why}" in shown
+    told = why if " " not in why else f'"{why}"'
+    assert f"Attached: a.png (image/png): not kept, {told}" in shown
 
 
 def test_a_message_brings_so_many_files_and_no_more(host: Host) -> None:

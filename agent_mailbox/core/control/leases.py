@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .. import proofs
 from ..records import USER, Record
+from ..text import word
 from . import authority, lease_paths
 
 TYPE_CHECKING = False
@@ -88,7 +89,7 @@ class Leases:
             raise ValueError("there is no such lease")
         is_proven = proofs.speaker(message.proof, message.sender) is not None
         if lease.proven and not (is_proven and self.may_release(speaker, lease, message.timestamp)):
-            raise ValueError(f"the lease is {lease.holder}'s")
+            raise ValueError(f"the lease is {word(lease.holder)}'s")
         self._all[lease_id] = lease.replace(released=True)
         return lease.holder
 

@@ -14,6 +14,7 @@ from .. import proofs
 from ..address import ALL
 from ..records import USER
 from ..roster import DEAD
+from ..text import word
 from . import authority, message_text, spellings, transitions
 from .control_requests import ControlRequest
 from .leases import Leases
@@ -257,7 +258,7 @@ class Plane:
         after = transitions.after(flow, request.state, what)
         if after is None:
             same = transitions.after(flow, transitions.OPEN, what) == request.state
-            why = f"{request.state} before, by {request.by}"
+            why = f"{request.state} before, by {word(request.by)}"
             return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
         decided = request.replace(
             state=after, answer=payload, by=speaker, answer_id=message.id, decided=message.timestamp
@@ -293,9 +294,9 @@ class Plane:
         about, speaker = message.recipients[0], self._speaker(message)
         for to in message.recipients:
             if to != ALL and ":" in to:
-                refused.append(f"{to}: only ids and all are taken here, for an agent chooses its own tags")
+                refused.append(f"{word(to)}: only ids and all are taken here, for an agent chooses its own tags")
             elif to != ALL and not authority.commands(speaker, to, message.timestamp, self.roster, proven=False):
-                refused.append(f"{speaker} is not the lead of {to}")
+                refused.append(f"{word(speaker)} is not the lead of {word(to)}")
             elif isinstance(payload, ModeSet):
                 self._order(message, to, MODE, payload.mode)
             else:
@@ -328,7 +329,7 @@ class Plane:
         if not self._is_proven(message) and self.roster.has_client(known.answerer):
             return self._forbidden(message, known.answerer, UNPROVEN)
         if not authority.is_same(self._speaker(message), known.answerer, message.timestamp, self.roster):
-            return self._forbidden(message, known.answerer, f"the task is {known.answerer}'s")
+            return self._forbidden(message, known.answerer, f"the task is {word(known.answerer)}'s")
         after = transitions.after(transitions.TASK, known.state, what)
         if after is None:
             return Verdict(LATE, "", f"the task is {known.state}", before=known.state, after=known.state)
@@ -374,8 +375,8 @@ class Plane:
         return message.sender if speaker is None or ("@" in message.sender and speaker != USER) else speaker
 
     def _forbidden(self, message: Message, about: str, why: str = "") -> Verdict:
-        own = message.sender == about
-        why = why or (f"{about} cannot decide for itself" if own else f"{message.sender} is not the lead of {about}")
+        sender, whom = word(message.sender), word(about)
+        why = why or (f"{whom} cannot decide for itself" if sender == whom else f"{sender} is not the lead of {whom}")
         return Verdict(REFUSED, "", why, about=about, forbidden=True)
 
 

@@ -6,7 +6,7 @@ Belongs here: the words. A message's content is other people's text, and goes th
 from __future__ import annotations
 
 from .. import codec, instant
-from ..text import clipped, neutral
+from ..text import clipped, neutral, typed
 from . import lasting, lease_paths, message_fields, watches
 from . import messages as m
 
@@ -78,7 +78,7 @@ def question(payload: m.Payload | m.Unknown, program: str = PROGRAM) -> str:
     """Return the command that answers a request; empty for other messages."""
     if not isinstance(payload, m.Ask):
         return ""
-    which = neutral(payload.request_id)
+    which = typed(payload.request_id)
     if isinstance(payload, m.ShutdownRequest):
         return f'{program} control answer {which} approve (or deny --reason "…")'
     return f'{program} control approve {which} (or deny {which} --reason "…")'

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .. import proofs
 from ..records import USER, Record
 from ..roster import DEAD as AGENT_DEAD
+from ..text import word
 from . import authority
 
 TYPE_CHECKING = False
@@ -99,7 +100,7 @@ class Watches:
         watch = self._found(watch_id)
         is_proven = proofs.speaker(message.proof, message.sender) is not None
         if watch.proven and not (is_proven and self.may_cancel(speaker, watch, message.timestamp)):
-            raise ValueError(f"the watch is {watch.watcher}'s")
+            raise ValueError(f"the watch is {word(watch.watcher)}'s")
         self._all[watch_id] = watch.replace(over=True)
         return watch.watcher
 
@@ -110,7 +111,7 @@ class Watches:
         if not watch.is_for(payload.event, payload.task):
             raise ValueError(f"the watch is not for {payload.event!r}")
         if message.recipients != (watch.watcher,):
-            raise ValueError(f"the watch is {watch.watcher}'s")
+            raise ValueError(f"the watch is {word(watch.watcher)}'s")
         is_proven = proofs.speaker(message.proof, message.sender) is not None
         own = is_proven and authority.is_same(speaker, watch.agent, message.timestamp, self._roster)
         if not own and not self.has_happened(watch, payload.event, message.timestamp):
