@@ -12,6 +12,7 @@ import errno
 import logging
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import ContextVar
 from typing import Any
 
@@ -41,7 +42,11 @@ CUT: ContextVar[Callable[[], None]] = ContextVar("CUT", default=lambda: None)
 
 
 class Served:
-    """An accepted connection, with what is known of its writing."""
+    """An accepted connection, with what is known of its writing.
+
+    CPython's transport lets go of its TLS at a second close, and raises ``AttributeError`` then. It ends by itself
+    within ``CLOSING`` seconds.
+    """
 
     def __init__(self, transport: asyncio.Transport, now: float) -> None:
         self.transport = transport
@@ -51,11 +56,18 @@ class Served:
 
     def is_over(self, now: float) -> bool:
         """Return whether its peer stopped taking what is written, or its time is over."""
-        waiting = self.transport.get_write_buffer_size()
+        waiting = 0
+        with suppress(AttributeError):
+            waiting = self.transport.get_write_buffer_size()
         if waiting == 0 or waiting < self._waiting:
             self._moved = now
         self._waiting = waiting
         return now - self._moved > WRITING or now - self.since > LONGEST
+
+    def cut(self) -> None:
+        """End it at once."""
+        with suppress(AttributeError):
+            self.transport.abort()
 
 
 class Connection(TCPServer):
@@ -95,7 +107,7 @@ class Listener:
                 await asyncio.wait(self._tasks, timeout=self._config.graceful_timeout)
             sweeping.cancel()
             for one in self._served:
-                one.transport.abort()
+                one.cut()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -145,13 +157,13 @@ class Listener:
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, accepted, **tls)
         served = Served(transport, loop.time())
         self._served.add(served)
-        CUT.set(transport.abort)
+        CUT.set(served.cut)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
             await Connection(self._app, loop, self._config, self._context, {}, reader, writer)
         finally:
             self._served.discard(served)
-            transport.abort()
+            served.cut()
 
     async def _sweep(self) -> None:
         """End the connections whose peers stopped reading."""
@@ -160,4 +172,4 @@ class Listener:
             now = asyncio.get_running_loop().time()
             for one in [one for one in self._served if one.is_over(now)]:
                 tell(logging.INFO, "connection_cut", seconds=round(now - one.since))
-                one.transport.abort()
+                one.cut()

@@ -11,9 +11,11 @@ import ssl
 import subprocess
 import sys
 import threading
+from asyncio.sslproto import _SSLProtocolTransport  # type: ignore[attr-defined]
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -21,6 +23,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from agent_mailbox.core import instant
 from agent_mailbox.swarm import joining, own_certificate
 from agent_mailbox.swarm.home import Home
+from agent_mailbox.swarm.listener import LONGEST, Served
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
@@ -87,6 +90,17 @@ def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any
     assert a.call("swarm", "doctor").rc == 0
     a.ok("swarm", "kick", "demo", "beta")  # which is told, though it is a member no more
     until(lambda: b.knows().state == "kicked")
+
+
+def test_a_connection_without_its_tls_does_not_end_the_sweeping_of_others() -> None:
+    """Its transport lets go of that at the second close."""
+    transport = _SSLProtocolTransport(None, Mock())
+    for _ in range(2):
+        transport.close()
+    served = Served(transport, 0.0)
+    assert not served.is_over(1.0)
+    assert served.is_over(LONGEST + 1)
+    served.cut()
 
 
 class Between:
