@@ -92,15 +92,21 @@ def find(start: str) -> str | None:
 def _is_found(directory: str) -> bool:
     try:
         system.lstat(system.join(directory, MESSAGES))
-    except (FileNotFoundError, NotADirectoryError, PermissionError):  # another user's ``data/`` is no mailbox of ours
-        return False
     except OSError as error:
-        import errno  # only to name a failure
-
-        if error.errno in (errno.ELOOP, errno.ENAMETOOLONG):  # nothing can be there
-            return False
-        raise storage_failed("look into", directory, error) from None
+        _refuse_failed(error, directory)
+        return False
     return True
+
+
+def _refuse_failed(error: OSError, directory: str) -> None:
+    """Raise ``StorageFailed`` for a failed look, unless it tells that nothing of the user's can be there."""
+    # Another user's ``data/`` is no mailbox of ours; ``.git`` is a directory, or the file of a worktree.
+    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)):
+        return
+    import errno  # only to name a failure
+
+    if error.errno not in (errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO):
+        raise storage_failed("look into", directory, error) from None
 
 
 def main_worktree(directory: str) -> str | None:
@@ -116,7 +122,8 @@ def _worktree_of(common: str | None) -> str | None:
 def common_directory(directory: str) -> str | None:
     """Return the own directory of the repository whose worktree has its root here; all its worktrees share it.
 
-    A bare repository is its own. None elsewhere, and in a submodule: it is part of the repository above.
+    A bare repository is its own. None elsewhere, and in a submodule: it is part of the repository above. Raise
+    ``StorageFailed`` where a look fails: a worktree would take another mailbox than its repository's.
     """
     path = system.join(directory, ".git")
     if not system.exists(path):
@@ -141,7 +148,10 @@ def _one_line(path: str) -> str | None:
         with system.stream(path, "r", encoding="utf-8") as file:
             first: str = file.readline(4096)
             return first.strip()
-    except (OSError, ValueError):
+    except ValueError:
+        return None
+    except OSError as error:
+        _refuse_failed(error, system.dirname(path))
         return None
 
 

@@ -127,6 +127,37 @@ def test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one(
             paths.find(str(inner))
 
 
+@pytest.mark.parametrize(
+    ("error", "found"), [(errno.EIO, None), (errno.ENOENT, "outer"), (errno.EACCES, "outer")], ids=errno.errorcode.get
+)
+def test_a_worktree_whose_repository_cannot_be_looked_at_takes_no_other_mailbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, found: str | None
+) -> None:
+    """The repository may be on a mount that does not answer; one that is gone has no mailbox."""
+    worktree, git = tmp_path / "outer" / "worktree", tmp_path / "main" / ".git"
+    inside = git / "worktrees" / "w"
+    for directory in (worktree, inside, tmp_path / "main" / "data"):
+        directory.mkdir(parents=True)
+    (worktree / ".git").write_text(f"gitdir: {inside}\n")
+    (inside / "commondir").write_text("../..\n")
+    for mailbox in ("outer", "main/data"):
+        (tmp_path / mailbox / paths.MESSAGES).touch()
+    assert paths.find(str(worktree)) == str(tmp_path / "main" / "data")
+    stream = system.stream
+
+    def fails(path: str, *how: Any, **more: Any) -> Any:
+        if path.startswith(str(git)):
+            raise OSError(error, "broken")
+        return stream(path, *how, **more)
+
+    monkeypatch.setattr(system, "stream", fails)
+    if found:
+        assert paths.find(str(worktree)) == str(tmp_path / found)
+    else:
+        with pytest.raises(StorageFailed, match=r"look into .*main/\.git"):
+            paths.find(str(worktree))
+
+
 def test_a_session_joins_no_other_mailbox_because_its_own_cannot_be_looked_at(post: Post) -> None:
     """Its later directory has one, too. The hook tells the person what is wrong."""
     other = post.scratch / "other"
