@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from tests.helpers import Post
 
 ROWS, COLUMNS = 40, 120
-RETYPE = 3.0
-"""Seconds after which a key that nothing followed is sent again."""
+RETYPE = 15.0
+"""Seconds after which a key that nothing followed is sent again: a busy client would take both, and go one too far."""
 
 
 class Startable(Protocol):
