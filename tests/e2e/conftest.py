@@ -139,6 +139,8 @@ class Client:
             "ANTHROPIC_API_KEY": KEY,
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "CLAUDE_CODE_DISABLE_OFFICIAL_MARKETPLACE_AUTOINSTALL": "1",
+            # it gives a person's hooks at the end 1.5 seconds together, unless they say more
+            "CLAUDE_CODE_SESSIONEND_HOOKS_TIMEOUT_MS": str(PATIENCE * 1000),
             "DISABLE_AUTOUPDATER": "1",
             "DISABLE_TELEMETRY": "1",
             "DISABLE_ERROR_REPORTING": "1",

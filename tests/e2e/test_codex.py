@@ -274,7 +274,7 @@ def test_a_user_s_own_hooks_go_on_around_ours_and_stay(codex: Codex) -> None:
     file that holds both is what it was, byte for byte."""
     post, model = codex.post, codex.model
     waits = f"until grep -q read '{post.file(READS)}'; do sleep 0.02; done"
-    own = [{"type": "command", "command": mailer(post, "MAIL_WITH_THE_PROMPT", waits), "timeout": 20}]
+    own = [{"type": "command", "command": mailer(post, "MAIL_WITH_THE_PROMPT", waits), "timeout": PATIENCE}]
     hooks = codex.project / ".codex/hooks.json"
     hooks.parent.mkdir()
     mine = {"description": "mïne", "hooks": {"SessionStart": [{"hooks": own}], "Stop": []}}
