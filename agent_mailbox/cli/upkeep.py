@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .. import own_config
 from ..core import instant, proofs
 from ..core.text import neutral
 from ..errors import NotFound, Refused, StorageFailed
@@ -121,6 +122,8 @@ def notify(app: App, /, test: bool) -> int:
         raise Refused("a session does not reach the person elsewhere", "mail to `user` is told by itself")
     if test:
         ways = notices.tell(app.mailbox, Notice("agent-mailbox", "This is a test: notices reach you.", 0))
+        if not ways:
+            raise NotFound("no way to tell you is set", f"set one under [notify] in {own_config.place()}")
         looked = notices.Looked(ways)
     else:
         looked = notices.look(app.mailbox)

@@ -95,7 +95,7 @@ def test_told_by_their_processes_the_person_and_a_program_send_any_file(post: Po
     post.env["AGENT_MAILBOX_DIR"] = str(project / "data")
     secret = post.home / "secret.key"
     said = ("send", "--to", "all", "--body", f"@{secret}", "--attach", secret)
-    for command in (said, ("notify",), ("notify", "--test")):
+    for command in (said, ("notify",)):
         done = at_terminal(post, line(*command))
         assert done.rc == 0, done
     assert post.run(*said, "--from", "cron", env=NOBODY_SAID).rc == 0

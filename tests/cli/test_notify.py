@@ -95,6 +95,12 @@ def test_who_and_what_kind_reach_ntfy_a_webhook_and_a_program_once(asked: Post, 
     assert "secret" not in json.dumps([inbox.got, steps])
 
 
+def test_a_test_without_a_way_says_what_is_missing(asked: Post) -> None:
+    """Else it looks as if the notice went out; a usual run has nothing to do."""
+    refused(asked.call("notify", "--test"), 1, "no way to tell you is set", "under [notify] in ")
+    assert asked.ok("notify") == {"waiting": 0, "ways": {}}
+
+
 def test_the_content_goes_only_where_the_person_says_so_and_as_no_markup(asked: Post, inbox: Inbox) -> None:
     """A name or a subject rings no channel."""
     asked.configure(f'[notify]\nwebhook = "{inbox.url}/hook"\ncontent = true\n')
