@@ -14,6 +14,7 @@ from ..core.control import authority, message_fields, messages, verdicts
 from ..core.ids import uuid_of
 from ..core.records import USER
 from ..errors import MailboxError
+from ..store import bindings
 from . import control_log, standing
 
 ORDERS = tuple(
@@ -55,7 +56,7 @@ def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
     bound = fold if to_all else control_log.of_agents(desk, message.recipients)
     for session_id in fold.roster.agents if to_all else message.recipients:
         if standing.binds(standing.of(bound, session_id), bound.roster.get(session_id)):
-            desk.logs.trail.bind(session_id)
+            bindings.bind(desk.logs.trail, session_id)
 
 
 def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None) -> list[Item]:

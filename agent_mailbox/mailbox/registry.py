@@ -52,7 +52,10 @@ class Registry(OpenMailbox):
             roster, decision = self._change(self.logs.roster.held(), decide, actor)
         for event in decision.events:
             if event.lead is not None:
-                self.logs.trail.bind(event.session_id)  # although the log is cut before the session's next call
+                from ..store import bindings  # which most events do without
+
+                # It holds although the log is cut before the session's next call.
+                bindings.bind(self.logs.trail, event.session_id)
             if event.event == "retire":
                 try:
                     # its own claims, and those it had come into

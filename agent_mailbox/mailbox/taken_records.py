@@ -55,7 +55,9 @@ def _bind_by(logs: Logs, message: Message) -> None:
 
 def _bind(logs: Logs, sessions: Sequence[str] | None) -> None:
     """Note that these sessions (None: all) may be bound, if they ever lived on this machine and are not dead."""
+    from ..store import bindings  # likewise
+
     roster = logs.read_roster()
     for session_id in logs.last_seen() if sessions is None else sessions:
         if roster.state(session_id) != DEAD and logs.last_seen([session_id]):
-            logs.trail.bind(session_id)
+            bindings.bind(logs.trail, session_id)

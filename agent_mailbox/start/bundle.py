@@ -139,6 +139,7 @@ HOT_MODULES = {
 """Each module that hot verbs load, with the verbs, behind those it imports. A test traces the verbs and compares."""
 
 LATER_MODULES = {
+    "store.bindings": "hook",
     "clients.hooks.transcript": "hook",
     "mailbox.receipts": "hook",
     "clients.hooks.receipt_rules": "hook",

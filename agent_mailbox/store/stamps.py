@@ -1,11 +1,8 @@
-"""The files that our writers leave beside the logs: each log's end, the sessions with no news, the bound sessions.
+"""The files that our writers leave beside the logs: each log's end, and the sessions with no news.
 
 Belongs here: the quiet stamps that the shell guard looks for, and the note of a log's end, by which a writer notices
-foreign writes. Both are in the mailbox and derived; a missing one costs time.
-
-Stamps that free or bind a session (``unbound``, ``bound``, ``grants``) decide what a tool may do. So they are among the
-user's own records (``user_state``), where no checkout, file tool or sandboxed command writes. Each holds the mailbox's
-real path on a line, and counts for that mailbox alone.
+foreign writes. Both are in the mailbox and derived; a missing one costs time. The stamps that free or bind a session
+are elsewhere (``bindings``); those that free one go here, with the quiet ones.
 
 **Why the guard is sound.** ``quiet/SESSION`` exists only if that session had nothing unread when it was made, and no
 later write could change that:
@@ -28,10 +25,6 @@ later write could change that:
 6. A power failure may bring a removed stamp back: some file systems keep no order of changes, and the log may be in
    another one. It may take the word of a stamp. So one from before the machine's start is none (``STARTED``).
    If that start is unknown, a session that starts removes its stamp (``session.enter``).
-
-**Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
-the locks of messages and roster (``Permit._unbind``). Rules 2 and 4 to 6 hold for it as for the quiet stamps. Another
-mailbox than the stamp names makes the guard ask Python.
 """
 
 from __future__ import annotations
@@ -46,7 +39,7 @@ if TYPE_CHECKING:
 EVERYONE = None
 """All sessions of a mailbox, as the ones that an append may disturb."""
 QUIET = "quiet"
-UNBOUND, BOUND, GRANTS = "unbound", "bound", "grants"
+UNBOUND = "unbound"
 ENDS = "ends"
 _PRIME = 9_999_999_967
 """Largest of ten digits: no change of one digit is a multiple of it."""
@@ -63,8 +56,6 @@ STARTED = "/proc"
 none. A clock that is ahead at the start makes it a time to come, which tells nothing."""
 TICK = 20_000_000
 """Nanoseconds that the time of a new file may be behind the clock: file systems take it from the kernel's last tick."""
-GRANT_LIFE = 60_000
-"""Milliseconds for which a decision answers the question that follows it at once."""
 
 
 class Trail:
@@ -102,11 +93,14 @@ class Trail:
         """
         path = system.join(self._quiet, session_id)
         begun = system.join(self._quiet, f".{session_id}") if led else path  # the guard looks for no such name
-        if not self._write(begun, b"led\n" if led else b""):
+        if not write(begun, b"led\n" if led else b""):
             return
-        self._date(begun, now * 1_000_000 - TICK)
+        set_time(begun, now * 1_000_000 - TICK)
         if led:  # killed without its word it would be another stamp
-            self._rename(begun, path)
+            try:
+                system.rename(begun, path)
+            except OSError:
+                pass
 
     def is_quiet(self, session_id: str) -> bool:
         """Return whether a stamp says that the session has no unread mail."""
@@ -114,9 +108,10 @@ class Trail:
 
     def counting(self, session_id: str, now: int) -> tuple[int, int, int] | None:
         """Return the identity of the session's stamp if the guard believes it at ``now`` (ms): another one differs."""
-        return self._counting(system.join(self._quiet, session_id), now)
+        return self.believed(system.join(self._quiet, session_id), now)
 
-    def _counting(self, path: str, now: int) -> tuple[int, int, int] | None:
+    def believed(self, path: str, now: int) -> tuple[int, int, int] | None:
+        """Return the identity of a stamp if the guard believes it at ``now`` (ms)."""
         try:
             there = system.stat(path)
         except (OSError, ValueError):
@@ -139,7 +134,7 @@ class Trail:
                     continue
                 for session_id in there:
                     path = system.join(directory, session_id)
-                    if known is EVERYONE and directory != self._quiet and self._is_of_another(path):
+                    if known is EVERYONE and directory != self._quiet and self.is_of_another(path):
                         continue
                     try:
                         system.unlink(path)
@@ -161,91 +156,18 @@ class Trail:
                 except OSError:
                     pass  # most often there is none
 
-    # -- who is bound by a policy -------------------------------------------------------------------------------------
+    # -- among the user's own records --------------------------------------------------------------------------------
 
-    def unbind(self, session_id: str, now: int) -> None:
-        """Say that the session has neither lead nor policy at ``now`` (ms); the caller holds the locks of all logs.
-
-        Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
-        """
-        self._write(self.kept(UNBOUND, session_id), self._line())
-        self._date(self.kept(UNBOUND, session_id), now * 1_000_000 - TICK)
-        bound = self.kept(BOUND, session_id)
-        said = _lines(bound)
-        others = [line for line in said if not self._is_here(line)]
-        if others and len(others) < len(said):
-            self._write(bound, b"".join(line + b"\n" for line in others))
-        elif said and not others:
-            self._remove(bound)
-
-    def bind(self, session_id: str) -> None:
-        """Note that the session has a lead or a policy, for readers that cannot tell which."""
-        if not self._is_said(self.kept(BOUND, session_id)):
-            self._write(self.kept(BOUND, session_id), self._line(), system.O_APPEND)
-
-    def is_bound(self, session_id: str) -> bool:
-        """Return whether the session had a lead or a policy at the last look. A stamp that cannot be read says so."""
-        return user_state.is_bound(self.kept(), session_id) and not self._is_of_another(self.kept(BOUND, session_id))
-
-    def frees(self, session_id: str, now: int) -> bool:
-        """Return whether the guard believes a stamp, at ``now`` (ms), that nothing binds the session."""
-        path = self.kept(UNBOUND, session_id)
-        return self._is_said(path) and self._counting(path, now) is not None
-
-    def unbound(self) -> list[str]:
-        """Return the sessions of this mailbox that have such a stamp."""
-        try:
-            there = system.listdir(self.kept(UNBOUND))
-            return sorted(name for name in there if self._is_said(self.kept(UNBOUND, name)))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise storage_failed("look through", self.kept(UNBOUND), error) from None
-
-    def has_grants(self) -> bool:
-        """Return whether any decision may wait for the question that follows it."""
-        return system.exists(self.kept(GRANTS))
-
-    def grant(self, call: str) -> None:
-        """Note a decision for the question that follows; ``call`` identifies it."""
-        self._write(self.kept(GRANTS, call), self._line())
-
-    def take(self, call: str, now: int) -> bool:
-        """Return whether there is such a note, not older than ``GRANT_LIFE``. It answers once: taking removes it."""
-        path = self.kept(GRANTS, call)
-        try:
-            made = system.stat(path).st_mtime_ns // 1_000_000
-            said = self._is_said(path)
-            system.unlink(path)
-        except OSError:
-            return False
-        return said and now - made <= GRANT_LIFE
-
-    def _remove(self, path: str) -> None:
-        try:
-            system.unlink(path)
-        except OSError:
-            pass
-
-    def _rename(self, path: str, to: str) -> None:
-        try:
-            system.rename(path, to)
-        except OSError:
-            pass
-
-    def _line(self) -> bytes:
+    def line(self) -> bytes:
+        """Return the line by which a stamp names this mailbox: its real path."""
         return system.real_path(self._mailbox).encode("utf-8", "surrogateescape") + b"\n"
 
-    def _is_said(self, path: str) -> bool:
-        """Return whether a stamp names this mailbox."""
-        return any(map(self._is_here, _lines(path)))
-
-    def _is_of_another(self, path: str) -> bool:
+    def is_of_another(self, path: str) -> bool:
         """Return whether a stamp names other mailboxes alone. One that cannot be read may name this one."""
-        said = _lines(path)
-        return bool(said) and not any(self._is_here(line, unsure=True) for line in said)
+        said = read_lines(path)
+        return bool(said) and not any(self.is_here(line, unsure=True) for line in said)
 
-    def _is_here(self, line: bytes, *, unsure: bool = False) -> bool:
+    def is_here(self, line: bytes, *, unsure: bool = False) -> bool:
         """Return whether a line names this mailbox; ``unsure``: the answer where that cannot be told."""
         try:
             that, this = system.stat(line), system.stat(self._mailbox)
@@ -309,11 +231,11 @@ class Trail:
         the same bytes, so that a reader sees the old note or the new.
         """
         said = (inode, size, epoch, size if start is None else start)
-        self._write(self._end(path), b"%020d %020d %020d %020d %010d" % (*said, _check(*said)), 0)
+        write(self._end(path), b"%020d %020d %020d %020d %010d" % (*said, _check(*said)), 0)
 
     def date(self, path: str, time: int) -> None:
         """Give the note of a log the log's time (ns), now that it holds what the note says."""
-        self._date(self._end(path), time)
+        set_time(self._end(path), time)
 
     def vouch(self, config: Sequence[int]) -> bool:
         """Make the notes say how the files are now; return False if any file was not as noted. Then no stamp stays.
@@ -334,10 +256,10 @@ class Trail:
             self._renew(system.join(self._mailbox, name))
         note = self._end(CONFIG)
         if wanted is None:
-            self._remove(note)
+            remove(note)
         else:
-            self._write(note, b"")
-            self._date(note, wanted)
+            write(note, b"")
+            set_time(note, wanted)
         return False
 
     def _renew(self, path: str) -> None:
@@ -367,29 +289,6 @@ class Trail:
     def _end(self, path: str) -> str:
         return system.join(self._ends, system.basename(path).removesuffix(".jsonl"))  # the note is no log itself
 
-    def _date(self, path: str, time: int) -> None:
-        try:
-            system.utime(path, ns=(time, time), follow_symlinks=False)
-        except (OSError, OverflowError):
-            pass
-
-    def _write(self, path: str, data: bytes, truncate: int = system.O_TRUNC) -> bool:
-        """Write a small file; return whether that was possible."""
-        flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK | truncate
-        try:
-            try:
-                fd = system.open(path, flags, 0o600)
-            except FileNotFoundError:
-                system.make_directory(system.dirname(path))
-                fd = system.open(path, flags, 0o600)
-            try:
-                system.write_whole(fd, data)
-            finally:
-                system.close(fd)
-        except OSError:
-            return False
-        return True
-
 
 def _check(inode: int, size: int, epoch: int, start: int) -> int:
     """Return a number that tells a damaged note: one that is too far ahead would hide what other programs write."""
@@ -413,6 +312,40 @@ def _is_put_aside(directory: str) -> bool:
     return False
 
 
+def write(path: str, data: bytes, truncate: int = system.O_TRUNC) -> bool:
+    """Write a small file; return whether that was possible."""
+    flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK | truncate
+    try:
+        try:
+            fd = system.open(path, flags, 0o600)
+        except FileNotFoundError:
+            system.make_directory(system.dirname(path))
+            fd = system.open(path, flags, 0o600)
+        try:
+            system.write_whole(fd, data)
+        finally:
+            system.close(fd)
+    except OSError:
+        return False
+    return True
+
+
+def set_time(path: str, time: int) -> None:
+    """Give a small file a time (ns); without that it counts for less."""
+    try:
+        system.utime(path, ns=(time, time), follow_symlinks=False)
+    except (OSError, OverflowError):
+        pass
+
+
+def remove(path: str) -> None:
+    """Remove a small file, if it can be."""
+    try:
+        system.unlink(path)
+    except OSError:
+        pass
+
+
 def _time(path: str) -> int | None:
     """Return the time (ns) of a file's last change; None if there is none."""
     try:
@@ -421,7 +354,7 @@ def _time(path: str) -> int | None:
         return None
 
 
-def _lines(path: str) -> list[bytes]:
+def read_lines(path: str) -> list[bytes]:
     """Return the lines of a stamp; none if it cannot be read."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)

@@ -19,7 +19,7 @@ from agent_mailbox.clients.install.texts import FLOOR
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.store import cache, index, mounts, rotation
+from agent_mailbox.store import bindings, cache, index, mounts, rotation
 from agent_mailbox.store.stamps import STARTED
 from agent_mailbox.upkeep import doctor
 from tests.faults.faults import EXHAUSTIVE
@@ -126,7 +126,7 @@ def test_a_stamp_that_the_guard_does_not_believe_is_no_problem(used: Post) -> No
     before = os.stat(STARTED).st_mtime_ns // 1_000_000 - 1_000
     trail.stamp("bob", before)
     used.ok("roster", "update", "--session-id", "bob", "--lead", "ann")
-    trail.unbind("bob", before)
+    bindings.unbind(trail, "bob", before)
     assert told(used)[0] == []
 
 
@@ -146,7 +146,7 @@ def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound
         used.ok("steward", "run", "--max-live", "0")
     people = ("ann", "bob", "nobody")
     for who in people:
-        Mailbox(str(used.box)).logs.trail.unbind(who, NOW)
+        bindings.unbind(Mailbox(str(used.box)).logs.trail, who, NOW)
     problems, _ = told(used)
     stamps = used.user_state / "unbound"
     assert [((used.box / p[0]).resolve(), *p[1:3]) for p in problems] == [(stamps / "bob", None, "remove derived file")]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.control.requests import Control
+from agent_mailbox.store import bindings
 from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, worker  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, record, stamp
@@ -89,4 +90,4 @@ def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: 
     now = Control(str(post.box))
     allowed = now.standing(worker.id).policy.allow
     assert now.broken() is not None or allowed == ("Bash",)
-    assert now.logs.trail.is_bound(worker.id)
+    assert bindings.is_bound(now.logs.trail, worker.id)

@@ -20,7 +20,7 @@ from agent_mailbox.errors import BadData
 from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.space_judge import SpaceJudge
-from agent_mailbox.store import creation, resealing, system, user_state
+from agent_mailbox.store import bindings, creation, resealing, system, user_state
 from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 
 from .memory_order import MemorySpace
@@ -271,8 +271,8 @@ def test_an_order_from_elsewhere_binds_at_once(pair: Three) -> None:
     Path(trail.kept("bound", WORKER)).unlink()
     pair.north.publish(MESSAGES, policy(USER), None)
     pair.south.catch_up()
-    assert trail.is_bound(WORKER)
-    assert not trail.is_bound(LEAD)
+    assert bindings.is_bound(trail, WORKER)
+    assert not bindings.is_bound(trail, LEAD)
 
 
 def test_a_machine_that_cannot_verify(pair: Three, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -161,10 +161,10 @@ MUTANTS = (
     ),
     Mutant(
         "a decision answers one question of the client that follows it",
-        "Trail.take",
+        "bindings.take",
         (
-            "            system.unlink(path)\n        except OSError:\n            return False\n",
-            "        except OSError:\n            return False\n",
+            "        system.unlink(path)\n    except OSError:\n        return False\n",
+            "    except OSError:\n        return False\n",
         ),
         tests=f"{PERMIT}::test_an_approval_answers_the_question_that_the_floor_makes_the_client_ask_next_once",
     ),

@@ -147,7 +147,7 @@ MUTANTS = (
     Mutant(
         "whom an order binds is noted as it is given",
         "effects._bind",
-        ("            desk.logs.trail.bind(session_id)\n", "            pass\n"),
+        ("            bindings.bind(desk.logs.trail, session_id)\n", "            pass\n"),
         tests=f"{CUSTODY}::test_whom_an_order_alone_bound_stays_bound",
     ),
     Mutant(

@@ -51,24 +51,24 @@ MUTANTS = (
     ),
     Mutant(
         "a stamp that binds and cannot be read may bind here",
-        "Trail.is_bound",
+        "bindings.is_bound",
         (
-            "        return user_state.is_bound(self.kept(), session_id) and not self._is_of_another("
-            "self.kept(BOUND, session_id))\n",
-            "        return self._is_said(self.kept(BOUND, session_id))\n",
+            "    return user_state.is_bound(trail.kept(), session_id) and not trail.is_of_another("
+            "trail.kept(BOUND, session_id))\n",
+            "    return _is_said(trail, trail.kept(BOUND, session_id))\n",
         ),
         tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
     ),
     Mutant(
         "a mailbox that cannot be compared may be this one",
-        "Trail._is_here",
+        "Trail.is_here",
         ("            return unsure\n", "            return False\n"),
         tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
     ),
     Mutant(
         "who may be bound is noted all the same",
-        "Trail.bind",
-        ("        if not self._is_said(self.kept(BOUND, session_id)):", "        if not self.is_bound(session_id):"),
+        "bindings.bind",
+        ("    if not _is_said(trail, path):", "    if not is_bound(trail, session_id):"),
         tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
     ),
     Mutant(
@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "a stamp that cannot be read goes when all go",
-        "Trail._is_of_another",
+        "Trail.is_of_another",
         ("        return bool(said) and not any", "        return not any"),
         tests=f"{TESTS}::test_a_stamp_that_cannot_be_read_goes_when_all_go",
     ),

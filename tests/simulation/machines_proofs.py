@@ -19,6 +19,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
+from agent_mailbox.store import bindings
 from agent_mailbox.store.unordered import unsealed
 from tests.simulation.machines_judge import MOVING
 
@@ -51,7 +52,7 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
         if rule not in standing.deny:
             judge.breach(f"{rule} was forbidden {who}, and {machine.name} says {standing.deny}")
         lives = any(one.id == who and one.machine is machine for one in judge.sessions)
-        if lives and not desk.logs.trail.is_bound(who):
+        if lives and not bindings.is_bound(desk.logs.trail, who):
             judge.breach(f"{who} is under an order, and not bound")
 
 

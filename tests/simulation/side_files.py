@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.mailbox import streaming
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import attachment_files, system
+from agent_mailbox.store import attachment_files, bindings, system
 from agent_mailbox.store.doorbell_lock import NOBODY, Vigil
-from agent_mailbox.store.stamps import GRANT_LIFE
 from tests.simulation.places import BOX
 from tests.simulation.questions import Moment, alone
 from tests.simulation.scene import Scene
@@ -154,7 +153,7 @@ def approve(stage: Stage, process: Process, me: Session) -> None:
     """Note that a lead approved a call: the client's question about it is answered by that."""
     stage.waiting.approved[me.id] += 1
     stage.waiting.when[me.id] = max(stage.world.now, stage.waiting.when.get(me.id, 0))
-    stage.desk(me.id).logs.trail.grant(f"call-{me.id}")
+    bindings.grant(stage.desk(me.id).logs.trail, f"call-{me.id}")
     stage.waiting.when[me.id] = stage.world.now
 
 
@@ -162,11 +161,11 @@ def answered(stage: Stage, process: Process, me: Session) -> None:
     """Ask whether a call was approved."""
     desk, waiting = stage.desk(me.id), stage.waiting
     trail, begun = desk.logs.trail, stage.world.now
-    if not trail.has_grants() or not trail.take(f"call-{me.id}", desk.now()):
+    if not bindings.has_grants(trail) or not bindings.take(trail, f"call-{me.id}", desk.now()):
         return
     waiting.answered[me.id] += 1
     if waiting.answered[me.id] > waiting.approved[me.id]:
         stage.judge.breach(f"an approval of {me.id} answers two questions")
     age = (begun - waiting.when[me.id]) // 1_000_000
-    if age > GRANT_LIFE + 2000 and not stage.world.befell("jump"):
+    if age > bindings.GRANT_LIFE + 2000 and not stage.world.befell("jump"):
         stage.judge.breach(f"an approval of {me.id} answers after {age} ms")

@@ -12,7 +12,8 @@ from agent_mailbox import Mailbox
 from agent_mailbox.core import attachments
 from agent_mailbox.errors import NotFound, StorageFailed
 from agent_mailbox.store import attachment_files, bindings, paths, system, user_state
-from agent_mailbox.store.stamps import BOUND, EVERYONE, UNBOUND, Trail
+from agent_mailbox.store.stamps import EVERYONE, UNBOUND, Trail
+from agent_mailbox.store.user_state import BOUND
 from tests.helpers import ARCHIVE, HEARTBEATS, Post, refused, refused_both
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mai
     state = box.logs.trail.kept()
     assert not user_state.bound_somewhere(state)
     assert bindings.here(state, box.directory) == []
-    box.logs.trail.bind("ann")
+    bindings.bind(box.logs.trail, "ann")
     assert bindings.here(state, box.directory) == ["ann"]
     hide(post.scratch / state / BOUND)
     assert user_state.bound_somewhere(state)
@@ -195,36 +196,36 @@ def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
     there = Trail(str(post.scratch / "other" / ".cache"), state)
     (post.scratch / "other").mkdir()
     assert not user_state.is_bound(state, "ann")
-    trail.bind("ann")
-    there.bind("bob")
+    bindings.bind(trail, "ann")
+    bindings.bind(there, "bob")
     assert user_state.is_bound(state, "ann")
-    assert [trail.is_bound(who) for who in ("ann", "bob", "cat")] == [True, False, False]
+    assert [bindings.is_bound(trail, who) for who in ("ann", "bob", "cat")] == [True, False, False]
     (bound / "cat").symlink_to(bound / "cat")
-    assert trail.is_bound("cat")
+    assert bindings.is_bound(trail, "cat")
 
     hide(post.scratch / "other")
-    assert trail.is_bound("bob")  # its stamp may mean this mailbox under another path
-    trail.bind("bob")
+    assert bindings.is_bound(trail, "bob")  # its stamp may mean this mailbox under another path
+    bindings.bind(trail, "bob")
     show(post.scratch / "other")
     assert len((bound / "bob").read_bytes().splitlines()) == 2
 
     hide(bound)
     assert user_state.is_bound(state, "nobody")
-    assert trail.is_bound("nobody")
+    assert bindings.is_bound(trail, "nobody")
 
 
 def test_a_stamp_that_cannot_be_read_goes_when_all_go(post: Post, box: Mailbox) -> None:
     """It may free a session of this mailbox; one that names another mailbox stays."""
     trail = box.logs.trail
     unbound = post.scratch / trail.kept(UNBOUND)
-    trail.unbind("ann", box.now())
-    Trail(str(post.scratch / "other" / ".cache"), trail.kept()).unbind("bob", box.now())
+    bindings.unbind(trail, "ann", box.now())
+    bindings.unbind(Trail(str(post.scratch / "other" / ".cache"), trail.kept()), "bob", box.now())
     (unbound / "cat").symlink_to(unbound / "ann")
     trail.disturb(EVERYONE)
     assert [path.name for path in unbound.iterdir()] == ["bob"]
     hide(unbound)
     with pytest.raises(StorageFailed):
-        trail.unbound()
+        bindings.unbound(trail)
 
 
 def test_files_that_cannot_be_looked_at_are_not_missing(post: Post, box: Mailbox) -> None:

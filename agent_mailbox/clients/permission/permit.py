@@ -21,7 +21,7 @@ from ...known_clients.known_client import PERMISSION
 from ...permissions import policy, rules
 from ...permissions.patterns import Where
 from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
-from ...store import system
+from ...store import bindings, system
 from ..install import texts
 from . import tool_files
 
@@ -74,7 +74,7 @@ class Permit(Record):
         standing = self.control.standing(me)
         agent = self.control.logs.read_roster().get(me)
         if (why := self.control.broken()) is not None:
-            if self.control.logs.trail.is_bound(me) and not policy.is_reading(self.call.tool, self.given):
+            if bindings.is_bound(self.control.logs.trail, me) and not policy.is_reading(self.call.tool, self.given):
                 self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
                 return
         elif not binds(standing, agent):
@@ -83,9 +83,9 @@ class Permit(Record):
             return
         if not binds(standing, agent):
             return
-        self.control.logs.trail.bind(me)
+        bindings.bind(self.control.logs.trail, me)
         named = False
-        if not self.asks_the_person and self.control.logs.trail.has_grants():
+        if not self.asks_the_person and bindings.has_grants(self.control.logs.trail):
             self._take_grant()  # drop a grant that an earlier, equal call left unused
             named = self._take_grant(NAMED)
         try:
@@ -181,13 +181,13 @@ class Permit(Record):
         return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
 
     def _unbind(self) -> None:
-        """Spare the hooks that follow the question; sound as the quiet stamps are (``store.stamps``)."""
+        """Spare the hooks that follow the question; sound as the quiet stamps are (``store.bindings``)."""
         logs, me = self.control.logs, self.call.session_id
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
             logs.trail.vouch(self.control.config.stamp)
             now = self.control.now()
             if not binds(self.control.standing(me), self.control.logs.read_roster().get(me)):
-                logs.trail.unbind(me, now)
+                bindings.unbind(logs.trail, me, now)
 
     # -- asking the lead ----------------------------------------------------------------------------------------------
 
@@ -302,10 +302,10 @@ class Permit(Record):
     def _grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
         """Have this decision answer the next question too. ``ASKED``: the client's question about this call, if a rule
         makes it ask. ``NAMED``: the call that the model was told to make."""
-        self.control.logs.trail.grant(self._call_id(given, kind))
+        bindings.grant(self.control.logs.trail, self._call_id(given, kind))
 
     def _take_grant(self, kind: str = ASKED) -> bool:
-        return self.control.logs.trail.take(self._call_id(self.given, kind), self.control.now())
+        return bindings.take(self.control.logs.trail, self._call_id(self.given, kind), self.control.now())
 
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
         from hashlib import sha256  # where a lead approved

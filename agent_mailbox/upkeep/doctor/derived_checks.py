@@ -18,7 +18,7 @@ from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import Rollbook
 from ...errors import BadData, MailboxError, StorageFailed
-from ...store import cache, stamps, system
+from ...store import bindings, cache, stamps, system
 from ...store.lines import lines_of
 from ...store.logs import Logs, parse_roster, read_head
 from ...store.poll import CURSORS, Poll
@@ -150,11 +150,11 @@ def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
 def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
     def lies(desk: Coordination) -> bool:
         agent = desk.plane().roster.get(session_id)
-        freed = mailbox.logs.trail.frees(session_id, mailbox.now())
+        freed = bindings.frees(mailbox.logs.trail, session_id, mailbox.now())
         return freed and standing.binds(desk.standing(session_id), agent)
 
     desk = _coordination(mailbox)
-    for session_id in mailbox.logs.trail.unbound():
+    for session_id in bindings.unbound(mailbox.logs.trail):
         path = mailbox.logs.trail.kept(stamps.UNBOUND, session_id)
         if lies(desk) and _still(mailbox, lambda: lies(_coordination(mailbox))):
             what = f"says that nothing binds {session_id}, but it has a lead or a policy, which its tool calls bypass"
