@@ -53,9 +53,9 @@ def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
     move = set(finished)
     staying = [i for i in state.messages if i not in finished]
     while staying:
-        request = staying.pop()
-        if state.messages[request].ack or _may_go_back(state.messages[request], state):
-            settling = [i for i in answers.get(request, ()) if i in move]
+        stays = state.messages[staying.pop()]
+        settling = [i for i in answers.get(stays.id, ()) if i in move]
+        if settling and (stays.ack or _may_go_back(stays, state)):
             move.difference_update(settling)
             staying += settling
     return move

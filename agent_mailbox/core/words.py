@@ -93,7 +93,7 @@ def phrases(query: str) -> tuple[str, ...]:
 def check(query: str) -> None:
     """Raise ``Malformed`` for a query without a letter or a digit: it finds nothing, whatever there is."""
     if not phrases(query):
-        raise Malformed(f"the query {query!r} has no word", "write letters or digits, such as deploy or terra*")
+        raise Malformed(f"query has no word: {query!r}", "write letters or digits, such as deploy or terra*")
 
 
 def matches(message: Message, wanted: Iterable[str]) -> bool:

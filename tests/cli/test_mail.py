@@ -541,7 +541,7 @@ def test_search_needs_every_word_in_any_case(pair: Post) -> None:
 @pytest.mark.parametrize("query", ["", "  ", "*", "!?"])
 def test_a_query_without_a_word_is_refused(pair: Post, query: str) -> None:
     """It finds nothing, and silence would say that there is no such mail."""
-    refused_both(pair.call, 2, "search", query, said=(f"the query {query!r} has no word", "terra*"))
+    refused_both(pair.call, 2, "search", query, said=(f"query has no word: {query!r}", "terra*"))
 
 
 def test_dead_letters_tell_why(pair: Post) -> None:

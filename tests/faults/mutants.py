@@ -513,7 +513,7 @@ MUTANTS = (
     Mutant(
         "the reply to mail that was only offered stays with it",
         "retention._without_settling_replies",
-        (" or _may_go_back(state.messages[request], state)", ""),
+        ("(stays.ack or _may_go_back(stays, state))", "stays.ack"),
         tests="tests/core/test_retention.py::test_the_reply_to_mail_that_was_only_offered_stays_while_that_mail_stays",
     ),
     Mutant(
