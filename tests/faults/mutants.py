@@ -197,7 +197,7 @@ MUTANTS = (
         "a log's new name is synced by whoever writes next, if the steward could not",
         "HeldLog.append",
         ("size == 0 or (left is None and self.trail is not None)", "size == 0"),
-        tests=f"{ERRORS}::test_what_is_written_to_a_log_whose_name_was_not_synced_is_safe[killed before it]",
+        tests="tests/store/test_log.py::test_the_name_of_a_log_that_another_made_is_durable_before_our_lines",
     ),
     Mutant(
         "the name of a new file is synced",

@@ -281,6 +281,20 @@ def test_lines_that_are_written_again_open_and_name_the_log_once(
     assert path.read_bytes() == kept
 
 
+def test_the_name_of_a_log_that_another_made_is_durable_before_our_lines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A foreign program never syncs it, and a killed steward may not have. Our note of the end spares the next one."""
+    path = tmp_path / "log.jsonl"
+    log = Log(str(path), trail=Trail(str(tmp_path / ".cache")))
+    path.write_bytes(b"theirs\n")
+    named: list[tuple[str, bytes]] = []
+    monkeypatch.setattr(system, "sync_directory", lambda place: named.append((place, path.read_bytes())))
+    log.append([b"ours\n"])
+    log.append([b"more\n"])
+    assert named == [(str(tmp_path), b"theirs\n")]
+
+
 def test_a_replacement_whose_sync_fails_keeps_what_was_written_beside_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
