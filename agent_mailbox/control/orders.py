@@ -80,7 +80,7 @@ class Coordination(Posting):
         content = written(payload)
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
         # An answer goes to the asker, even if the roster has it dead by now.
-        return self.send_all([draft], answering=to[0] if len(to) == 1 else None)[0]
+        return self.send_all([draft], answering=to[0] if len(to) == 1 else None, by_id=False)[0]
 
     def read_own(self, me: str, sent: Sent) -> None:
         """Record a message of ``me`` to itself as read: it waits for nobody."""

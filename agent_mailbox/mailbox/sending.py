@@ -77,10 +77,16 @@ class Posting(OpenMailbox):
         return self.send_all([draft], strict=strict)[0]
 
     def send_all(
-        self, drafts: Sequence[Draft], *, strict: bool = False, answering: str | None = None, sealed: bool = True
+        self,
+        drafts: Sequence[Draft],
+        *,
+        strict: bool = False,
+        answering: str | None = None,
+        sealed: bool = True,
+        by_id: bool = True,
     ) -> list[Sent]:
         """Append many messages as one durable batch, all or none; raises as ``send`` does. Without ``sealed`` the mail
-        proves nothing of its writer."""
+        proves nothing of its writer. ``by_id``: the caller's command takes ``--id``, so an error names it."""
         away = self._away()
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
@@ -95,7 +101,7 @@ class Posting(OpenMailbox):
             orders = any(draft.type == "control" for draft in drafts)
             if isinstance(error, Unavailable) and not (self.at_once or orders):
                 return self._queued(prepared, roster, sealed)
-            raise retryable(error, ids) from None
+            raise (retryable(error, ids) if by_id else error) from None
         if any(draft.type == "control" for draft in drafts):
             from ..control import effects  # what most mail is spared
 

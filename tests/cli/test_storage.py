@@ -252,6 +252,7 @@ def test_a_place_where_nothing_can_be_made_refuses_init(frugal: Bound) -> None:
 
 FULL = """
 import os, resource, sys
+sys.dont_write_bytecode = True  # Python would keep what it could write of a module
 room = int(sys.argv.pop(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 from agent_mailbox.launch import main
@@ -276,6 +277,9 @@ def test_a_send_on_a_full_disk_takes_back_its_bytes_and_names_the_id(pair: Post)
     assert pair.file(MESSAGES).read_bytes() == before
     retry = failed.json["error"]["hint"].split("--id ")[1][:36]
     assert pair.ok(*words, "--id", retry)["message"]["id"] == retry
+    for words in (("lease", "x" * 900, "--session", "b"), ("watch", "a", "--idle", "--session", "b")):
+        failed = refused(pair.python(FULL, len(pair.file(MESSAGES).read_bytes()) + 100, *words), 5, MESSAGES)
+        assert "--id" not in failed.stderr, "these commands take none"
     batch = "\n".join(json.dumps({"recipient": "a", "content": f"{n}" * 500}) for n in range(5))
     before = pair.file(MESSAGES).read_bytes()
     told = refused(pair.python(FULL, len(before) + 1200, "send", "--jsonl", "-", "--from", "b", stdin=batch), 5)
