@@ -101,7 +101,7 @@ def _is_found(directory: str) -> bool:
 def _refuse_failed(error: OSError, directory: str) -> None:
     """Raise ``StorageFailed`` for a failed look, unless it tells that nothing of the user's can be there."""
     # Another user's ``data/`` is no mailbox of ours; ``.git`` is a directory, or the file of a worktree.
-    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)):
+    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, BlockingIOError)):
         return
     import errno  # only to name a failure
 
@@ -144,10 +144,13 @@ def common_directory(directory: str) -> str | None:
 
 
 def _one_line(path: str) -> str | None:
+    """Return a file's first line. Anybody's directory may hold a FIFO in its place: nobody waits for one."""
     try:
-        with system.stream(path, "r", encoding="utf-8") as file:
-            first: str = file.readline(4096)
-            return first.strip()
+        fd = system.open(path, system.O_RDONLY | system.O_NONBLOCK | system.O_CLOEXEC)
+        try:
+            return system.read(fd, 4096).partition(b"\n")[0].decode("utf-8").strip()
+        finally:
+            system.close(fd)
     except ValueError:
         return None
     except OSError as error:

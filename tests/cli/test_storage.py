@@ -35,6 +35,22 @@ def pair(post: Post) -> Post:
     return post
 
 
+@pytest.mark.parametrize("where", ["repo/.git", "worktree/commondir"])
+def test_nobody_waits_for_a_pipe_in_a_repository_s_place(pair: Post, where: str) -> None:
+    """Any agent can make one where sessions work: it would hold up each hook that looks for the mailbox."""
+    repo = pair.scratch / "repo"
+    repo.mkdir()
+    (pair.scratch / "worktree").mkdir()
+    os.mkfifo(pair.scratch / where)
+    if where != "repo/.git":
+        (repo / ".git").write_text("gitdir: ../worktree\n")
+    call = json.dumps({"session_id": "new", "cwd": str(repo), "source": "startup"})
+    started = pair.run("hook", "SessionStart", stdin=call, cwd=repo, env={"AGENT_MAILBOX_DIR": None})
+    assert (started.rc, started.stdout) == (0, "")
+    refused(pair.run("check", "--session", "a", cwd=repo, env={"AGENT_MAILBOX_DIR": None}), 1, "no mailbox here")
+    assert pair.run("lease", "x", "--session", "a", cwd=repo).rc == 0
+
+
 # -- something else stands in a file's place --------------------------------------------------------------------------
 
 

@@ -144,14 +144,14 @@ def test_a_worktree_whose_repository_cannot_be_looked_at_takes_no_other_mailbox(
     for mailbox in ("outer", "main/data"):
         (tmp_path / mailbox / paths.MESSAGES).touch()
     assert paths.find(str(worktree)) == str(tmp_path / "main" / "data")
-    stream = system.stream
+    opened = system.open
 
     def fails(path: str, *how: Any, **more: Any) -> Any:
         if path.startswith(str(git)):
             raise OSError(error, "broken")
-        return stream(path, *how, **more)
+        return opened(path, *how, **more)
 
-    monkeypatch.setattr(system, "stream", fails)
+    monkeypatch.setattr(system, "open", fails)
     if found:
         assert paths.find(str(worktree)) == str(tmp_path / found)
     else:

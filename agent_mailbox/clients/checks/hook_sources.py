@@ -60,9 +60,9 @@ def home(environ: Mapping[str, str]) -> str:
 
 
 def read(path: str) -> bytes | None:
-    """Return a file's bytes; None if it cannot be read."""
+    """Return a file's bytes; None if it cannot be read. A project may hold a FIFO there: nobody waits for one."""
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             return file.read(MAX_STATE)
     except OSError:
         return None
