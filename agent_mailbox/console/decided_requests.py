@@ -61,7 +61,7 @@ def past(requests: list[ControlRequest], roster: Roster, now: int, before: int |
 
 def reasons(requests: Iterable[ControlRequest]) -> list[str]:
     """Return the reasons that the person gave last, for the next one."""
-    mine = sorted((r for r in requests if r.by == USER and not r.is_open), key=_when, reverse=True)
+    mine = sorted((r for r in requests if r.by == USER and r.answer_proven and not r.is_open), key=_when, reverse=True)
     return [text for text in dict.fromkeys(map(_notes, mine)) if text][:MOST_REASONS]
 
 
@@ -92,7 +92,7 @@ def _told(request: ControlRequest, roster: Roster, now: int) -> Decided:
         asker_id=request.asker,
         title=cards.asks(request, roster),
         what=summary.line(request.payload).partition(": ")[2],
-        by=presenters.name(request.by, roster, person="you") if request.by else "",
+        by=presenters.name(request.by, roster, person="you") + request.doubt if request.by else "",
         reason=_notes(request),
         rules=tuple(map(presenters.line, lasting.added(getattr(answer, "updates", ())))),
         at=at,

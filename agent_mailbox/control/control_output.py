@@ -64,7 +64,7 @@ def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
 
 def request_text(request: ControlRequest, desk: Control, style: Style) -> str:
     """Return the state of a request, in a line or two."""
-    by = f" by {_names(desk, [request.by])}" if request.by else ""
+    by = f" by {_names(desk, [request.by])}{request.doubt}" if request.by else ""
     lines = [f"{style(neutral(request.id), 'id')}  {request.state.replace('_', ' ')}{by}"]
     if request.answer is not None:
         lines.append(frame.BAR + summary.line(request.answer))

@@ -79,7 +79,7 @@ def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
         return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
     request = fold.requests.get(verdict.request_id)
     if request is not None and request.message_id == message.id and not request.is_open:
-        return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}"
+        return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}{request.doubt}"
     return verdicts.told(verdict)
 
 

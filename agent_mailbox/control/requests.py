@@ -225,7 +225,7 @@ def _refuse_decided(request: ControlRequest) -> None:
     if not request.is_open:
         state = request.state.replace("_", " ")
         raise Refused(
-            f"{request.id} is decided: {state}, by {frame.word(request.by)}",
+            f"{request.id} is decided: {state}, by {frame.word(request.by)}{request.doubt}",
             "the first decision counts; send a message to change the agent's course",
             code="decided",
         )

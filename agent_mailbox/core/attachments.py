@@ -14,7 +14,7 @@ The values in mail are other people's, of any shape; an entry that is no attachm
 from __future__ import annotations
 
 from .records import Record
-from .text import value
+from .text import term
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -130,11 +130,11 @@ def lines(message: Message, directory: str = "") -> list[str]:
             said.append(f"{named}: " + ("not here yet" if is_away else f"{place}{DIRECTORY}/{file.stored}"))
         elif entry.get("type") == "inline" and isinstance(why := entry.get(_NOT_KEPT), str):
             named = f"{_name(str(entry.get('name')))} ({_kind(entry.get('mime_type'))})"
-            said.append(f"{named}: not kept, {value(why, LONGEST)}")
+            said.append(f"{named}: not kept, {term(why, LONGEST)}")
         elif entry.get("type") in ("url", "inline") and isinstance(content := entry.get("content"), str):
             kind = _kind(entry.get("mime_type"))
             said.append(
-                f"{value(content, 4 * LONGEST)} ({kind})"
+                f"{term(content, 4 * LONGEST)} ({kind})"
                 if entry["type"] == "url"
                 else f"{kind}, {size_of(len(content) * 3 // 4)}, within the message"
             )
@@ -164,8 +164,8 @@ def _is_digest(text: str) -> bool:
 
 
 def _name(text: str) -> str:
-    return value(text, LONGEST) if text.strip() else "a file without a name"
+    return term(text, LONGEST) if text.strip() else "a file without a name"
 
 
 def _kind(given: Any) -> str:
-    return value(given, LONGEST) if isinstance(given, str) and given else "of unknown type"
+    return term(given, LONGEST) if isinstance(given, str) and given else "of unknown type"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..errors import Malformed
 from .address import is_remote
-from .text import clipped, neutral, value
+from .text import clipped, neutral, term
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,8 +86,8 @@ def _parts(reference: Any) -> tuple[str, str]:
 def _quoted(action: str, where: str) -> str:
     """Return the same words for a line of ours. An action that is none of ours is any text, and quoted as such."""
     if action.replace(" ", "_") in ACTIONS:
-        return f"{action} {value(where, LONGEST)}"
-    return value(f"{action} {where}".lstrip(), LONGEST)
+        return f"{action} {term(where, LONGEST)}"
+    return term(f"{action} {where}".lstrip(), LONGEST)
 
 
 def _conflicts(message: Message) -> list[str]:
@@ -95,7 +95,7 @@ def _conflicts(message: Message) -> list[str]:
     about = (message.extra or {}).get("swarm")
     found = about.get("conflicts") if isinstance(about, dict) else None
     texts = found if isinstance(found, list) else []
-    return [value(text, LONGEST) for text in texts if isinstance(text, str)]
+    return [term(text, LONGEST) for text in texts if isinstance(text, str)]
 
 
 def is_event(message: Message) -> bool:

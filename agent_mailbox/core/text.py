@@ -159,7 +159,7 @@ def word(text: str) -> str:
     return text if usual and len(text) <= WORD else within_quotes(text, WORD)
 
 
-def value(text: str, width: int) -> str:
+def term(text: str, width: int) -> str:
     """Return the same, without quotes if it is one word, which reads like no sentence of ours."""
     shown = clipped(neutral(text), width)
     is_word = all(c.isalnum() or c == "…" or (c.isascii() and c not in ' "`') for c in shown)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..core.control.messages import MODES
 from ..core.records import Record
-from ..core.text import clipped, neutral
+from ..core.text import clipped, neutral, term
 from . import patterns, rules, shell
 from .patterns import Where
 
@@ -80,7 +80,7 @@ def judge(
     where = where or Where()
     caught = _caught(policy.deny, tool, given, where)
     if caught is not None:
-        return _verdict(DENY, f"the policy of this session denies {caught.text}")
+        return _verdict(DENY, f"the policy of this session denies {_shown(caught)}")
     if not policy.binds:
         return NO_OPINION
     is_free = rules.allows(_parsed(free), tool, given, where) is not None
@@ -91,13 +91,13 @@ def judge(
         return held
     caught = _caught(policy.ask, tool, given, where)
     if caught is not None:
-        return _verdict(ASK, f"the policy of this session asks about {caught.text}")
+        return _verdict(ASK, f"the policy of this session asks about {_shown(caught)}")
     host = _host(policy, given)
     if host is not None:
         return host
     allowed = rules.allows(_parsed(policy.allow), tool, given, where)
     if allowed is not None:
-        return _verdict(ALLOW, f"the policy of this session allows {allowed.text}")
+        return _verdict(ALLOW, f"the policy of this session allows {_shown(allowed)}")
     return _unruled(policy, tool, given, where)
 
 
@@ -123,6 +123,11 @@ def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
 
 def _verdict(decision: str, reason: str) -> Judgement:
     return Judgement(decision, clipped(neutral(reason), MAX_REASON))
+
+
+def _shown(rule: Rule) -> str:
+    """Return a rule for a sentence of ours: any program may write one that denies, and any text into it."""
+    return term(rule.text, MAX_REASON - 60)
 
 
 def _parsed(texts: Sequence[str]) -> list[Rule]:

@@ -12,6 +12,18 @@ SHOWN = "tests/cli/test_hostile_text.py"
 
 MUTANTS = (
     Mutant(
+        "a program's denial is not told as the lead's word",
+        "control_requests.ControlRequest.doubt",
+        ("if self.answer_proven else", "if self else"),
+        tests="tests/claude/test_permit.py::test_a_program_s_denial_is_not_told_as_the_lead_s_word",
+    ),
+    Mutant(
+        "a rule's text reads as no sentence of ours",
+        "policy._shown",
+        ("term(rule.text, MAX_REASON - 60)", "rule.text"),
+        tests="tests/claude/test_permit.py::test_a_rule_s_text_reads_as_no_sentence_of_ours",
+    ),
+    Mutant(
         "no sender's id looks like the person",
         "compose.checked",
         ('        check_name(draft.sender, "session id")\n', "        pass\n"),

@@ -15,7 +15,7 @@ from ...control.standing import binds, is_over, policy_of
 from ...core import codec, frame
 from ...core.control import lasting, messages, transitions
 from ...core.records import Record
-from ...core.text import ascii_json, clipped, is_utf8, neutral
+from ...core.text import ascii_json, clipped, is_utf8, neutral, within_quotes
 from ...known_clients import claude_code
 from ...known_clients.known_client import PERMISSION
 from ...permissions import policy, rules
@@ -261,14 +261,15 @@ class Permit(Record):
 
     def _tell(self, request: ControlRequest, lead: str, seconds: float) -> None:
         answer = request.answer
-        notes = clipped(neutral(answer.notes), MAX_SAID) if isinstance(answer, messages.Answer) else ""
+        notes = answer.notes if isinstance(answer, messages.Answer) else ""
+        notes = f": {within_quotes(notes, MAX_SAID)}" if notes else ""
         if request.state == transitions.APPROVED:
             self._approved(request, lead, notes)
         elif request.state == transitions.TIMED_OUT:
             why = f"{lead} did not answer {request.id} within {seconds:g} s; a later answer counts for nothing"
             self._say(self.control.own.control_default, why)
         else:
-            self._say(DENY, f"{lead} denied {request.id}{f': {notes}' if notes else ''}")
+            self._say(DENY, f"{lead}{request.doubt} denied {request.id}{notes}")
 
     def _approved(self, request: ControlRequest, lead: str, notes: str) -> None:
         answer = request.answer
@@ -287,7 +288,7 @@ class Permit(Record):
             return
         if not self.asks_the_person:
             self._grant(self.given if changed is None else changed)
-        self._say(ALLOW, f"{said}{f': {notes}' if notes else ''}", changed)
+        self._say(ALLOW, f"{said}{notes}", changed)
 
     # -- answering ----------------------------------------------------------------------------------------------------
 

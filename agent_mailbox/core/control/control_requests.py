@@ -17,7 +17,7 @@ class ControlRequest(Record):
     """A request or a task, and its state. ``asker`` asked; instants in ms, of the messages' writing.
 
     ``answerer`` is the agent that must answer, if it is one (a shutdown's or task's worker; empty: the asker's lead).
-    Only a ``proven`` request can be approved.
+    Only a ``proven`` request can be approved. Any program may deny one in its decider's name: ``answer_proven``.
     """
 
     id: str
@@ -34,11 +34,17 @@ class ControlRequest(Record):
     answer_id: str = ""
     decided: int | None = None
     proven: bool = True
+    answer_proven: bool = True
 
     @property
     def is_open(self) -> bool:
         """Return whether it still needs a decision."""
         return self.state == transitions.OPEN
+
+    @property
+    def doubt(self) -> str:
+        """Return the words behind the name of whoever decided it, if nothing proves that it was they."""
+        return "" if self.answer_proven else " (unverified)"
 
     @property
     def worker(self) -> str:

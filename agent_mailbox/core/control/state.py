@@ -261,14 +261,14 @@ class Plane:
             why = f"{request.state} before, by {word(request.by)}"
             return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
         decided = request.replace(
-            state=after, answer=payload, by=speaker, answer_id=message.id, decided=message.timestamp
-        )
+            state=after, answer=payload, by=speaker, answer_id=message.id, decided=message.timestamp,
+            answer_proven=self._is_proven(message),
+        )  # fmt: skip
         self.requests[request.id] = decided
         if what != TIMEOUT:
             self._consequences(decided, message)
-        return Verdict(
-            APPLIED, "", "" if self._is_proven(message) else UNPROVEN, before=request.state, after=after, about=about
-        )
+        why = "" if decided.answer_proven else UNPROVEN
+        return Verdict(APPLIED, "", why, before=request.state, after=after, about=about)
 
     def _consequences(self, request: ControlRequest, message: Message) -> None:
         """Carry out a decision's effects beside its request: mode, rules, hosts, the wait for a plan."""
