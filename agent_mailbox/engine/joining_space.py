@@ -12,7 +12,7 @@ from ..core import codec, instant
 from ..core.records import USER, BadLine, Record
 from ..errors import NotFound, Refused, Unavailable
 from ..identity import machine_keys
-from ..mailbox import absence, elsewhere, following, machine_trust, passed
+from ..mailbox import absence, comparison, elsewhere, following, machine_trust, passed, publishing
 from ..mailbox import space as spaces
 from ..store.lock import is_held
 from ..store.order import PASSED, ROSTER
@@ -88,7 +88,7 @@ def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> Spac
         copy.catch_up()
         if following.hand_over(copy):
             copy.catch_up()
-        copy.compare()
+        comparison.compare(copy)
         spaces.save(logs, space)
         copy.catch_up()
         space_trust.apply(copy)
@@ -118,7 +118,7 @@ def leave(logs: Logs) -> SpaceStanding:
     with copy.held():
         try:
             copy.catch_up()
-            copy.compare()
+            comparison.compare(copy)
         except Unavailable:
             pass
         found = standing(logs)
@@ -180,13 +180,13 @@ def standing(logs: Logs) -> SpaceStanding:
     space = _joined(logs)
     copy = spaces.opened(logs, space)
     copy.look()
-    records, trouble = copy.applied, ""
+    records, trouble = copy.state.applied, ""
     try:
         records = copy.order.end()
     except (Unavailable, Refused) as error:
         trouble = error.what
     queued = len(copy.queue.entries())
-    waiting = sum(1 for _ in copy.waiting())
+    waiting = sum(1 for _ in publishing.waiting(copy))
     serving = is_held(spaces.record_of(logs).path(spaces.PLACE, SERVING))
     where = space.space, space.machine, space.url
     others = tuple(
@@ -198,7 +198,7 @@ def standing(logs: Logs) -> SpaceStanding:
         *where,
         serving,
         records,
-        copy.applied,
+        copy.state.applied,
         waiting,
         queued,
         copy.queue.unsent(),

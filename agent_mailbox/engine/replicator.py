@@ -40,7 +40,7 @@ def run(
     while not ended():
         try:
             if monotonic() - spoke >= elsewhere.EVERY:
-                order.tell(elsewhere.own_word(copy.logs, copy.applied, time_ns() // 1_000_000))
+                order.tell(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
                 spoke = monotonic()
             if words := order.told():
                 elsewhere.keep(copy.directory, words, time_ns() // 1_000_000)
@@ -66,7 +66,7 @@ def run(
             if away:
                 told("engine is back")
             away, delay = "", TURN
-            is_new = order.wait(copy.applied, TURN)
+            is_new = order.wait(copy.state.applied, TURN)
         except (Unavailable, Busy, StorageFailed) as error:
             if error.what != away:
                 told(error.what)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ..errors import MailboxError
+from ..mailbox import comparison
 from ..mailbox import space as spaces
 from ..nats.nats_order import NatsOrder
 from ..store.order import JOINED
@@ -44,8 +45,8 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
             copy.catch_up()
             if copy.look_closer(at_all=True):
                 copy.catch_up()
-            copy.compare()
-        yield from _of_others(copy.strange)
+            strange = comparison.compare(copy)
+        yield from _of_others(strange)
     except MailboxError as error:
         yield error.what
     if copy.restored:

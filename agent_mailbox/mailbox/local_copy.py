@@ -1,7 +1,7 @@
 """A machine's copy of a shared mailbox, as those see it who work on it.
 
-Belongs here: what ``following``, ``lost_records`` and ``publishing`` ask of the copy (``replica``), which calls them.
-All of it is under the machine's lock.
+Belongs here: what ``following``, ``lost_records``, ``publishing`` and ``comparison`` ask of the copy (``replica``). All
+of it is under the machine's lock.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ..store.order import Ordered, TotalOrder
     from ..store.replacement import Replaced
     from ..store.unordered import Unordered
+    from .copy_state import CopyState
     from .send_queue import SendQueue
     from .space_judge import SpaceJudge
 else:
@@ -43,16 +44,19 @@ class LocalCopy(Protocol):
         """Return all records of the order."""
 
 
+class ComparedCopy(LocalCopy, Protocol):
+    """The copy that is compared. ``heard``: the sum of all that this process took in, by log; None: not of all."""
+
+    state: CopyState
+    heard: dict[str, int] | None
+
+
 class PublishingCopy(LocalCopy, Protocol):
-    """The copy that publishes, caught up.
+    """The copy that publishes, caught up."""
 
-    ``last``: the position of each log's last record. ``purged``: the order may lack what is archived."""
-
+    state: CopyState
     judge: SpaceJudge | None
     queue: SendQueue
-    applied: int
-    last: dict[str, int]
-    purged: bool
 
     def take_in(self, proofs: Mapping[bytes, str | None]) -> int:
         """Write what is new in the order; ``proofs`` are those of lines that this machine has just published."""

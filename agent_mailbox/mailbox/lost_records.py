@@ -17,7 +17,7 @@ from ..core.records import BadLine, Message
 from ..store import system
 from ..store.archive import ROSTER as EVENTS
 from ..store.bundles import WHOLE, Bundle, packed, records_of, unpacked
-from ..store.order import ARCHIVE, CLAIMS, MESSAGES, ROSTER, is_known
+from ..store.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, is_known
 from ..store.stamps import EVERYONE
 from ..store.unordered import digest, unsealed
 from . import following
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .local_copy import LocalCopy
-
-LOGS = (ROSTER, MESSAGES, CLAIMS)
 
 
 def restore(copy: LocalCopy) -> int:
@@ -43,14 +41,14 @@ def restore(copy: LocalCopy) -> int:
             present.add(digest(unsealed(record.line)))
         else:
             present.update(map(digest, (*bundle.lines, *bundle.told)))
-            bundled.update(map(digest, bundle.lines if bundle.file not in LOGS else ()))
+            bundled.update(map(digest, bundle.lines if bundle.file not in KINDS else ()))
     count, mark = 0, system.urandom(8).hex()  # what comes back twice differs: see ``passed``
     for retold in _retold(copy, bundled):
         copy.order.append(ARCHIVE, [packed(retold, mark)])
         present.update(map(digest, (*retold.lines, *retold.told)))
         bundled.update(map(digest, retold.lines))
         count += 1
-    for kind in LOGS:
+    for kind in KINDS:
         for one in records_of(kind, _lost(copy, kind, present), mark):
             copy.order.append(ARCHIVE, [one])
             count += 1

@@ -59,7 +59,7 @@ def publish_waiting(copy: PublishingCopy) -> bool:
     """Publish what is here alone; return whether there is now something to read.
 
     Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
-    done, last = False, dict(copy.last)
+    done, last = False, dict(copy.state.last)
     found = (one if one.proof is None else _signed(copy, one) for one in waiting(copy))
     for log, group in itertools.groupby(found, lambda one: one.log):
         for batch in batches(group):
@@ -74,7 +74,7 @@ def _signed(copy: PublishingCopy, one: Waiting) -> Waiting:
 
 def _publish_lines(copy: PublishingCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
     """Publish lines of a log behind its record at ``last``; return the last one's position."""
-    if log == MESSAGES and copy.purged and (batch := _unknown(copy, batch)) == []:
+    if log == MESSAGES and copy.state.purged and (batch := _unknown(copy, batch)) == []:
         return last
     lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
     try:
@@ -101,7 +101,7 @@ def _publish_message(copy: PublishingCopy, one: Waiting) -> None:
     try:
         copy.order.append(MESSAGES, [one.line], ids=[one.id or ""])
     except Taken as taken:
-        if taken.position <= copy.applied:
+        if taken.position <= copy.state.applied:
             copy.parts[MESSAGES].settle(one.position)  # another message has its id; this one stays here alone
 
 

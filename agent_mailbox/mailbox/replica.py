@@ -21,26 +21,16 @@ from __future__ import annotations
 
 import itertools
 
-from ..errors import BadData, Busy
+from ..errors import Busy
 from ..store import paths, system
 from ..store.archive import Archive
 from ..store.bundles import unpacked
 from ..store.filed import Filed
 from ..store.lock import FileLock
-from ..store.order import (
-    ARCHIVE,
-    CLAIMS,
-    MESSAGES,
-    MOST,
-    PASSED,
-    ROSTER,
-    Moved,
-    Ordered,
-    Taken,
-    is_known,
-)
+from ..store.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, MOST, PASSED, ROSTER, Moved, Ordered, Taken, is_known
 from ..store.unordered import Unordered, digest, number, unsealed
 from . import copy_state, passed, publishing, taken_records
+from .copy_state import CopyState
 from .send_queue import SendQueue
 from .space_judge import Judged
 from .waiting_lines import id_of
@@ -54,17 +44,12 @@ if TYPE_CHECKING:
     from ..store.order import TotalOrder
     from ..store.replacement import Replaced
     from .space_judge import SpaceJudge
-    from .waiting_lines import Waiting
 
 LOCK, STEWARD = "lock", "steward"
 PAGE, PAGE_SIZE = 1000, 1 << 20
 """Records that are read at once, and bytes of records that are written at once."""
 ROUNDS = 200
 """Times that others may be first before a caller hears of it."""
-KINDS = (ROSTER, MESSAGES, CLAIMS)
-"""The local logs. The roster comes first: it says whose the mail is."""
-DECISIONS = (ARCHIVE, PASSED)
-"""The logs of the order that no log here has."""
 
 
 class Replica:
@@ -78,28 +63,18 @@ class Replica:
         self.order = order
         self.directory = directory
         self.judge = judge
-        self.applied = 0
-        self.last: dict[str, int] = {}
+        self.state = CopyState({})
         self.parts: Mapping[str, Unordered] = {}
         self._proofs: Mapping[bytes, str | None] = {}
-        self._heard: dict[str, int] | None = None
+        self.heard: dict[str, int] | None = None
         self._is_fresh = False
-        self.strange: dict[str, int] = {}
-        """The records that ``compare`` passed over: their number by log."""
         self.queue = SendQueue(directory, logs.wait)
         self.archive = Archive(logs.path(paths.ARCHIVE), logs.custody)
         self.filed = Filed(self.archive)
-        self.compares = False
-        self.owes = False
-        self.purged = False
-        self.doubts = False
-        self.damaged: set[int] = set()
-        self.tip = ""
         self._told = set[int]()
         self._is_sure = False
         self._was_moved = False
         self.restored = 0
-        self.holes: int | None = None
 
     def held(self) -> FileLock:
         """Return the machine's lock for a ``with`` block."""
@@ -120,7 +95,7 @@ class Replica:
         is_sure, self._is_sure = self._is_sure, False
         self._load()
         self._look()
-        if not is_sure and self.applied and self.tip and self._is_rewound():
+        if not is_sure and self.state.applied and self.state.tip and self._is_rewound():
             self.restore()
             self._begin_again()
         for _ in range(ROUNDS):
@@ -162,13 +137,13 @@ class Replica:
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
         signed = [publishing.signed(self.judge, kind, line, proofs.get(line)) for line in lines]
         try:
-            last = self.order.append(kind, signed, ids=ids, expect=None if ids else self.last.get(kind, 0))
+            last = self.order.append(kind, signed, ids=ids, expect=None if ids else self.state.last.get(kind, 0))
         except Taken as taken:
             raise Moved(taken.what, "look again") from None  # it is here by the next look
         except Moved:
             self._was_moved = True
             raise
-        places = range(self.applied + 1, last + 1)
+        places = range(self.state.applied + 1, last + 1)
         if len(places) != len(lines):
             return self.take_in(proofs) == len(lines)
         there = [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), signed, strict=True)]
@@ -176,15 +151,15 @@ class Replica:
 
     def _settled(self) -> None:
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
-        if self.owes:
-            self.order.append(PASSED, [passed.followed(self.applied)])
-        if new := self.damaged - self._told:
+        if self.state.owes:
+            self.order.append(PASSED, [passed.followed(self.state.applied)])
+        if new := self.state.damaged - self._told:
             self.order.append(PASSED, [passed.damaged(position) for position in sorted(new)[:MOST]])
             self._told |= new
-        if self.doubts:
+        if self.state.doubts:
             self.restore()
-        if self.owes or self.compares or self.doubts:
-            self.owes = self.compares = self.doubts = False
+        if self.state.owes or self.state.compares or self.state.doubts:
+            self.state.owes = self.state.compares = self.state.doubts = False
             self._save()
         self.filed = Filed(self.archive)
 
@@ -193,7 +168,7 @@ class Replica:
 
         Raises ``Moved`` if more came meanwhile."""
         end = self.order.end()
-        if self.order.read(self.applied, 1):
+        if self.order.read(self.state.applied, 1):
             raise Moved("order has moved", "look again")
         return end
 
@@ -205,10 +180,10 @@ class Replica:
 
     def _is_rewound(self) -> bool:
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others."""
-        found = self.order.read(self.applied - 1, 1)
-        if found and found[0].position == self.applied:
-            return digest(unsealed(found[0].line)).hex() != self.tip
-        return self.order.end() < self.applied
+        found = self.order.read(self.state.applied - 1, 1)
+        if found and found[0].position == self.state.applied:
+            return digest(unsealed(found[0].line)).hex() != self.state.tip
+        return self.order.end() < self.state.applied
 
     def restore(self) -> int:
         """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
@@ -222,11 +197,11 @@ class Replica:
         """Bring back what the order lost in its middle, under the lock, after ``catch_up``; return how many bundles.
 
         All of it is read if its number of positions without a record has changed, or ``at_all``."""
-        holes, known = self.order.holes(), self.holes
+        holes, known = self.order.holes(), self.state.holes
         if holes == known and not at_all:
             return 0
         count = 0 if known is None and not at_all else self.restore()
-        self.holes = holes
+        self.state.holes = holes
         self._save()
         return count
 
@@ -249,7 +224,7 @@ class Replica:
         found: list[Ordered] = []
         size = 0
         while size < PAGE_SIZE:
-            more = self.order.read(found[-1].position if found else self.applied, PAGE)
+            more = self.order.read(found[-1].position if found else self.state.applied, PAGE)
             found += more
             if len(more) < PAGE:
                 return found, True  # fewer than were asked for
@@ -263,16 +238,16 @@ class Replica:
         self._proofs = proofs
         records = [record for record in there if is_known(record.log)]
         sound = (record for record in records if not record.damaged)
-        for is_decision, group in itertools.groupby(sound, lambda record: record.log in DECISIONS):
+        for is_decision, group in itertools.groupby(sound, lambda record: record.is_decision):
             (self._follow if is_decision else self._take_lines)([*group])
         damaged = [record for record in records if record.damaged]
         for record in damaged:
-            self.damaged.add(record.position)
-            self.last[record.log] = max(record.position, self.last.get(record.log, 0))
-        if damaged or self.applied != there[-1].position:  # what is none of ours is passed over
-            self.applied, self.tip = there[-1].position, digest(unsealed(there[-1].line)).hex()
+            self.state.damaged.add(record.position)
+            self.state.last[record.log] = max(record.position, self.state.last.get(record.log, 0))
+        if damaged or self.state.applied != there[-1].position:  # what is none of ours is passed over
+            self.state.applied, self.state.tip = there[-1].position, digest(unsealed(there[-1].line)).hex()
             self._save()
-        return sum(record.log not in DECISIONS for record in there)
+        return sum(not record.is_decision for record in there)
 
     def _follow(self, records: Sequence[Ordered]) -> None:
         """Archive what a steward decided, at this place of the order, through a rotation of this machine's own."""
@@ -282,21 +257,21 @@ class Replica:
             if record.log == PASSED:
                 self._hear(record)
             elif (bundle := unpacked(record.line)) is not None and bundle.file in self.parts:
-                self._heard = None
+                self.heard = None
                 lost_records.take_back(self, bundle)
             elif bundle is not None:
-                self.owes, self._heard = True, None
+                self.state.owes, self.heard = True, None
                 following.follow(self, bundle)
-            self.last[record.log] = self.applied = record.position
-            self.tip = digest(unsealed(record.line)).hex()
+            self.state.last[record.log] = self.state.applied = record.position
+            self.state.tip = digest(unsealed(record.line)).hex()
             self._save()
 
     def _hear(self, record: Ordered) -> None:
         """Take in what a machine tells of the order."""
-        self.purged = self.purged or passed.is_purge(record.line)
+        self.state.purged = self.state.purged or passed.is_purge(record.line)
         if (damaged := passed.damage(record.line)) is not None:
-            self.doubts = True
-            self.damaged.discard(damaged)
+            self.state.doubts = True
+            self.state.damaged.discard(damaged)
 
     def _take_lines(self, records: Sequence[Ordered]) -> None:
         """Append the records that the local logs do not have."""
@@ -305,21 +280,21 @@ class Replica:
         if self.judge is not None:
             self.judge.look(self.logs.read_roster())
         for record in records:
-            kind, line = _kind(record.log), unsealed(record.line)
+            kind, line = record.kind, unsealed(record.line)
             key = digest(line)
-            if not self.parts[kind].strike(key) and not (self.compares and self.filed.has(key)):
+            if not self.parts[kind].strike(key) and not (self.state.compares and self.filed.has(key)):
                 fresh[kind].append((record, key, self._judged(record, line)))
             elif self.judge is not None:
                 self.judge.is_here(record)
-            self.last[record.log] = record.position
-            if self._heard is not None:
-                self._heard[kind] += number(key)
+            self.state.last[record.log] = record.position
+            if self.heard is not None:
+                self.heard[kind] += number(key)
         if self.judge is not None:
             self.judge.settle()
         for kind, found in fresh.items():
             if found:
                 self._write(kind, found)
-        self.applied, self.tip = records[-1].position, key.hex()
+        self.state.applied, self.state.tip = records[-1].position, key.hex()
         self._save()
 
     def _write(self, kind: str, found: Sequence[tuple[Ordered, bytes, Judged]]) -> None:
@@ -332,29 +307,6 @@ class Replica:
         """Return the verdict on a record; ``line`` is its line without seals."""
         ours = self._proofs.get(line) if record.machine == self.order.machine else None
         return Judged(line, ours) if self.judge is None else self.judge.judge(record, ours)
-
-    def compare(self) -> None:
-        """Compare what was taken in of the order with all of the local logs, under the lock; raise ``BadData`` if they
-        differ.
-
-        Lines of no known form, and messages whose id another message has, stay here alone. A record that came
-        since is no difference. A process that has just taken in everything compares the sums of what it read with
-        those of what is here."""
-        if self._heard is not None and all(part.total() == self._heard[kind] for kind, part in self.parts.items()):
-            return
-        parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
-        for part in parts.values():
-            part.look()
-        self.filed.look()
-        self.strange = {}
-        for record in itertools.takewhile(lambda one: one.position <= self.applied, self.everything()):
-            key, is_decision = digest(unsealed(record.line)), record.log in DECISIONS
-            if not is_known(record.log):
-                self.strange[record.log] = self.strange.get(record.log, 0) + 1
-            elif record.damaged:
-                raise BadData(f"record of the engine is damaged: {record.position}", "`engine purge` removes it")
-            elif not (is_decision or parts[_kind(record.log)].strike(key) or self.filed.has(key)):
-                raise BadData(f"record of the space is not here: {record.position}", "`agent-mailbox engine join`")
 
     def everything(self) -> Iterator[Ordered]:
         """Yield all records of the order."""
@@ -376,13 +328,11 @@ class Replica:
 
     def lacks(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
-        return self.order.wait(self.applied, 0) or any(True for _ in self.waiting()) or bool(self.queue.entries())
-
-    # -- what is here alone -------------------------------------------------------------------------------------------
-
-    def waiting(self) -> Iterator[Waiting]:
-        """Return what is here and not in the order, after ``catch_up`` or a look; settle what is no record."""
-        return publishing.waiting(self)
+        return (
+            self.order.wait(self.state.applied, 0)
+            or any(True for _ in publishing.waiting(self))
+            or bool(self.queue.entries())
+        )
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
@@ -392,8 +342,8 @@ class Replica:
 
     def _begin_again(self) -> None:
         """Compare all of the local logs with all of the order."""
-        self.applied, self.last, self._heard = 0, {}, dict.fromkeys(KINDS, 0)
-        self.tip, self.damaged = "", set()
+        self.state.applied, self.state.last, self.heard = 0, {}, dict.fromkeys(KINDS, 0)
+        self.state.tip, self.state.damaged = "", set()
         self.parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
         for part in self.parts.values():
             part.look()
@@ -401,7 +351,7 @@ class Replica:
 
     def _compare_all(self) -> None:
         """From the order's beginning on, take what is archived here for taken in."""
-        self.compares = True
+        self.state.compares = True
         self.filed.look()
 
     def part(self, log: Log) -> Unordered:
@@ -420,31 +370,18 @@ class Replica:
         return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster}.get(kind, self.logs.reads)
 
     def _load(self) -> None:
-        known = copy_state.load(self.directory)
-        self.applied, self.last = known.get("applied", 0), known.get("last", {})
+        self.state = state = copy_state.load(self.directory)
         if self.judge is not None:
-            self.judge.begin(known.get("numbers", {}), known.get("refused", {}))
-        self._heard = None if self.applied else dict.fromkeys(KINDS, 0)
-        marks = known.get("marks", {})
-        self.parts = {kind: Unordered(self._log(kind), *marks.get(kind, (0, 0, []))) for kind in KINDS}
-        self.owes, self.purged = known.get("owes") is True, known.get("purged") is True
-        self.doubts, self.damaged = known.get("doubts") is True, {*known.get("damaged", ())}
-        self.tip, self.holes = known.get("tip", ""), known.get("holes")
-        self.compares = False
-        if known.get("compares") is not False:
+            self.judge.begin(state.numbers, state.refused)
+        self.heard = None if state.applied else dict.fromkeys(KINDS, 0)
+        self.parts = {kind: Unordered(self._log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}
+        if state.compares:
             self._compare_all()
 
     def _save(self) -> None:
         for part in self.parts.values():
             part.secure()
-        marks = {kind: part.saved() for kind, part in self.parts.items()}
-        told = {"applied": self.applied, "last": self.last, "marks": marks, "owes": self.owes, "purged": self.purged}
-        told |= {"compares": self.compares, "doubts": self.doubts, "damaged": sorted(self.damaged), "tip": self.tip}
-        told["holes"] = self.holes
+        self.state.marks = {kind: part.saved() for kind, part in self.parts.items()}
         if self.judge is not None:
-            told |= {"numbers": self.judge.numbers, "refused": self.judge.refused}
-        copy_state.save(self.directory, told)
-
-
-def _kind(log: str) -> str:
-    return log if log in (MESSAGES, ROSTER) else CLAIMS
+            self.state.numbers, self.state.refused = self.judge.numbers, self.judge.refused
+        copy_state.save(self.directory, self.state)

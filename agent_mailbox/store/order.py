@@ -31,6 +31,8 @@ else:
 
 MESSAGES, ROSTER, CLAIMS = "messages", "roster", "claims"
 ARCHIVE, PASSED = "archive", "passed"
+KINDS = (ROSTER, MESSAGES, CLAIMS)
+"""The logs of a mailbox. The roster comes first: it says whose the mail is."""
 JOINED = "joined"
 """The log of a record that tells of a machine which joined; it has no line for the mailbox."""
 _READS = "reads."
@@ -54,6 +56,16 @@ class Ordered(Record):
     line: bytes
     machine: str
     damaged: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Return the log of a mailbox that has it: one has the claims, and the reads of all machines."""
+        return self.log if self.log in (MESSAGES, ROSTER) else CLAIMS
+
+    @property
+    def is_decision(self) -> bool:
+        """Return whether it is a steward's decision, or about one, which no log of a mailbox has."""
+        return self.log in (ARCHIVE, PASSED)
 
 
 class Moved(Busy):

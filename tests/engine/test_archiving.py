@@ -14,7 +14,7 @@ from agent_mailbox.core import instant, retention
 from agent_mailbox.core.records import USER
 from agent_mailbox.engine import purging
 from agent_mailbox.errors import Refused
-from agent_mailbox.mailbox import following, replica
+from agent_mailbox.mailbox import comparison, following, replica
 from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.store import bundles, creation, rotation
 from agent_mailbox.store.order import ARCHIVE, MESSAGES
@@ -210,7 +210,7 @@ def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tm
     assert late.message.id in east.state().messages
     assert east.replica is not None
     with east.replica.held():
-        east.replica.compare()
+        comparison.compare(east.replica)
 
 
 def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:  # noqa: F811
@@ -371,7 +371,7 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
                 box.replica.catch_up()
                 following.hand_over(box.replica)
                 box.replica.catch_up()
-                box.replica.compare()
+                comparison.compare(box.replica)
         except Killed:
             pass
     for other in two.boxes:

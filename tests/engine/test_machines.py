@@ -24,7 +24,7 @@ from agent_mailbox import Draft, MailboxError, Request
 from agent_mailbox.core import claims, codec, instant
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.engine import joining_space, purging
-from agent_mailbox.mailbox import opened
+from agent_mailbox.mailbox import comparison, opened
 from agent_mailbox.store import system
 from agent_mailbox.store.order import reads_of
 from agent_mailbox.upkeep import shared_steward
@@ -286,7 +286,7 @@ class Space(RuleBasedStateMachine):
             assert set(self.acknowledged) <= set(ids)
             with machine.copy.held():
                 machine.copy.catch_up()
-                machine.copy.compare()
+                comparison.compare(machine.copy)
 
     def all_machines_are_equal(self) -> None:
         """The machines hold the same records live and archived, the live ones in the same order, and they mean the

@@ -12,6 +12,7 @@ from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy
+from agent_mailbox.mailbox import comparison
 from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.mailbox.taken_records import CROWD
 from agent_mailbox.store import creation
@@ -190,7 +191,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
     for box in two.boxes:
         assert box.state().reads.of(sent) == []
     with north.replica.held():
-        north.replica.compare()
+        comparison.compare(north.replica)
     assert shown(south, "ben") == ["to one of you"]
 
 
@@ -243,12 +244,12 @@ def test_a_copy_that_was_changed_is_found_by_the_sums_alone(two: Two) -> None:
         replica.catch_up()
         position, asked = two.orders[1].read, list[int]()
         two.orders[1].read = lambda after, most: (asked.append(after), position(after, most))[1]  # type: ignore[method-assign]
-        replica.compare()
+        comparison.compare(replica)
         assert asked == []
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"number 1", b"number 7"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            replica.compare()
+            comparison.compare(replica)
 
 
 def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
@@ -261,8 +262,8 @@ def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
     with replica.held():
         replica.catch_up()
         north.send(Draft(sender="ann", to=("ben",), content="two"))
-        replica.compare()
+        comparison.compare(replica)
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"one", b"one more"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            replica.compare()
+            comparison.compare(replica)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Registration
-from agent_mailbox.mailbox import passed
+from agent_mailbox.mailbox import comparison, passed
 from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
@@ -65,7 +65,7 @@ def check(two: Two, place: Path) -> None:  # noqa: F811
         assert len(reads) == len(set(reads))
         assert box.replica is not None
         with box.replica.held():
-            box.replica.compare()
+            comparison.compare(box.replica)
     assert shown(two.boxes[0], "ann") == []
     assert "unread" in shown(two.boxes[1], "ben")
 

@@ -15,7 +15,7 @@ MUTANTS = (
     Mutant(
         "a decision counts only if no other machine was first",
         "Replica.publish",
-        ("expect=None if ids else self.last.get(kind, 0)", "expect=None"),
+        ("expect=None if ids else self.state.last.get(kind, 0)", "expect=None"),
         tests=f"{TESTS}::test_who_is_overtaken_while_it_claims_is_shown_nothing",
     ),
     Mutant(
@@ -55,7 +55,7 @@ MUTANTS = (
         "a killed process's lines are found again",
         "Replica._take_lines",
         (
-            "            if not self.parts[kind].strike(key) and not (self.compares and self.filed.has(key)):\n",
+            "            if not self.parts[kind].strike(key) and not (self.state.compares and self.filed.has(key)):\n",
             "            if True:\n",
         ),
         tests=f"{TESTS}::test_a_killed_process_leaves_nothing_twice",
@@ -123,14 +123,14 @@ MUTANTS = (
     ),
     Mutant(
         "a copy is compared before joining is done",
-        "Replica.compare",
-        ("all(part.total() == self._heard[kind] for kind, part in self.parts.items())", "True"),
+        "comparison.compare",
+        ("all(part.total() == copy.heard[kind] for kind, part in copy.parts.items())", "True"),
         tests=f"{TESTS}::test_a_copy_that_was_changed_is_found_by_the_sums_alone",
     ),
     Mutant(
         "what comes while a copy is compared is no difference",
-        "Replica.compare",
-        ("itertools.takewhile(lambda one: one.position <= self.applied, self.everything())", "self.everything()"),
+        "comparison.compare",
+        ("itertools.takewhile(lambda one: one.position <= copy.state.applied, copy.everything())", "copy.everything()"),
         tests=f"{TESTS}::test_what_comes_while_a_copy_is_compared_is_no_difference",
     ),
     Mutant(
@@ -214,7 +214,7 @@ MUTANTS = (
     Mutant(
         "an id of archived mail is taken, also where the engine has it no more",
         "publishing._publish_lines",
-        ("    if log == MESSAGES and copy.purged and", "    if False and"),
+        ("    if log == MESSAGES and copy.state.purged and", "    if False and"),
         tests=f"{ARCHIVING}::test_a_foreign_line_with_a_purged_id_stays_here",
     ),
     Mutant(
@@ -286,7 +286,7 @@ MUTANTS = (
     Mutant(
         "lines that came back are no decision to retell",
         "lost_records.restore",
-        ("bundle.lines if bundle.file not in LOGS else ()", "bundle.lines"),
+        ("bundle.lines if bundle.file not in KINDS else ()", "bundle.lines"),
         tests=f"{RESTORING}::test_the_retold_dead_stay_dead",
     ),
     Mutant(
@@ -304,7 +304,7 @@ MUTANTS = (
     Mutant(
         "who has a damaged record's line brings it back",
         "Replica._hear",
-        ("            self.doubts = True\n", ""),
+        ("            self.state.doubts = True\n", ""),
         tests=f"{RESTORING}::test_a_damaged_record_stops_nobody_and_comes_back",
     ),
     Mutant(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core import proofs
 from agent_mailbox.engine import replicator, space_trust
 from agent_mailbox.errors import Refused
+from agent_mailbox.mailbox import comparison
 from agent_mailbox.mailbox import space as spaces
 from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
 from agent_mailbox.store import system
@@ -43,7 +44,7 @@ def settle(stage: Stage, process: Process, machine: Machine) -> None:
     copy = _mended(stage, machine)
     if not stage.judge.edited and not stage.judge.is_damaged:
         with copy.held():
-            copy.compare()
+            comparison.compare(copy)
 
 
 def _mended(stage: Stage, machine: Machine) -> Replica:

@@ -38,8 +38,8 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "store/creation.py:create",
         "store/custody_setup.py:_begin",
     ),
-    "machines joining once more": ("mailbox/replica.py:Replica.compare",),
-    "machines joining with an archive": ("mailbox/replica.py:Replica.compare",),
+    "machines joining once more": ("mailbox/comparison.py:compare",),
+    "machines joining with an archive": ("mailbox/comparison.py:compare",),
     "machines keys that the person confirms later": (
         "store/proof_view.py:ProofView.proof",
         "store/proof_view.py:ProofView.waits",
