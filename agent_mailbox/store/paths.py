@@ -212,14 +212,19 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
 
 
 def trusted(environ: Mapping[str, str]) -> list[str]:
-    """Return the user's own mailboxes, by their real paths."""
+    """Return the user's own mailboxes, by their real paths.
+
+    Raise ``StorageFailed`` where the list cannot be read: hooks would pass by the user's mailbox.
+    """
     known: list[bytes] = []
     for path in _trusted_files(environ):
         try:
             with system.stream(path) as file:
                 known += file.read().split(b"\n")
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             pass
+        except OSError as error:
+            raise storage_failed("read", path, error) from None
     return [line.decode("utf-8", "surrogateescape") for line in known if line]
 
 

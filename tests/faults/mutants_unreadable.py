@@ -107,6 +107,12 @@ MUTANTS = (
         tests=f"{TESTS}::test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one",
     ),
     Mutant(
+        "a list of mailboxes that cannot be read is not empty",
+        "paths.trusted",
+        ("except (FileNotFoundError, NotADirectoryError):", "except OSError:"),
+        tests=f"{TESTS}::test_a_list_of_mailboxes_that_cannot_be_read_is_not_empty",
+    ),
+    Mutant(
         "a worktree whose repository cannot be looked at takes no other mailbox",
         "paths._one_line",
         ("        _refuse_failed(error, system.dirname(path))\n", ""),

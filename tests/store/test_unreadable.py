@@ -14,7 +14,7 @@ from agent_mailbox.errors import NotFound, StorageFailed
 from agent_mailbox.store import attachment_files, bindings, paths, system, user_state
 from agent_mailbox.store.stamps import EVERYONE, UNBOUND, Trail
 from agent_mailbox.store.user_state import BOUND
-from tests.helpers import ARCHIVE, HEARTBEATS, Post, refused, refused_both
+from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, Post, refused, refused_both
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -174,6 +174,20 @@ def test_a_session_joins_no_other_mailbox_because_its_own_cannot_be_looked_at(po
     assert "cannot look into" in said
     show(post.box)
     assert post.call("hook", "UserPromptSubmit", stdin=prompt).stdout == ""
+
+
+def test_a_list_of_mailboxes_that_cannot_be_read_is_not_empty(post: Post) -> None:
+    """The person hears why a session is shown no mail, and no tool writes what may be a mailbox's file."""
+    post.ok("init", post.box)
+    del post.env["AGENT_MAILBOX_DIR"]
+    start = json.dumps({"session_id": "ann", "source": "startup", "cwd": str(post.box)})
+    given = {"file_path": str(post.file(MESSAGES)), "content": "x"}
+    write = json.dumps({"session_id": "ann", "cwd": str(post.box), "tool_name": "Write", "tool_input": given})
+    post.call("hook", "SessionStart", stdin=start)
+    hide(post.user_state / "mailboxes")
+    assert "cannot read" in post.call("hook", "UserPromptSubmit", stdin=start).json["systemMessage"]
+    denied = post.call("hook", "Files", stdin=write).json["hookSpecificOutput"]
+    assert denied["permissionDecision"] == "deny"
 
 
 def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mailbox) -> None:
