@@ -30,7 +30,10 @@ SEEDS = (86_008_105, 122_690_886, 160_450_383, 325_216_002, 409_173_435)
 """Drawn on 2026-11-25 behind the last change of the worlds and the mutants; none was used before."""
 SECONDS = 60
 FOUND = ROOT / "docs/internals/simulation-mutants.json"
-PLACES = ("agent_mailbox/store/", "agent_mailbox/mailbox/", "agent_mailbox/core/retention.py")
+PLACES = (
+    *("agent_mailbox/store/", "agent_mailbox/mailbox/"),
+    *("agent_mailbox/core/retention.py", "agent_mailbox/core/dead_letters.py"),
+)
 FORGER = "trust: needs a forger; tests/trust"
 FILES = (
     "limits and names of files, which no world comes to; tests/console/test_beside.py, tests/swarm/test_peer_files.py"
@@ -43,6 +46,7 @@ OUTSIDE = {
     "a process elsewhere is not judged": "the world is one namespace of processes; tests/cli/test_gone.py",
     "their own mail stays with the gone": "the session is shown that mail again either way; tests/cli/test_gone.py",
     "a decision answers one question of the client that follows it": "a client's dialog; tests/claude",
+    "a line in the person's name tells the person nothing": FORGER,
     "a quiet stamp has the time at which it was judged": (
         "needs a process whose clock differs from the kernel's; tests/claude/test_guard.py"
     ),
