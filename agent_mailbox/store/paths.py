@@ -72,7 +72,7 @@ def find(start: str) -> str | None:
     ``data/``. No checkout can make the first. At the root of a linked git worktree the main worktree's root counts
     first: every worktree finds the same mailbox (git's ``gitrepository-layout``: ``gitdir`` and ``commondir``).
 
-    Raise ``StorageFailed`` where a look fails: mail would go to another mailbox, further up.
+    Raise ``StorageFailed`` where a look fails, unless at another user's: mail would go to another mailbox, further up.
     """
     here = start
     while True:
@@ -98,15 +98,34 @@ def _is_found(directory: str) -> bool:
     return True
 
 
-def _refuse_failed(error: OSError, directory: str) -> None:
+def _refuse_failed(error: OSError, path: str) -> None:
     """Raise ``StorageFailed`` for a failed look, unless it tells that nothing of the user's can be there."""
-    # Another user's ``data/`` is no mailbox of ours; ``.git`` is a directory, or the file of a worktree.
-    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError, BlockingIOError)):
+    # ``.git`` is a directory, or the file of a worktree.
+    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, BlockingIOError)):
         return
+    if isinstance(error, PermissionError):
+        closed = _closed(path)
+        if closed is None:  # another user's ``data/`` is no mailbox of ours
+            return
+        raise storage_failed("look into", closed, error) from None
     import errno  # only to name a failure
 
     if error.errno not in (errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO):
-        raise storage_failed("look into", directory, error) from None
+        raise storage_failed("look into", path, error) from None
+
+
+def _closed(path: str) -> str | None:
+    """Return what denies the look, the path itself or the nearest above it that can be seen; None if another's."""
+    while True:
+        try:
+            return path if system.stat(path).st_uid == system.geteuid() else None
+        except PermissionError:
+            parent = system.dirname(path)
+        except OSError:
+            return None
+        if parent == path:
+            return None
+        path = parent
 
 
 def main_worktree(directory: str) -> str | None:
@@ -154,7 +173,7 @@ def _one_line(path: str) -> str | None:
     except ValueError:
         return None
     except OSError as error:
-        _refuse_failed(error, system.dirname(path))
+        _refuse_failed(error, path)
         return None
 
 

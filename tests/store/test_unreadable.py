@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import json
-from typing import TYPE_CHECKING, Any
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,10 +17,7 @@ from agent_mailbox.errors import NotFound, StorageFailed
 from agent_mailbox.store import attachment_files, bindings, paths, system, user_state
 from agent_mailbox.store.stamps import EVERYONE, UNBOUND, Trail
 from agent_mailbox.store.user_state import BOUND
-from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, Post, refused, refused_both
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, NOBODY, Post, as_nobody, refused, refused_both
 
 
 def hide(path: Path) -> Path:
@@ -103,7 +103,7 @@ def test_a_path_that_cannot_be_followed_is_not_taken_for_no_mailbox(post: Post) 
 
 @pytest.mark.parametrize(
     ("error", "found"),
-    [(errno.EIO, None), (errno.ESTALE, None), (errno.EACCES, "outer"), (errno.ELOOP, "outer")],
+    [(errno.EIO, None), (errno.ESTALE, None), (errno.EACCES, None), (errno.ELOOP, "outer")],
     ids=errno.errorcode.get,
 )
 def test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one(
@@ -129,7 +129,7 @@ def test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one(
 
 
 @pytest.mark.parametrize(
-    ("error", "found"), [(errno.EIO, None), (errno.ENOENT, "outer"), (errno.EACCES, "outer")], ids=errno.errorcode.get
+    ("error", "found"), [(errno.EIO, None), (errno.ENOENT, "outer"), (errno.EACCES, None)], ids=errno.errorcode.get
 )
 def test_a_worktree_whose_repository_cannot_be_looked_at_takes_no_other_mailbox(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: int, found: str | None
@@ -157,6 +157,29 @@ def test_a_worktree_whose_repository_cannot_be_looked_at_takes_no_other_mailbox(
     else:
         with pytest.raises(StorageFailed, match=r"look into .*main/\.git"):
             paths.find(str(worktree))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may become another user")
+def test_a_closed_directory_of_the_user_s_own_ends_the_search() -> None:
+    """Mail would go to the mailbox of the directory above. Another user's closed directory is passed by."""
+    with tempfile.TemporaryDirectory() as scratch:
+        outer = Path(scratch)
+        outer.chmod(0o755)
+        (outer / paths.MESSAGES).touch()
+        for start, inside in ((outer / "box", "data"), (outer / "repository", ".git")):
+            closed = start / inside
+            (closed / paths.IN_GIT).mkdir(parents=True)
+            closed.chmod(0)
+            assert as_nobody(lambda start=start: [paths.find(str(start))]) == [scratch]
+            os.chown(closed, NOBODY, NOBODY)
+            (said,) = as_nobody(lambda start=start: [str(_failure(start))])
+            assert f"cannot look into {closed}: Permission denied" in said
+
+
+def _failure(start: Path) -> StorageFailed:
+    with pytest.raises(StorageFailed) as caught:
+        paths.find(str(start))
+    return caught.value
 
 
 def test_a_session_joins_no_other_mailbox_because_its_own_cannot_be_looked_at(post: Post) -> None:

@@ -8,22 +8,19 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
 from agent_mailbox.swarm import decisions
 from agent_mailbox.swarm.protocol import admission, tokens
-from tests.helpers import PATIENCE, refused, start_at_once, until
+from tests.helpers import NOBODY, PATIENCE, as_nobody, refused, start_at_once, until
 from tests.ports import free_port
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.wirework import Person
-
-NOBODY = 65534
 
 
 def test_of_two_gateways_on_one_home_one_serves(machine: Make) -> None:
@@ -213,25 +210,6 @@ def open_machine(authority: Authority) -> Iterator[Machine]:
         machine.kill()
 
 
-def _as_nobody(do: Callable[[], list[Any]]) -> list[Any]:
-    """What it returns in a process of another user: a fork, for this interpreter may lie where only we may go."""
-    reading, writing = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.setgroups([])
-            os.setgid(NOBODY)
-            os.setuid(NOBODY)
-            os.write(writing, json.dumps(do()).encode())
-        finally:
-            os._exit(0)
-    os.close(writing)
-    with open(reading, "rb") as file:
-        told = file.read()
-    os.waitpid(child, 0)
-    return list(json.loads(told))
-
-
 def _reached(paths: Iterable[Path]) -> list[str]:
     """Those that can be opened, or connected to."""
     found = []
@@ -264,7 +242,7 @@ def test_another_user_reaches_nothing(open_machine: Machine, machine: Make) -> N
     meet(a, b)
     a.send("ann", "swarm:demo/beta", "private")
     until(lambda: b.received() == ["private"])
-    assert _as_nobody(lambda: _asked(port)) == [401, 401, 401, 401]
+    assert as_nobody(lambda: _asked(port)) == [401, 401, 401, 401]
     a.stop()
     a.serve()
     everything = sorted(a.swarm_home.iterdir())
@@ -275,10 +253,10 @@ def test_another_user_reaches_nothing(open_machine: Machine, machine: Make) -> N
         listening.bind(str(theirs))
         listening.listen()
         theirs.chmod(0o777)
-        assert _as_nobody(lambda: _reached([theirs, a.authority.ca])) == ["theirs.sock"]
-    assert _as_nobody(lambda: _reached(everything)) == []
+        assert as_nobody(lambda: _reached([theirs, a.authority.ca])) == ["theirs.sock"]
+    assert as_nobody(lambda: _reached(everything)) == []
     a.swarm_home.chmod(0o755)
-    assert _as_nobody(lambda: _reached(everything)) == []
+    assert as_nobody(lambda: _reached(everything)) == []
 
 
 def test_a_home_of_another_user_is_not_used(open_machine: Machine) -> None:
