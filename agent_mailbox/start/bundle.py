@@ -9,7 +9,6 @@ import __future__
 import ast
 import marshal
 import os
-import sys
 from importlib.util import find_spec, resolve_name
 
 TYPE_CHECKING = False
@@ -180,10 +179,10 @@ def _contents(verb: str) -> Contents:
     """Return what a verb's bundle holds; raise ``OSError`` if a module has no source."""
     linked, later = (_of_verb(verb, modules) for modules in (HOT_MODULES, LATER_MODULES))
     compiled = [name for name, importer in _COMPILED.items() if f"{_PACKAGE}.{importer}" in linked]
-    places = [(name, getattr(sys.modules.get(name), "__file__", None)) for name in compiled]
+    specs = [(name, find_spec(name)) for name in compiled]  # this run may not have needed each of them
     return (
         tuple(_source(name)[0] for name in (_PACKAGE, f"{_PACKAGE}.launch", *linked)),
-        tuple((name, place) for name, place in places if place),
+        tuple((name, spec.origin) for name, spec in specs if spec is not None and spec.has_location and spec.origin),
         _LINK,
         tuple(_module(name, linked) for name in linked),
         tuple((name, _source(name)[0], marshal.dumps(_module(name, linked)[3])) for name in later),

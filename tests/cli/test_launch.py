@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import marshal
 import shutil
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 from agent_mailbox import launch
 from agent_mailbox.start import bundle
 from tests.helpers import MESSAGES, ROOT, Post, Program, refused
+from tests.surroundings import NOBODY_SAID
 from tests.test_layers import import_order
 
 if TYPE_CHECKING:
@@ -60,6 +63,15 @@ def test_a_bundle_is_written_once_and_renewed_when_a_source_changes(checkout: Ch
     shutil.copy(ROOT / "agent_mailbox/errors.py", errors)
     checkout.works()
     assert checkout.bundle.stat().st_ino != first.st_ino
+
+
+def test_a_bundle_knows_the_places_of_compiled_modules_that_its_first_run_did_not_need(checkout: Checkout) -> None:
+    """A program's mail bears no seal, so ``send`` then needs no key, and no ``_blake2``; later ones do."""
+    assert checkout.run("send", "--from", "cron", "--to", "me", "--body", "b", env=NOBODY_SAID).rc == 0
+    (written,) = checkout.package.glob("__pycache__/send.*.bundle")
+    places = dict(marshal.loads(written.read_bytes().partition(b"\n")[2])[1])
+    specs = {name: find_spec(name) for name in ("_json", "fcntl", "_blake2")}
+    assert places == {name: spec.origin for name, spec in specs.items() if spec and spec.has_location}
 
 
 def test_a_module_of_a_rarer_branch_counts_as_it_stands(checkout: Checkout) -> None:
