@@ -136,4 +136,10 @@ MUTANTS = (
         ("paths.is_there(system.join(self._directory, paths.MESSAGES))", "paths.is_mailbox(self._directory)"),
         tests="tests/claude/test_doorbell.py::test_a_mailbox_that_cannot_be_looked_at_does_not_end_it",
     ),
+    Mutant(
+        "a closed directory of the user's own ends the search for a mailbox",
+        "_closed",
+        (" if system.stat(path).st_uid == system.geteuid() else None", " if system.stat(path).st_uid < 0 else None"),
+        tests=f"{TESTS}::test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one",
+    ),
 )

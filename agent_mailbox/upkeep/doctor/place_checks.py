@@ -6,6 +6,7 @@ Belongs here: everything about the files except their content.
 from __future__ import annotations
 
 from ... import config, own_config
+from ...core.text import typed
 from ...errors import MailboxError
 from ...store import mounts, paths, system
 from ...store.git_index import tracked
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Problem]:
     """Yield the problems of the place; without ``environ``, do not check which user made the mailbox."""
     yield from _reach(mailbox)
+    yield from _read_only(mailbox)
     try:
         said = config.load(mailbox.directory)
         for key in said.misplaced:
@@ -67,3 +69,20 @@ def _reach(mailbox: Mailbox) -> Iterator[Problem]:
                 yield Problem(path, None, what)
             elif mode & forbidden and there.st_mode & system.S_IFMT != system.S_IFLNK:
                 yield Problem(path, None, f"open to other users: mode {mode:04o}", CHMOD)
+
+
+def _read_only(mailbox: Mailbox) -> Iterator[Problem]:
+    """Yield the directories and logs that take no writes from their owner: no mail can be sent."""
+    directories = [mailbox.directory, *(mailbox.logs.path(name) for name in (paths.HEARTBEATS, paths.ARCHIVE))]
+    logs = [mailbox.logs.path(name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)]
+    for path in (*directories, *logs):
+        try:
+            there = system.lstat(path)
+        except OSError:
+            continue
+        if there.st_uid == system.geteuid() and not there.st_mode & 0o200:
+            what = f"read-only: mode {there.st_mode & 0o7777:04o}, so writes fail"
+            yield Problem(path, None, f"{what}; run `chmod -R u+w {typed(mailbox.directory)}`")
+        elif path == mailbox.directory and not system.access(path, system.W_OK):
+            what = "nothing can be written here, so no mail can be sent"
+            yield Problem(path, None, f"{what}; make its file system writable, or move the mailbox")
