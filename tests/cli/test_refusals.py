@@ -81,6 +81,7 @@ MALFORMED = [
     (("roster", "register", "--session-id", "new", "--role", "a b"), "role"),
     (("roster", "register", "--session-id", "new", "--tags", "plain"), "namespace"),
     (("roster", "register", "--session-id", "new", "--tags", "colour:red"), "unknown namespace"),
+    (("history", "--all", "--with", "colour:red"), "unknown namespace"),
     (("roster", "register", "--session-id", "new", "--lead", "a b"), "lead"),
     (("roster", "freeze", "alpha-one", "--session-id", "alpha-two"), "twice"),
     (("steward", "run", "--max-live", "-1"), "--max-live"),
