@@ -95,7 +95,10 @@ def _table(fd: int, path: str) -> dict[str, Any]:
     except OSError as error:
         raise storage_failed("read", path, error) from None
     except (ValueError, RecursionError) as error:
-        raise BadData(f"{path} is not valid TOML: {error}", "correct it; every key is optional") from None
+        hint = "correct it; every key is optional"
+        if str(error).startswith(("Cannot declare", "Cannot overwrite")):
+            hint = "a table or a key may stand in it once: join the two tables into one"
+        raise BadData(f"{path} is not valid TOML: {error}", hint) from None
 
 
 def _wrong(path: str, key: str, need: str) -> BadData:

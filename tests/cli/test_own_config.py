@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,7 +12,7 @@ import pytest
 from agent_mailbox import config, config_file, own_config
 from agent_mailbox.errors import BadData
 from agent_mailbox.store import user_state
-from tests.helpers import Post, refused
+from tests.helpers import ROOT, Post, refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -144,3 +147,20 @@ def test_no_variable_moves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(user_state.SWITCH)
     assert not own_config.place().startswith("/lie")
     assert own_config.place().endswith("/.config/agent-mailbox/config.toml")
+
+
+def test_a_table_that_stands_twice_is_told_with_its_line_and_the_way_out(post: Post) -> None:
+    """A command that appends a table, run twice, leaves such a file."""
+    post.configure("[swarm]\nca_file = '/x'\n[swarm]\n")
+    with pytest.raises(BadData, match=r"config\.toml is not valid TOML: .*line 3") as told:
+        own_config.load(str(post.box))
+    assert "join the two tables" in told.value.hint
+
+
+def test_readme_s_own_line_for_the_swarm_may_be_run_again(post: Post) -> None:
+    """The file stays valid, and one that has the table stays as it is."""
+    (line,) = re.findall(r"^.*'\[swarm\]\\nnetworks.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    for _ in range(2):
+        subprocess.run(["sh", "-c", f"mine={post.scratch}\n{line}"], check=True)
+    found = tomllib.loads((post.scratch / "config.toml").read_text())
+    assert found == {"swarm": {"networks": ["127.0.0.0/8"]}}
