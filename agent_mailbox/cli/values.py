@@ -11,6 +11,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import orjson
+
 from ..core import compose, instant
 from ..core.attachments import MOST, File
 from ..errors import BadData, Malformed, Refused
@@ -31,6 +33,21 @@ def body(app: App, given: str | None) -> str:
         raise BadData(
             f"the body is not UTF-8: byte {error.start}", "convert it with iconv, or send the file's path"
         ) from None
+
+
+def json_object(app: App, given: str | None) -> dict[str, Any] | None:
+    """Return the JSON object of ``--input``: its text, standard input for ``-``, a file for ``@FILE``."""
+    if given is None:
+        return None
+    try:
+        value = orjson.loads(body(app, given))
+    except orjson.JSONDecodeError as error:
+        raise Malformed(
+            f"--input is not JSON: {error}", 'give the tool\'s input as a JSON object, for Bash {"command": "…"}'
+        ) from None
+    if not isinstance(value, dict):
+        raise Malformed("--input is not a JSON object", 'give the tool\'s input, for Bash {"command": "…"}')
+    return value
 
 
 STANDARD = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-import orjson
 
 from ..cli import values
 from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, complete_request, complete_session, pass_app
+from ..core.address import ALL
 from ..core.control import messages, transitions
-from ..errors import BadData, Malformed
+from ..errors import Malformed
 from . import control_output
 from .requests import Control
 
@@ -52,6 +52,16 @@ def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
     return desk, app.me(session, desk)
 
 
+def _looking(app: App, /, session: str | None) -> tuple[Control, str]:
+    """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
+    try:
+        return _desk(app, session)
+    except Malformed as error:
+        if error.code != "no_session":
+            raise
+        return app.desk(Control), ""
+
+
 def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
     """Open the mailbox for a decision; raises ``Refused`` for a program, which may not decide."""
     app.caller.refuse_deciding(what)
@@ -67,21 +77,6 @@ def _ask(
     asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
     value = {"request": control_output.request_json(asked, desk)}
     app.done(control_output.asked_text(asked, desk, app.style), value)
-
-
-def _object(app: App, /, given: str | None) -> dict[str, Any] | None:
-    """Return the JSON object of ``--input``: its text, standard input for ``-``, a file for ``@FILE``."""
-    if given is None:
-        return None
-    try:
-        value = orjson.loads(values.body(app, given))
-    except orjson.JSONDecodeError as error:
-        raise BadData(
-            f"--input is not JSON: {error}", 'give the tool\'s input as a JSON object, for Bash {"command": "…"}'
-        ) from None
-    if not isinstance(value, dict):
-        raise BadData("--input is not a JSON object", 'give the tool\'s input, for Bash {"command": "…"}')
-    return value
 
 
 _input = click.option(
@@ -103,7 +98,9 @@ def permission(app: App, /, session: str | None, tool: str, tool_input: str | No
     \b
     Example: agent-mailbox control request permission --tool Bash --input '{"command": "make deploy"}'
     """
-    payload = messages.PermissionRequest(tool=tool, input=_object(app, tool_input), reason=given["reason"] or "")
+    payload = messages.PermissionRequest(
+        tool=tool, input=values.json_object(app, tool_input), reason=given["reason"] or ""
+    )
     _ask(app, session, payload, given)
 
 
@@ -245,7 +242,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         "mode": given.get("mode"),
         "scope": given.get("scope"),
         "hosts": tuple(given.get("hosts") or ()),
-        "updated_input": _object(app, given.get("tool_input")),
+        "updated_input": values.json_object(app, given.get("tool_input")),
     }
     asked = desk.find(request)
     if given.get("always"):
@@ -307,9 +304,9 @@ def answer(app: App, /, request: str, session: str | None, decision: str, **give
 @pass_app
 def pending(app: App, /, session: str | None, everyones: bool) -> None:
     """Show the requests that wait for your decision, oldest first."""
-    desk, me = _desk(app, session)
+    desk, me = _looking(app, session) if everyones else _desk(app, session)
     found = desk.pending(me, everyones=everyones)
-    value = {"session": me, "requests": [control_output.request_json(r, desk) for r in found]}
+    value = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
     app.out(app.framed(control_output.pending_text(found, desk, app.style)), value)
 
 
@@ -320,7 +317,10 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 @pass_app
 def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
     """Set the MODE of AGENT, or of `all` you lead; without MODE show its mode and rules, or yours."""
-    desk, me = _deciding(app, session, "a mode") if mode is not None else _desk(app, session)
+    if mode is not None:
+        desk, me = _deciding(app, session, "a mode")
+    else:
+        desk, me = _desk(app, session) if agent in (None, ALL) else _looking(app, session)
     if agent is not None and mode is not None:
         desk.set_mode(me, [agent], mode)
     control_output.show_standing(app, desk, me, [agent] if agent else [], changed=mode is not None)
@@ -346,7 +346,10 @@ def policy(
     Example: agent-mailbox control policy worker-1 --allow "Bash(pytest:*)" --deny "Bash(git push:*)"
     """
     said = any(rules.values())
-    desk, me = _deciding(app, session, "a policy") if said or clear else _desk(app, session)
+    if said or clear:
+        desk, me = _deciding(app, session, "a policy")
+    else:
+        desk, me = _desk(app, session) if not agents or ALL in agents else _looking(app, session)
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
         raise Malformed(
             "AGENT is missing" if not agents else "--clear and rules do not go together",

@@ -498,6 +498,15 @@ def test_a_program_is_neither_the_person_nor_a_client_s_session_and_decides_noth
         assert done.json["error"]["code"] == code, command
 
 
+def test_a_program_without_a_session_may_look_at_the_control_plane(post: Post) -> None:
+    """As `history --all` shows it everyone's mail. What is of one's own needs a session."""
+    post.register("w")
+    for looks in (("pending", "--all"), ("mode", "w"), ("policy", "w")):
+        assert post.run("control", *looks, "--json", env=NOBODY_SAID).rc == 0, looks
+    for own in (("pending",), ("mode",), ("policy",), ("mode", "all"), ("policy", "all")):
+        refused(post.run("control", *own, env=NOBODY_SAID), 2, "your session is unknown")
+
+
 def test_what_leaves_its_client_behind_is_a_program(post: Post, worker: Client) -> None:
     """A double fork: its commands are nobody's session; a terminal that it makes itself is not the person's."""
     left = 'while [ "$(cat /proc/$PPID/comm 2>/dev/null)" = setsid ]; do :; done'  # it might outrun its parent

@@ -251,9 +251,9 @@ def test_without_a_lead_the_person_decides(team: Team) -> None:
             "ask lead-1",
         ),
         (2, ("control", "request", "permission", "--session", WORKER), "--tool"),
-        (3, ("control", "request", "permission", "--tool", "B", "--input", "{", "--session", WORKER), "not JSON"),
+        (2, ("control", "request", "permission", "--tool", "B", "--input", "{", "--session", WORKER), "not JSON"),
         (
-            3,
+            2,
             ("control", "request", "permission", "--tool", "B", "--input", "[]", "--session", WORKER),
             "not a JSON object",
         ),
