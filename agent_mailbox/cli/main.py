@@ -51,6 +51,10 @@ def main(arguments: Sequence[str]) -> int:
             raise Malformed(error.format_message(), code="usage") from None
         except click.Abort:
             return 130
+        except OSError as error:
+            if error.filename is None:
+                _flush()  # click's own output, such as a help text: what it could not write fails again
+            raise
         except SystemExit as done:  # click exits so after completion, and with 1 if the reader is gone
             if done.code:
                 raise StorageFailed("the reader of the output has closed it", code="output") from None
@@ -66,4 +70,6 @@ def _flush() -> None:
         if sys.stdout is not None:
             sys.stdout.flush()
     except OSError as error:
-        raise StorageFailed(f"cannot write the output: {error.strerror}", code="output") from None
+        raise StorageFailed(
+            f"cannot write the output: {error.strerror}", "give it an output that takes writes", code="output"
+        ) from None

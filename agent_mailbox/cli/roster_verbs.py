@@ -31,7 +31,7 @@ def register(
         session_id=me,
         event=event,
         name=given.get("name"),
-        roles=tuple(word for role in roles for word in _listed(role)) or None,
+        roles=tuple(word for role in roles for word in _listed(role) or (role,)) or None,
         tags=None if replacing is None else _listed(replacing),
         add_tags=_listed(tags.get("add_tags")),
         remove_tags=_listed(tags.get("remove_tags")),

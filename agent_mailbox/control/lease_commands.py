@@ -62,8 +62,12 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h --note "new grammar"
     """
     desk = app.desk(Leasing)
-    made = desk.lease(app.me(session, desk), paths, system.getcwd(), _minutes(span), note)
-    app.done(f"leased until {frame.when(made.ends)}: {_line(made)}\n", {"leases": [_json(made)]})
+    me = app.me(session, desk)
+    made = desk.lease(me, paths, system.getcwd(), _minutes(span), note)
+    text = f"leased until {frame.when(made.ends)}: {_line(made)}\n"
+    if made.holder != me:
+        text += f"  {made.holder} holds it, not {me}: a lease is its writer's, and you type at the person's terminal\n"
+    app.done(text, {"leases": [_json(made)]})
 
 
 @lease.command("list", cls=Verb)

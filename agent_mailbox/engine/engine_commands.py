@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..cli import mail_output
 from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, pass_app
 from ..core.text import neutral
@@ -84,7 +85,7 @@ def join(
     if changes and not machine_keys.is_available():
         raise Refused("package for signatures is missing: cryptography", extras.how("engine"), code="no_extra")
     found = joining_space.join(logs, place, changes)
-    text = f"joined {found.space} as {found.machine}: {found.applied} records\n"
+    text = f"joined {found.space} as {found.machine}: {mail_output.plural(found.applied, 'record')}\n"
     app.out(text + "".join(f"{line}\n" for line in space_words.trust(found)), _value(found))
 
 

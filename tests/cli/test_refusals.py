@@ -79,6 +79,7 @@ MALFORMED = [
     (("roster", "register", "--session-id", "-x"), ""),
     (("roster", "register", "--session-id", "new", "--name", "a:b"), "name"),
     (("roster", "register", "--session-id", "new", "--role", "a b"), "role"),
+    (("roster", "register", "--session-id", "new", "--role", ""), "not a role"),
     (("roster", "register", "--session-id", "new", "--tags", "plain"), "namespace"),
     (("roster", "register", "--session-id", "new", "--tags", "colour:red"), "unknown namespace"),
     (("history", "--all", "--with", "colour:red"), "unknown namespace"),

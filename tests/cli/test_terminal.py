@@ -261,7 +261,10 @@ def test_a_full_disk_behind_standard_output_records_nothing(pair: Post) -> None:
     """Exit 5, one line, still unread."""
     unread = pair.unread("alice")
     with open("/dev/full", "wb") as full:
-        for words in (("check", "--session", "alice"), ("history", "--all"), ("export",), ("roster", "list")):
+        for words in (
+            *(("check", "--session", "alice"), ("history", "--all"), ("export",), ("roster", "list")),
+            *(("--help",), ("send", "--help"), ("--version",)),
+        ):
             refused(pair.run(*words, stdout=full), 5, "cannot write the output")
     assert pair.unread("alice") == unread
 

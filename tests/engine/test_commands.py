@@ -300,3 +300,10 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
     assert "stream has a limit, max_msgs: 100000" in result.stdout
     assert "record of the engine is damaged" in result.stdout
     assert "replicator does not run" in result.stdout
+
+
+def test_one_record_is_counted_as_one(pair: Pair) -> None:
+    """The text of a join says how many are here."""
+    words = ("engine", "join", pair.url, "--space", pair.space, "--machine", "north", "--credential", pair.credential)
+    said = pair.program.run(*words, "--dir", pair.program.scratch / "north").stdout
+    assert said.startswith(f"joined {pair.space} as north: 1 record\n"), said
