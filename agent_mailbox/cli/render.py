@@ -193,8 +193,8 @@ def agents_text(agents: Sequence[tuple[Agent, int]], gone: Collection[str], styl
     told = {minute: frame.when(seen) for minute, seen in minutes.items()}
     rows = []
     for state, (agent, seen) in zip(states, agents, strict=True):
-        name, session_id, *tags = frame.words([agent.name or "-", agent.session_id, *agent.tags])
-        rows.append((state, name, session_id, told[seen // 60_000], " ".join(tags)))
+        tags = " ".join(frame.words([*agent.tags]))
+        rows.append((state, frame.bare_name(agent), frame.whole_id(agent.session_id), told[seen // 60_000], tags))
     styles = [] if style is frame.plain else [(state, "sender", "id", "dim") for state in states]
     lines = table(rows, ("state", "name", "session", "last seen", "tags"), styles, style) if rows else []
     return "\n".join([*lines, ""])
@@ -204,15 +204,15 @@ def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Sty
     """Return one agent, one fact per line; ``seen`` in ms, None for the person."""
     state, why = shown_state(agent, gone), neutral(shown_reason(agent, gone))
     rows = [
-        ("session", frame.word(agent.session_id)),
-        ("name", frame.word(agent.name) if agent.name else "-"),
+        ("session", frame.whole_id(agent.session_id)),
+        ("name", frame.bare_name(agent)),
         ("state", style(state, state) + (f" ({why})" if why else "")),
         ("last seen", "- (the person, not an agent with a heartbeat)" if seen is None else frame.when(seen)),
         ("tags", " ".join(map(frame.word, agent.tags)) or "-"),
-        ("lead", frame.word(agent.lead) if agent.lead else "-"),
+        ("lead", frame.whole_id(agent.lead) if agent.lead else "-"),
     ]
-    rows += [("muted", ", ".join(map(frame.word, agent.muted)))] if agent.muted else []
-    rows += [("continues", ", ".join(map(frame.word, agent.continues)))] if agent.continues else []
+    rows += [("muted", ", ".join(map(frame.whole_id, agent.muted)))] if agent.muted else []
+    rows += [("continues", ", ".join(map(frame.whole_id, agent.continues)))] if agent.continues else []
     return "".join(f"{line}\n" for line in table(rows))
 
 

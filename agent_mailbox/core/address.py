@@ -18,19 +18,22 @@ from .records import MAX_WORD, USER, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
 ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
 MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; if several addresses bring a message, the first of these is reported."""
 NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
-SHOWN = (ALL, USER, "you")
-"""Words by which mail is shown to be everyone's, the person's, the reader's: no name may look like one."""
+SHOWN = frozenset(
+    (ALL, USER, "you", "your", "the", "person", "theperson", "human", "system", "steward", "agentmailbox")
+)
+"""Words by which readers know everyone, the person, themselves, or a word of ours: no name may consist of them."""
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; a longer one risks the file name that each agent has."""
 _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
 _WORD = _ID - {*"@+"}
+_SIGNS = dict.fromkeys(map(ord, "._@+-/#:"), " ")
 
 
 class Reader(Record):
@@ -73,27 +76,30 @@ def check_name(text: str, what: str = "name") -> str:
 
 
 def is_shown(word: str) -> bool:
-    """Return whether a word looks like one of ``SHOWN``: in any case, and with any signs around it."""
-    return word.strip("._@+-/#:").casefold() in SHOWN
+    """Return whether a word consists of ``SHOWN``: in any case, and with any signs within and around."""
+    parts = word.casefold().translate(_SIGNS).split()
+    return "".join(parts) in SHOWN or (bool(parts) and SHOWN.issuperset(parts))
 
 
 def _is_value(text: str) -> bool:
     return 0 < len(text) <= MAX_ID and text[0].isalnum() and all(c.isalnum() or c in "._@+-/#" for c in text)
 
 
-def check_role(text: str) -> str:
-    """Return the tag ``role:x`` for a role given with or without its prefix; else raise ``Malformed``."""
+def check_role(text: str, held: Container[str] = ()) -> str:
+    """Return the tag ``role:x`` for a role given with or without its prefix; else raise ``Malformed``.
+
+    ``held``: role tags that there are; earlier versions gave some that are reserved now."""
     value = text.removeprefix("role:")
     if not _is_value(value):
         raise Malformed(f"not a role: {text!r}", "use letters, digits or . _ @ + - / #, as in architect")
-    if is_shown(value):
+    if is_shown(value) and f"role:{value}" not in held:
         raise Malformed(f"the role {value!r} is reserved", "choose another")
     return f"role:{value}"
 
 
-def check_tag(text: str, namespaces: Iterable[str]) -> str:
+def check_tag(text: str, namespaces: Iterable[str], held: Container[str] = ()) -> str:
     """Return ``text`` if it is a ``namespace:value`` of a known namespace; else raise ``Malformed`` with the known
-    ones."""
+    ones. ``held`` as for ``check_role``."""
     namespace, colon, value = text.partition(":")
     known = ", ".join(f"{name}:" for name in namespaces)
     if not colon:
@@ -101,7 +107,7 @@ def check_tag(text: str, namespaces: Iterable[str]) -> str:
     if namespace not in namespaces:
         raise Malformed(f"unknown namespace: {namespace!r} in {text!r}", f"use one of {known}")
     if namespace == "role":
-        return check_role(text)
+        return check_role(text, held)
     if not _is_value(value):
         raise Malformed(f"not a tag: {text!r}", "use letters, digits or . _ @ + - / # after the namespace")
     return text

@@ -103,9 +103,10 @@ def check_id_form(message_id: str) -> str:
     return wanted
 
 
-def checked(draft: Draft, max_content: int) -> None:
-    """Raise ``Malformed`` or ``BadData`` for a field that no recipient could be sent."""
-    if draft.sender != USER:
+def checked(draft: Draft, max_content: int, *, is_ours: bool = False) -> None:
+    """Raise ``Malformed`` or ``BadData`` for a field that no recipient could be sent. ``is_ours``: the steward sends
+    it."""
+    if draft.sender != USER and not is_ours:
         check_name(draft.sender, "session id")
     if not any(draft.to):
         raise Malformed("the message has no recipient", "pass --to with an agent, a role, namespace:value or all")
@@ -206,7 +207,8 @@ def resolve(
             warnings.append(_stranger(word, strict))
             stored[member] = None
         elif ":" in word and member is None:
-            stored[check_tag(word, namespaces)] = None
+            held = roster.roles_ever if word.startswith("role:") else ()
+            stored[check_tag(word, namespaces, held)] = None
             if word.startswith("role:") and word not in roster.roles_ever and roster.near(word[5:]):
                 warnings.append(f"no agent ever held {word}; {_meant(roster.near(word[5:]))}")
         elif word:
@@ -217,7 +219,7 @@ def resolve(
             if agent is None:
                 if f"role:{word}" not in roster.roles_ever:
                     warnings.append(_unknown(word, roster, strict))
-                stored[check_role(word)] = None
+                stored[check_role(word, roster.roles_ever)] = None
                 continue
             heir = _heir(agent, roster)
             if heir is None:

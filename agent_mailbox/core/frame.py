@@ -9,7 +9,7 @@ from __future__ import annotations
 from . import instant, proofs
 from .address import ALL, is_remote, is_shown
 from .records import USER
-from .text import USUAL, WORD, clipped, neutral, neutral_lines, typed, within_quotes
+from .text import USUAL, WORD, clipped, neutral, neutral_lines, term, typed, within_quotes
 from .text import word as word
 
 TYPE_CHECKING = False
@@ -52,10 +52,19 @@ def _beginning(message_id: str) -> str:
 
 
 def _own(text: str) -> str:
-    """Return an id or a name as ``word`` does. Ours are ASCII: other letters may look like those of another agent.
+    """Return an id, a name or a role as ``word`` does. One that looks like a word of the frame for the person, the
+    reader, everyone or ours is quoted, too."""
+    return within_quotes(text, WORD) if is_shown(text) else word(text)
 
-    One that looks like a word of the frame for the person, the reader or everyone is quoted, too."""
-    return word(text) if text.isascii() and not is_shown(text) else within_quotes(text, WORD)
+
+def whole_id(session_id: str) -> str:
+    """Return a session's whole id; the person is ``user``."""
+    return USER if session_id == USER else _own(session_id)
+
+
+def bare_name(agent: Agent) -> str:
+    """Return an agent's name, for a column of names."""
+    return _own(agent.name) if agent.name else "-"
 
 
 def words(texts: list[str]) -> list[str]:
@@ -72,12 +81,12 @@ def when(millis: int) -> str:
 
 
 def name_of(session_id: str, roster: Roster) -> str:
-    """Return an agent's name, else its id, shortened if it is a UUID; the person is ``user``."""
+    """Return an agent's name, else its id, shortened if it is a UUID; the person is ``user``, our job ``steward``."""
     agent = roster.get(session_id)
     if is_remote(session_id):
         return word(session_id)  # a remote agent may choose an id with a UUID's hyphens
-    if session_id == USER:
-        return USER
+    if session_id in (USER, proofs.STEWARD):
+        return session_id
     return _own(agent.name) if agent and agent.name else short(session_id)
 
 
@@ -93,7 +102,7 @@ def party(address: str, roster: Roster) -> str:
 
 def roles_of(agent: Agent) -> list[str]:
     """Return the roles an agent holds, without their prefix."""
-    return [word(tag.removeprefix("role:")) for tag in agent.roles]
+    return [_own(tag.removeprefix("role:")) for tag in agent.roles]
 
 
 def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
@@ -103,8 +112,10 @@ def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
         return f"{USER} (the person)" if proofs.speaker(message.proof, USER) == USER else f"{USER} (unverified)"
     if is_remote(message.sender):
         return f"{word(message.sender)} (remote)"
+    if message.sender == proofs.STEWARD and proofs.proves(message.proof):
+        return proofs.STEWARD
     shown = name_of(message.sender, roster)
-    if is_shown((agent and agent.name) or message.sender):
+    if message.sender == proofs.STEWARD or is_shown((agent and agent.name) or message.sender):
         return f"{shown} (unverified)"  # no command of ours gives such a name
     if brief and agent and agent.name:
         return shown
@@ -225,7 +236,7 @@ def body(message: Message, style: Callable[[str, str], str] = plain, box: str = 
     """Return subject, references, attachments and text of a message as lines; ``box`` as for ``item``."""
     if message.type == "control":
         return control(message)
-    lines = [f"Subject: {style(clipped(neutral(message.subject), SUBJECT), 'subject')}"] if message.subject else []
+    lines = [f"Subject: {style(term(message.subject, SUBJECT), 'subject')}"] if message.subject else []
     if message.references is not None or message.type == "system":
         from . import references  # rare in mail
 

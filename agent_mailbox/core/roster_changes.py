@@ -202,7 +202,7 @@ def _tags(request: Registration, present: Agent | None, namespaces: tuple[str, .
     if given_roles:
         roles = given_roles
     added = [check_tag(tag, namespaces) for tag in request.add_tags]
-    removed = {check_tag(tag, namespaces) for tag in request.remove_tags}
+    removed = {check_tag(tag, namespaces, before) for tag in request.remove_tags}
     return tuple(tag for tag in dict.fromkeys([*roles, *others, *added]) if tag not in removed)
 
 

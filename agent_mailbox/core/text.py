@@ -18,7 +18,11 @@ _SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 
 """Joiners and variation selectors: scripts and emoji need one behind a character that is drawn."""
 _KEYS = "#*0123456789"
 """The ASCII characters that a selector makes keys of."""
-_UNSEEN = _JOINERS | _SELECTORS | frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
+_UNSEEN = (
+    _JOINERS
+    | _SELECTORS
+    | frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159")
+)
 """Characters that Python calls printable, or that text needs, and that draw nothing: a row of them can hide words."""
 _BRACKETS = "<\uff1c\ufe64"
 """The bracket of a tag, in its narrow, wide and small form (Unicode's NFKC makes one of them)."""
@@ -153,16 +157,16 @@ def within_quotes(text: str, width: int) -> str:
 def word(text: str) -> str:
     """Return an id, name or tag as one word of the frame.
 
-    A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame.
+    A word that none of ours could be is quoted, so that it cannot read like a sentence of the frame. So are letters
+    beyond ASCII: some scripts write a whole sentence without spaces.
     """
-    usual = USUAL.issuperset(text) or (visible(text) == text and all(c.isalnum() or c in "._@+-/#:" for c in text))
-    return text if usual and len(text) <= WORD else within_quotes(text, WORD)
+    return text if USUAL.issuperset(text) and len(text) <= WORD else within_quotes(text, WORD)
 
 
 def term(text: str, width: int) -> str:
-    """Return the same, without quotes if it is one word, which reads like no sentence of ours."""
+    """Return the same, without quotes if it is one word of ASCII, which reads like no sentence of ours."""
     shown = clipped(neutral(text), width)
-    is_word = all(c.isalnum() or c == "…" or (c.isascii() and c not in ' "`') for c in shown)
+    is_word = all(c == "…" or (c.isascii() and c not in ' "`') for c in shown)
     return shown if is_word else within_quotes(text, width)
 
 

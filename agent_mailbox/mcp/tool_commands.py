@@ -202,7 +202,7 @@ def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
         found = sorted(living, key=lambda one: -one[1])
     shown, more = found[:AGENTS], len(found) - AGENTS
     gone = desk.gone_of(agent for agent, _ in shown)
-    text = f"you: {frame.word(me)}\n" + render.agents_text(shown, gone, frame.plain)
+    text = f"you: {frame.whole_id(me)}\n" + render.agents_text(shown, gone, frame.plain)
     text += f"{more} more: who with their name or id\n" if more > 0 else ""
     data = [_agent_data(agent, seen, gone) for agent, seen in shown]
     write(_answer(app, text, {"session": me, "agents": data, "more": max(more, 0)}))

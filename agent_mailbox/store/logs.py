@@ -321,12 +321,13 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
 def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
     """Return the message with what is proven of its writer, if that can matter.
 
-    It matters for control, for the person's words, and for replies, which settle requests.
+    It matters for control, for the person's words and the steward's, and for replies, which settle requests.
     """
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
         return message if proof is None else message.replace(proof=proof)
-    return message if message.thread is None else proven(message, view, line, position)
+    matters = message.thread is not None or message.sender == proofs.STEWARD
+    return proven(message, view, line, position) if matters else message
 
 
 def proven(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:

@@ -417,7 +417,7 @@ def test_a_clear_leaves_out_a_name_that_no_agent_may_take_any_more(
     """An earlier version allowed it: the session goes on without the name, and is told."""
     box = Mailbox(str(client.post.box))
     with monkeypatch.context() as earlier:
-        earlier.setattr(address, "SHOWN", ())
+        earlier.setattr(address, "SHOWN", frozenset())
         box.register(Registration(session_id=ME, name="You", client="7"), ME)
     box.end(ME, "freeze", ME, session.CLEARED)
     where = Whereabouts(directory=str(client.post.cwd))

@@ -19,6 +19,8 @@ CONTROLS = [chr(code) for code in [*range(0x20), *range(0x7F, 0xA0)]]
 BIDI = list("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 INVISIBLE = [*"\u00ad\u200b\u2060\u2061\u2062\u2063\u2064\ufeff\u180e", *map(chr, range(0xE0000, 0xE0080))]
 JOINERS = "\u200c\u200d"
+BLANK = "\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159"
+"""Letters and symbols that leave nothing on the screen."""
 FRAMES = [
     "system-reminder",
     "system",
@@ -161,7 +163,9 @@ def ascii_letters(line: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "hidden", [*JOINERS, "\ufe00", "\ufe0f", "\U000e0100", "\u034f", "\u115f", "\u3164"], ids=ascii
+    "hidden",
+    [*JOINERS, "\u180b", "\ufe00", "\ufe0f", "\U000e0100", "\U000e01ef", "\u034f", *BLANK],
+    ids=ascii,
 )
 def test_a_row_of_characters_that_draw_nothing_is_shown(hidden):
     """Each could stand for a bit or a byte of words that nobody sees; where a script needs one, it stays."""
@@ -184,7 +188,7 @@ def test_scripts_and_emoji_keep_the_joiners_that_they_are_spelt_with(spelt):
 
 def is_drawn(char: str) -> bool:
     """Return whether the character leaves something on the screen."""
-    return not is_invisible(char) and char not in "\u115f\u3164"
+    return not is_invisible(char) and char not in BLANK
 
 
 # -- frame markers ----------------------------------------------------------------------------------------------------

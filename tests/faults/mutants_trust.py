@@ -39,8 +39,32 @@ MUTANTS = (
     Mutant(
         "an agent that a program names as the person is not shown so",
         "frame.sender_of",
-        ("    if is_shown((agent and agent.name) or message.sender):\n", "    if False:\n"),
+        ("is_shown((agent and agent.name) or message.sender)", "False"),
         tests=f"{SHOWN}::test_no_agent_is_shown_as_the_person",
+    ),
+    Mutant(
+        "the roster's list shows no agent as the person",
+        "frame.bare_name",
+        ("_own(agent.name)", "agent.name"),
+        tests=f"{SHOWN}::test_no_agent_is_shown_as_the_person[you]",
+    ),
+    Mutant(
+        "no role reads like the person",
+        "frame.roles_of",
+        ("_own(", "word("),
+        tests=f"{SHOWN}::test_no_role_reads_like_the_person_or_like_a_sentence",
+    ),
+    Mutant(
+        "a program does not send as the steward",
+        "Posting._prepare",
+        (" and self.prove(STEWARD) == STEWARD", ""),
+        tests=f"{SHOWN}::test_only_the_steward_is_shown_as_the_steward",
+    ),
+    Mutant(
+        "a subject is quoted",
+        "frame.body",
+        ("term(message.subject, SUBJECT)", "clipped(neutral(message.subject), SUBJECT)"),
+        tests=f"{SHOWN}::test_a_subject_is_quoted",
     ),
     Mutant(
         "a word of the frame does not end its quotes",
@@ -305,8 +329,8 @@ MUTANTS = (
     ),
     Mutant(
         "a sender who looks like another is quoted",
-        "frame._own",
-        ("if text.isascii() and not", "if not"),
+        "text.word",
+        ("if USUAL.issuperset(text) and", "if visible(text) == text and"),
         tests="tests/cli/test_hostile_text.py::test_a_sender_who_looks_like_another_is_quoted",
     ),
     Mutant(

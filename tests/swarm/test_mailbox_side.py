@@ -114,7 +114,7 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
     hides nothing."""
     event = message(type="system", subject="bob joined demo", content='{"action":"member_joined"}')
     noted = event.replace(extra={"swarm": {"event": True}})
-    assert frame.body(noted) == ["Subject: bob joined demo"]
+    assert frame.body(noted) == ['Subject: "bob joined demo"']
     assert frame.notes(noted) == ["swarm event"]
     assert frame.body(noted.replace(sender="eve"))[-1].startswith("| {")
     assert frame.sender_of(noted, Roster()) == "swarm:demo/bob (remote)"
