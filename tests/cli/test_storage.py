@@ -210,11 +210,13 @@ def test_a_mailbox_that_may_only_be_read_can_be_read(frugal: Bound) -> None:
             (("show", read), read),
             (("status", "--session", "a"), "alive"),
             (("roster", "list"), "builder"),
-            (("doctor",), "ok"),
         ):
             result = frugal.run(*words, "--json")
             assert (result.rc, result.stderr) == (0, ""), result
             assert wanted in result.stdout
+        examined = frugal.run("doctor", "--json")
+        assert (examined.rc, examined.stderr) == (3, ""), examined
+        assert all("read-only: mode 0" in one["what"] for one in examined.json["problems"]), examined
         for words in (
             ("check", "--session", "a"),
             ("check", "--session", "stranger"),
