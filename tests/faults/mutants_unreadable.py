@@ -103,7 +103,7 @@ MUTANTS = (
     Mutant(
         "a mailbox that cannot be looked at sends nobody to the next one",
         "paths._refuse_failed",
-        ('        raise storage_failed("look into", directory, error) from None\n', "        return\n"),
+        ('        raise storage_failed("look into", path, error) from None\n', "        return\n"),
         tests=f"{TESTS}::test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one",
     ),
     Mutant(
@@ -115,7 +115,7 @@ MUTANTS = (
     Mutant(
         "a worktree whose repository cannot be looked at takes no other mailbox",
         "paths._one_line",
-        ("        _refuse_failed(error, system.dirname(path))\n", ""),
+        ("        _refuse_failed(error, path)\n", ""),
         tests=f"{TESTS}::test_a_worktree_whose_repository_cannot_be_looked_at_takes_no_other_mailbox",
     ),
     Mutant(
