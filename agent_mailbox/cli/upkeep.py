@@ -198,8 +198,9 @@ def crontab(app: App, install: bool) -> None:
 def doctor(app: App, repair: bool, trust: bool) -> int:
     """Check the whole mailbox: logs, archive, derived files, file modes, hooks, and its gateway to other machines.
 
-    Exits with 3 if it finds problems: data that is lost, hidden, open to other users or misread. A harmless or passing
-    condition, such as a silent session or a network disk, is a note and leaves exit code 0.
+    Exits with 3 if it finds problems: data that is lost, hidden, open to other users or misread, or a mailbox that
+    takes no writes. A harmless or passing condition, such as a silent session or a network disk, is a note and leaves
+    exit code 0.
     """
     if trust:
         _trust(app, app.mailbox.directory, adopt=False)

@@ -1,7 +1,7 @@
 """The doctor's findings as values: one line each, with its place and what to do.
 
-Belongs here: their shape. A *problem* needs action: data is lost, hidden, open to others or misread. A *note* does
-not: it is harmless or passes by itself. Only problems make the doctor's exit code 3.
+Belongs here: their shape. A *problem* needs action: data is lost, hidden, open to others or misread, or cannot be
+added to. A *note* does not: it is harmless or passes by itself. Only problems make the doctor's exit code 3.
 """
 
 from __future__ import annotations
