@@ -387,7 +387,7 @@ MUTANTS = (
         "a failed send names the id to repeat it with",
         "Posting.send_all",
         (
-            "            raise retryable(error, ids) from None\n",
+            "            raise (retryable(error, ids) if by_id else error) from None\n",
             "            raise\n",
         ),
         tests=f"{ERRORS}::test_refused_a_system_call[send (no --id)]",
