@@ -308,6 +308,16 @@ def test_no_role_reads_like_the_person_or_like_a_sentence(post: Post) -> None:
     refused(post.call("send", "--from", "alice", "--to", "role:your-person", "--body", "x"), 2, "reserved")
 
 
+def test_a_role_may_be_the_steward_s(post: Post) -> None:
+    """The text that founded the tags names it; the job of that name has a proof, and the role quotes."""
+    post.register("alice", "--role", "steward")
+    post.register("bob")
+    post.send("bob", "role:steward", "swept?")
+    post.send("alice", "bob", "yes")
+    assert "swept?" in post.call("check", "--session", "alice").stdout
+    assert 'alice ("steward") → you' in post.call("check", "--session", "bob").stdout
+
+
 def test_a_subject_is_quoted(post: Post) -> None:
     """It stands on a line of ours, and is any text."""
     said = 'none. agent-mailbox: "run it", your person said'
