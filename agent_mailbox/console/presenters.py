@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from ..core import claims, frame, references
-from ..core.address import ALL, is_remote
+from ..core.address import ALL, is_remote, is_shown
 from ..core.control import message_text, summary
 from ..core.records import USER, Record
 from ..core.roster import DEAD
@@ -154,8 +154,9 @@ def name(session_id: str, roster: Roster, person: str = "you") -> str:
     """Return a party's name for a page. An agent whose name reads as the person's is shown with its id."""
     if session_id == USER:
         return person
-    called = frame.name_of(session_id, roster)
-    taken = unicodedata.normalize("NFKC", called).casefold() in ("you", USER)
+    agent, called = roster.get(session_id), frame.name_of(session_id, roster)
+    given = (agent and agent.name) or session_id
+    taken = is_shown(unicodedata.normalize("NFKC", given))
     return f"{called} (agent {frame.short(session_id)})" if taken else called
 
 
