@@ -118,6 +118,10 @@ OUTSIDE = {
         "every world names its mailbox; tests/store/test_unreadable.py"
     ),
     "a mailbox that cannot be looked at frees nobody": "every world names its mailbox; tests/claude/test_permit.py",
+    "a program does not send as the steward": FORGER,
+    "a closed directory of the user's own ends the search for a mailbox": (
+        "every world names its mailbox; tests/store/test_unreadable.py"
+    ),
     "a list of mailboxes that cannot be read is not empty": (
         "every world names its mailbox; tests/store/test_unreadable.py"
     ),
