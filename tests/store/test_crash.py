@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Message
-from agent_mailbox.core import codec
+from agent_mailbox.core import codec, proofs
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store import roster_compaction
@@ -83,7 +83,8 @@ def full(post: Post) -> Post:
     mailbox.ack(next(iter(mailbox.state().messages)), "bob")
     mailbox.send(Draft(sender="bob", to=("role:nobody",), content="waits for ever"))
     mailbox.send(Draft(sender="bob", to=("ann",), content="not read yet"))
-    notices.tell(opened(post.box), NOW)  # a run that tells senders of dead letters shows one more message
+    steward = Mailbox(str(post.box), clock=lambda: NOW, prove=lambda _: proofs.STEWARD)
+    notices.tell(steward, NOW)  # a run that tells senders of dead letters shows one more message
     post.append(MESSAGES, b'{"id":"torn')
     return post
 
