@@ -98,15 +98,21 @@ def check_role(text: str, held: Container[str] = ()) -> str:
     return f"role:{value}"
 
 
-def check_tag(text: str, namespaces: Iterable[str], held: Container[str] = ()) -> str:
-    """Return ``text`` if it is a ``namespace:value`` of a known namespace; else raise ``Malformed`` with the known
-    ones. ``held`` as for ``check_role``."""
+def check_namespace(text: str, namespaces: Iterable[str]) -> tuple[str, str]:
+    """Return the namespace and the value of a tag; raise ``Malformed`` with the known namespaces if it is of none."""
     namespace, colon, value = text.partition(":")
     known = ", ".join(f"{name}:" for name in namespaces)
     if not colon:
         raise Malformed(f"the tag has no namespace: {text!r}", f"write namespace:value with one of {known}")
     if namespace not in namespaces:
         raise Malformed(f"unknown namespace: {namespace!r} in {text!r}", f"use one of {known}")
+    return namespace, value
+
+
+def check_tag(text: str, namespaces: Iterable[str], held: Container[str] = ()) -> str:
+    """Return ``text`` if it is a ``namespace:value`` of a known namespace; else raise ``Malformed`` as
+    ``check_namespace`` does. ``held`` as for ``check_role``."""
+    namespace, value = check_namespace(text, namespaces)
     if namespace == "role":
         return check_role(text, held)
     if not _is_value(value):

@@ -8,7 +8,7 @@ of them belong into the answer.
 from __future__ import annotations
 
 from ..core import claims, dead_letters, obligations, threads, words
-from ..core.address import check_tag
+from ..core.address import check_namespace
 from ..core.inbox import MailState
 from ..core.instant import DAY
 from ..core.records import Message, Record
@@ -181,10 +181,8 @@ class Library:
         """
         if with_address == "":  # raises NotFound; an empty filter would narrow nothing
             self.agent("")
-        elif with_address is not None:
-            namespace, colon, _ = with_address.partition(":")
-            if colon and namespace not in self._mailbox.config.namespaces:
-                check_tag(with_address, self._mailbox.config.namespaces)  # raises Malformed; values may be a stranger's
+        elif with_address is not None and ":" in with_address:
+            check_namespace(with_address, self._mailbox.config.namespaces)  # the value may be a stranger's
         return self._select(Selection(reader=session_id or "", address=with_address or "", since=since), limit)
 
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
