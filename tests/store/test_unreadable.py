@@ -101,6 +101,18 @@ def test_a_path_that_cannot_be_followed_is_not_taken_for_no_mailbox(post: Post) 
     assert "init" not in result.stderr
 
 
+def break_below(monkeypatch: pytest.MonkeyPatch, call: str, place: Path, error: int) -> None:
+    """A system call about whatever is below a place fails."""
+    real = getattr(system, call)
+
+    def fails(path: str, *how: Any, **more: Any) -> Any:
+        if path.startswith(str(place)):
+            raise OSError(error, "broken")
+        return real(path, *how, **more)
+
+    monkeypatch.setattr(system, call, fails)
+
+
 @pytest.mark.parametrize(
     ("error", "found"),
     [(errno.EIO, None), (errno.ESTALE, None), (errno.EACCES, None), (errno.ELOOP, "outer")],
@@ -113,14 +125,7 @@ def test_a_mailbox_that_cannot_be_looked_at_sends_nobody_to_the_next_one(
     outer, inner = tmp_path / "outer", tmp_path / "outer" / "inner"
     (inner / "data").mkdir(parents=True)
     (outer / paths.MESSAGES).touch()
-    lstat = system.lstat
-
-    def fails(path: str) -> Any:
-        if path.startswith(str(inner / "data")):
-            raise OSError(error, "broken")
-        return lstat(path)
-
-    monkeypatch.setattr(system, "lstat", fails)
+    break_below(monkeypatch, "lstat", inner / "data", error)
     if found:
         assert paths.find(str(inner)) == str(tmp_path / found)
     else:
@@ -144,14 +149,7 @@ def test_a_worktree_whose_repository_cannot_be_looked_at_takes_no_other_mailbox(
     for mailbox in ("outer", "main/data"):
         (tmp_path / mailbox / paths.MESSAGES).touch()
     assert paths.find(str(worktree)) == str(tmp_path / "main" / "data")
-    opened = system.open
-
-    def fails(path: str, *how: Any, **more: Any) -> Any:
-        if path.startswith(str(git)):
-            raise OSError(error, "broken")
-        return opened(path, *how, **more)
-
-    monkeypatch.setattr(system, "open", fails)
+    break_below(monkeypatch, "open", git, error)
     if found:
         assert paths.find(str(worktree)) == str(tmp_path / found)
     else:

@@ -11,7 +11,7 @@ import ssl
 import subprocess
 import sys
 import threading
-from asyncio.sslproto import _SSLProtocolTransport  # type: ignore[attr-defined]
+from asyncio.sslproto import _SSLProtocolTransport  # type: ignore[attr-defined] # private: typeshed leaves it out
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
