@@ -611,6 +611,11 @@ class Transcript:
         """It has a result, be it that the person said no."""
         self._add("user", {"type": "tool_result", "tool_use_id": use, "content": "x"}, timestamp=when)
 
+    def ask(self, *blocks: dict[str, Any]) -> None:
+        """The client keeps what it asks the model, with results and calls of before in it."""
+        for block in blocks:
+            self._add("api-request-blob", block)
+
     def _add(self, kind: str, block: dict[str, Any], **more: Any) -> None:
         with self.path.open("a") as file:
             file.write(json.dumps({"type": kind, "message": {"content": [block]}, **more}) + "\n")
@@ -631,6 +636,28 @@ def test_a_call_that_ended_asks_nobody_any_longer(led: Post, transcript: Transcr
     assert request.state == "timed_out"
     assert request.answer.notes == permit.ANSWERED
     assert beside.desk.pending(LEAD) == []
+
+
+@pytest.mark.parametrize("before", [True, False])
+def test_what_the_client_keeps_of_its_requests_ends_and_begins_no_call(
+    led: Post, transcript: Transcript, before: bool
+) -> None:
+    """It is written before the result, which then counts still, or behind it. It has no time."""
+    transcript.begin("toolu_1")
+    result = {"type": "tool_result", "tool_use_id": "toolu_1", "content": "x"}
+    call = {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": TOUCH}
+
+    def end(*_: object) -> None:
+        for is_kept in (before, not before):
+            if is_kept:
+                transcript.ask(result, call)
+            else:
+                transcript.end("toolu_1")
+
+    with Meanwhile(led, end) as beside:
+        assert ask(led, "PermissionRequest", transcript_path=str(transcript.path)) is None
+    (request,) = beside.desk.plane().requests.values()
+    assert request.answer.notes == permit.ANSWERED
 
 
 @pytest.mark.parametrize("place", ["", "made with it"])

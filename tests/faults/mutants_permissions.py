@@ -240,6 +240,18 @@ ASKING = (
         tests=f"{PERMIT}::test_a_transcript_that_comes_after_the_question_tells_its_end",
     ),
     Mutant(
+        "a request to the model ends no call",
+        "transcript._has_ended",
+        ('kind == ("user", "tool_result")', 'kind[1] == "tool_result"'),
+        tests=f"{PERMIT}::test_what_the_client_keeps_of_its_requests_ends_and_begins_no_call",
+    ),
+    Mutant(
+        "a request to the model begins no call",
+        "transcript._has_ended",
+        ('kind == ("assistant", "tool_use")', 'kind[1] == "tool_use"'),
+        tests=f"{PERMIT}::test_what_the_client_keeps_of_its_requests_ends_and_begins_no_call",
+    ),
+    Mutant(
         "of two calls of the same words both must have ended",
         "transcript._has_ended",
         ("return ended and not running", "return ended"),

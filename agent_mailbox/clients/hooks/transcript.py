@@ -51,7 +51,11 @@ def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
 
 def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
     """Return whether every call of the tool with this input ended, one of them after ``since`` (ms). ``length``: the
-    transcript's at that time. A result, even a person's "no", is in a line of type ``user`` under the call's id."""
+    transcript's at that time.
+
+    A call is in a line of type ``assistant``. Its result, even a person's "no", is in one of type ``user`` under the
+    call's id. The client keeps its requests to the model there, too, with the same blocks and without a time: before
+    these lines or behind them."""
     try:
         return bool(read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
     except OSError:
@@ -88,9 +92,10 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
         if isinstance(event, BadLine):
             continue
         for block in _blocks(event):
-            if block.get("type") == "tool_use" and block.get("name") == tool and block.get("input") == given:
+            kind = event.get("type"), block.get("type")
+            if kind == ("assistant", "tool_use") and block.get("name") == tool and block.get("input") == given:
                 running.add(block.get("id"))
-            elif block.get("type") == "tool_result" and block.get("tool_use_id") in running:
+            elif kind == ("user", "tool_result") and block.get("tool_use_id") in running:
                 running.discard(block.get("tool_use_id"))
                 ended = ended or instant.told(event.get("timestamp")) >= since
     return ended and not running
