@@ -134,7 +134,6 @@ class Carrier:
         while True:
             self.looked()
             try:
-                self.ledger.identified()  # without it no mail has a way: its senders would be told that it failed
                 await asyncio.to_thread(self._sweep)
                 self._start()
             except MailboxError as error:  # busy, or the disk is full: look again

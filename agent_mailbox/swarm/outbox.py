@@ -100,8 +100,9 @@ class Outbox:
             self.refresh()
 
     def sweep(self) -> None:
-        """Queue everything still to go out. After an error the next sweep looks from the start: queued mail is
-        known."""
+        """Queue everything still to go out. After an error the next sweep looks from the start: queued mail is known.
+
+        Raises ``NotFound`` without a ledger: its mail waits."""
         try:
             self._sweep()
         except BaseException:
@@ -116,7 +117,7 @@ class Outbox:
         self._looked = now
         if not self._mail.changed():
             return
-        known = self.ledger.known()
+        known = self.ledger.identified()  # without it no mail has a way: its senders would be told that it failed
         with self._mail.news() as (_, lines):
             fresh = [event for _, text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
         for event in fresh:

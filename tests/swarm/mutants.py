@@ -314,9 +314,9 @@ TAKEN = (
     ),
     (
         "without its ledger a gateway gives no mail up",
-        "Carrier.run",
-        ("                self.ledger.identified()  # ", "                # "),
-        f"{OBSERVED}::test_without_its_ledger_a_gateway_asks_to_come_again_and_gives_nothing_up",
+        "Outbox._sweep",
+        ("self.ledger.identified()  # ", "self.ledger.known()  # "),
+        "tests/swarm/test_pressure.py::test_mail_waits_for_a_ledger_that_goes_as_it_is_looked_at",
     ),
     (
         "a pair that does not belong together is not served",

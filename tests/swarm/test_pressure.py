@@ -7,12 +7,13 @@ import json
 import os
 import subprocess
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agent_mailbox.core import instant
-from agent_mailbox.errors import Busy, Malformed
+from agent_mailbox.errors import Busy, Malformed, NotFound
 from agent_mailbox.mailbox.sending import random_id
 from agent_mailbox.swarm import decisions, importing, joining, state_file
 from agent_mailbox.swarm.carrier import AT_ONCE
@@ -245,6 +246,21 @@ def test_a_notice_that_cannot_be_kept_holds_up_no_other(machine: Make) -> None:
     a.outbox.sweep()
     assert [m["content"] for m in a.machine.remote()] == ["said"]
     a.outbox.sweep()
+
+
+def test_mail_waits_for_a_ledger_that_goes_as_it_is_looked_at(machine: Make) -> None:
+    """Nobody can say then that the gateway is in no such swarm; its sender would be told that it failed."""
+    a = _master(machine, Near())
+    ledger, away = Path(a.ledger.home.directory, "ledger.jsonl"), a.machine.scratch / "away"
+    a.machine.send("user", f"swarm:{a.swarm.alias}", "patience")
+    ledger.rename(away)
+    with pytest.raises(NotFound, match="identity missing"):
+        a.outbox.sweep()
+    assert a.outbox.rows(9) == (0, [])
+    away.rename(ledger)
+    a.outbox.sweep()
+    ((count, (row,)), told) = a.outbox.rows(9), a.machine.remote()
+    assert (count, row["type"], told) == (1, "message", [])
 
 
 def test_of_a_long_log_one_piece_is_held(machine: Make) -> None:
