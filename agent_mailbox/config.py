@@ -8,6 +8,7 @@ from __future__ import annotations
 from .core.address import NAMESPACES
 from .core.expiry import DEFAULT_TTL
 from .core.records import Record
+from .errors import StorageFailed
 from .store import system
 from .store.paths import CONFIG, open_file
 
@@ -16,14 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from .config_file import Fault
+
 
 class Config(Record):
     """The settings of a mailbox. TTLs are in hours (None: no expiry), sizes in bytes, budgets in tokens of four
     characters, waiting in seconds.
 
     ``swarm`` has the gateway's settings that the file sets (``swarm.swarm_settings``). ``misplaced`` are keys of the
-    file that have no effect: they count in the person's own configuration alone (``own_config``). ``stamp`` identifies
-    the file, for programs that derive something from it.
+    file that have no effect: they count in the person's own configuration alone (``own_config``). ``faults`` are what
+    else of the file does not count. ``stamp`` identifies the file, for programs that derive something from it.
     """
 
     ttls: Mapping[str, float | None] = DEFAULT_TTL
@@ -41,16 +44,21 @@ class Config(Record):
     control_timeout: float = 300
     swarm: Mapping[str, Any] = {}
     misplaced: tuple[str, ...] = ()
+    faults: tuple[Fault, ...] = ()
     stamp: tuple[int, ...] = ()
 
 
 def load(directory: str) -> Config:
-    """Return the mailbox's configuration; raises ``BadData`` that names the wrong file and key."""
+    """Return the mailbox's configuration. Whatever is wrong in it does not count, and is among its faults."""
     path = system.join(directory, CONFIG)
     try:
         fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:
         return Config()
+    except StorageFailed as error:
+        from . import config_file
+
+        return Config(faults=config_file.unopened(error))
     from . import config_file  # 17 ms, for a mailbox that has one
 
-    return Config(**config_file.read(fd, path))
+    return Config(**config_file.read(fd))

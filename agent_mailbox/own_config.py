@@ -8,6 +8,7 @@ counts.
 from __future__ import annotations
 
 from .core.records import Record
+from .errors import StorageFailed
 from .store import system, user_state
 from .store.paths import CONFIG, open_file
 
@@ -16,10 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
+    from .config_file import Fault
+
 
 class OwnConfig(Record):
     """The person's settings for all mailboxes, or for one. ``swarm`` is the gateway's (``swarm.swarm_settings``),
-    ``notify`` and ``wake`` have the keys of these tables that are set (``upkeep.notify``, ``upkeep.waker``)."""
+    ``notify`` and ``wake`` have the keys of these tables that are set (``upkeep.notify``, ``upkeep.waker``). ``faults``
+    are what of the file does not count."""
 
     control_default: str = "deny"
     cleanup: tuple[str, ...] = ()
@@ -28,6 +32,7 @@ class OwnConfig(Record):
     notify: Mapping[str, Any] = {}
     wake: Mapping[str, Any] = {}
     swarm: Mapping[str, Any] = {}
+    faults: tuple[Fault, ...] = ()
 
 
 def place() -> str:
@@ -36,15 +41,20 @@ def place() -> str:
 
 
 def load(mailbox: str) -> OwnConfig:
-    """Return the person's settings for this mailbox; raises ``BadData`` that names the wrong file and key."""
+    """Return the person's settings for this mailbox. Whatever is wrong does not count, and is among the faults; what
+    decides is closed then."""
     path = place()
     try:
         fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:
         return OwnConfig()
+    except StorageFailed as error:
+        from . import config_file
+
+        return OwnConfig(**config_file.own({}, mailbox, config_file.unopened(error)))
     from . import config_file  # as for a mailbox's own
 
-    return OwnConfig(**config_file.read_own(fd, path, mailbox))
+    return OwnConfig(**config_file.read_own(fd, mailbox))
 
 
 def misplaced(key: str) -> str:

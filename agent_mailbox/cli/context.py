@@ -125,17 +125,14 @@ class Context:
                 self.warn(
                     f"{why}; nothing here is proven until you check the logs and run agent-mailbox doctor --trust"
                 )
+            desk.complain = self.warn
             self._warn_misplaced(desk)
             return desk
         return self._desk
 
     def _warn_misplaced(self, desk: OpenMailbox) -> None:
         """Warn of settings in the mailbox that belong in the person's own configuration."""
-        try:
-            found = desk.config.misplaced
-        except MailboxError:
-            return  # commands that need the configuration report it
-        if found:
+        if found := desk.config.misplaced:
             from .. import own_config
 
             self.warn(f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced(', '.join(found))}")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from typing import Any, Self, TypeVar
 
     from ..config import Config
+    from ..config_file import Fault
     from ..core.inbox import MailState
     from ..core.records import Message
     from ..core.roster import Agent
@@ -37,6 +38,10 @@ MANY_HOLDERS = 8
 def nobody(_: str) -> str | None:
     """Prove nothing: a program that imports the package cannot say for whom it writes."""
     return None
+
+
+def unheard(_: str) -> None:
+    """Tell nobody of what is wrong in a configuration: a command that a person reads tells it (``cli.context``)."""
 
 
 def wall_clock() -> int:
@@ -65,7 +70,9 @@ class OpenMailbox:
         self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, system.environment())
         self.now = clock
         self.prove = prove or nobody
+        self.complain: Callable[[str], None] = unheard
         self._config: Config | None = None
+        self._told: set[str] = set()
         self._made: dict[Callable[[], Any], Any] = {}
         self._new_id = new_id
         self._replica: Replica | None = None
@@ -176,17 +183,29 @@ class OpenMailbox:
 
     @property
     def config(self) -> Config:
-        """Return the mailbox's configuration, read once; raises ``BadData`` if it is wrong."""
+        """Return the mailbox's configuration, read once."""
         if self._config is None:
             self._config = configuration.load(self.directory)
+            if self._config.faults:
+                self._complain(system.join(self.directory, paths.CONFIG), self._config.faults)
         return self._config
 
     @property
     def own(self) -> OwnConfig:
-        """Return the person's own configuration for the mailbox; raises ``BadData`` if it is wrong."""
+        """Return the person's own configuration for the mailbox, as it is now."""
         from .. import own_config  # where a setting of it counts
 
-        return own_config.load(self.directory)
+        found = own_config.load(self.directory)
+        self._complain(own_config.place(), found.faults)
+        return found
+
+    def _complain(self, path: str, faults: Iterable[Fault]) -> None:
+        """Tell once of what is wrong in a configuration."""
+        for fault in faults:
+            said = f"{path}: {fault.text}"
+            if said not in self._told:
+                self._told.add(said)
+                self.complain(said)
 
     def notice(self) -> None:
         """Notice if a log does not continue where our writers left it; see ``broken``."""

@@ -199,7 +199,7 @@ class Serving:
         """Go on by the configuration as it is now, or as before if that is wrong."""
         try:
             fresh = Mailbox(self._directory)
-            settings = configured.of(fresh.config, fresh.own)
+            settings = configured.sound(fresh.config, fresh.own)
             peers = Peers.of(settings)
             opened = [box for box, _ in boxes.opened(self._home, fresh)]
             outboxes = self._outboxes(fresh)

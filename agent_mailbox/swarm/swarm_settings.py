@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..config import Config
 from ..core.records import Record
+from ..errors import BadData
 from ..own_config import OwnConfig
 
 
@@ -35,6 +36,14 @@ class GatewaySettings(Record):
     wake_secret_file: str | None = None
     trusted_proxies: tuple[str, ...] = ()
     networks: tuple[str, ...] = ()
+
+
+def sound(config: Config, own: OwnConfig) -> GatewaySettings:
+    """Return the settings of a mailbox; raises ``BadData`` if one of them is wrong."""
+    wrong = [f.text for f in (*config.faults, *own.faults) if f.section in ("", "swarm", "mailbox") and not f.note]
+    if wrong:
+        raise BadData(wrong[0])
+    return of(config, own)
 
 
 def of(config: Config, own: OwnConfig) -> GatewaySettings:

@@ -10,7 +10,6 @@ import tomllib
 from .. import config_file
 from ..config import Config
 from ..core.text import clipped, neutral
-from ..errors import BadData
 from ..store.paths import CONFIG
 
 TYPE_CHECKING = False
@@ -46,10 +45,9 @@ def _section(section: str, content: Any) -> Iterator[str]:
 
 def _effect(section: str, key: str, value: Any) -> str | None:
     """Return a remark on a setting (empty for most); None if the setting is the default."""
-    try:
-        fields = config_file.parsed({section: {key: value}}, CONFIG)
-    except BadData:
-        return " (wrong: commands will refuse it)"
+    fields = config_file.parsed({section: {key: value} if key else value})
+    if fields.pop("faults"):
+        return " (wrong: it does not count)"
     if fields.pop("misplaced"):
         return " (ignored: it counts in your own configuration alone)"
     default = Config()

@@ -16,11 +16,12 @@ from ..core.proofs import STEWARD
 from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
 from ..core.text import shell_quoted
-from ..errors import MailboxError, Refused
+from ..errors import BadData, MailboxError, Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
 from ..store import attachment_files, events, leftovers, roster_compaction, rotation
+from ..store.paths import CONFIG
 from . import clock_signs, doctor, notices
 
 TYPE_CHECKING = False
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from .doctor.findings import Problem
 
 
+_GOES_BY = ("steward", "ttl")
+"""The tables of a mailbox's configuration by which it ends agents and archives mail."""
 TAG = " # agent-mailbox steward"
 """The end of our crontab lines. Cron mails or logs the errors that a line writes."""
 
@@ -47,9 +50,10 @@ class Report(Record):
 def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = False) -> Report:
     """Sweep, archive, compact and verify; idempotent. All machines of a shared mailbox archive the same.
 
-    Raises ``Busy`` while another steward runs, and ``Refused`` if the clock is far from every sign in the mailbox,
-    unless ``trust_clock``.
+    Raises ``Busy`` while another steward runs, and ``BadData`` if a setting that it goes by is wrong. Raises
+    ``Refused`` if the clock is far from every sign in the mailbox, unless ``trust_clock``.
     """
+    _check_settings(mailbox)
     limit = mailbox.config.max_live if max_live is None else max_live
     copy = mailbox.replica
     alone = rotation.alone(mailbox.archive, mailbox.logs.wait)
@@ -81,6 +85,13 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         retired=sum(event.event == "retire" for event in swept),
         problems=tuple(doctor.problems(doctor.examine(mailbox, archived=False))),
     )
+
+
+def _check_settings(mailbox: Mailbox) -> None:
+    """Raise ``BadData`` if nobody can tell after how long the person wants agents and mail to end."""
+    wrong = [fault.text for fault in mailbox.config.faults if fault.section in ("", *_GOES_BY)]
+    if wrong:
+        raise BadData(f"{mailbox.logs.path(CONFIG)}: {wrong[0]}", "correct it; until then the steward moves nothing")
 
 
 def _moved(mailbox: Mailbox, limit: int, hopeless: set[str]) -> rotation.Rotated:

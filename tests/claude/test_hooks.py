@@ -676,15 +676,24 @@ def test_fields_of_the_wrong_kind_count_as_absent(client: Client) -> None:
     assert "again" in client.context("Stop", stop_hook_active="false", last_assistant_message="x" * 2_000_000)
 
 
-@pytest.mark.parametrize(
-    "what", ["log is a directory", "log is a link", "configuration", "heartbeats", "unreadable roster"]
-)
+def test_a_wrong_configuration_stops_no_mail_of_a_hook_and_is_said_at_the_start(client: Client) -> None:
+    """The session hears of it once, with the file; its mail is shown by the default settings."""
+    client.post.file("config.toml").write_text("[ttl")
+    client.post.send("x", "all", "there")
+    text = client.context("SessionStart")
+    assert str(client.post.file("config.toml")) in text
+    assert "there" in text
+    client.post.send("x", ME, "again")
+    text = client.context("UserPromptSubmit")
+    assert "again" in text
+    assert "TOML" not in text
+
+
+@pytest.mark.parametrize("what", ["log is a directory", "log is a link", "heartbeats", "unreadable roster"])
 def test_an_unreadable_mailbox_is_a_message_to_the_person(client: Client, what: str) -> None:
     """systemMessage and exit 0; the model is told nothing, a stop is not blocked, the end is silent."""
     post = client.post
-    if what == "configuration":
-        post.file("config.toml").write_text("[ttl")
-    elif what == "heartbeats":
+    if what == "heartbeats":
         shutil.rmtree(post.file(HEARTBEATS))
         post.file(HEARTBEATS).write_text("")
     elif what == "unreadable roster":

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import config, config_file, own_config
-from agent_mailbox.errors import BadData
 from agent_mailbox.store import user_state
-from tests.helpers import ROOT, Post, refused
+from tests.helpers import ROOT, Post
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,8 +95,8 @@ def test_all_that_a_mailbox_may_still_set_is_known() -> None:
     assert {".".join(spot) for spot in config_file.PERSONAL} == set(PERSONAL)
     for key in stays:
         section, _, name = key.partition(".")
-        with pytest.raises(BadData, match="must be"):
-            config_file.parsed({section: {name: {}}}, "x")
+        (fault,) = config_file.parsed({section: {name: {}}})["faults"]
+        assert fault.text.startswith(f"{key} must be")
 
 
 def test_a_mailbox_of_its_own_comes_before_what_is_for_all(post: Post) -> None:
@@ -127,17 +126,69 @@ def test_a_mailbox_of_its_own_comes_before_what_is_for_all(post: Post) -> None:
     ],
 )
 def test_a_wrong_one_is_named_by_the_doctor_and_where_it_counts(post: Post, text: str, said: str) -> None:
-    """With the file and the key; plain mail, which needs none of it, goes on."""
+    """With the file and the key, once; mail goes on, and no program of the file runs."""
     post.configure(text)
     post.send("ann", "all")
-    (problem,) = post.doctor()
-    assert problem["file"] == str(post.user_state / "config.toml")
-    assert said in problem["what"]
+    found = post.call("doctor", "--json").json
+    (fault,) = [*found["problems"], *(one for one in found.get("notes", ()) if "config.toml" in one["file"])]
+    assert fault["file"] == str(post.user_state / "config.toml")
+    assert said in fault["what"]
     post.register("boss")
     post.register("worker", "--lead", "boss")
     request = post.ok("control", "request", "shutdown", "worker", "--session", "boss")["request"]["id"]
     answer = post.call("control", "answer", request, "approve", "--session", "worker")
-    refused(answer, 3, "config.toml")
+    assert answer.rc == 0
+    (warning,) = answer.warnings
+    assert said in warning
+    assert own_config.load(str(post.box)).cleanup == ()
+
+
+BOX = '[mailbox."{box}".{section}]\n{key} = {value}\n'
+
+
+@pytest.mark.parametrize(
+    ("section", "key", "open_value"),
+    [("control", "default", '"ask"'), ("leases", "enforce", "false"), ("swarm", "require_join_proof", "false")],
+)
+@pytest.mark.parametrize("how", ["value", "section", "file", "boxes", "special", "place"])
+def test_a_decision_that_nobody_can_read_is_the_closed_one(
+    post: Post, section: str, key: str, open_value: str, how: str
+) -> None:
+    """Whether the value, its table, the table of mailboxes or the whole file is wrong; a sound one counts as it is."""
+    sound = f"[{section}]\n{key} = {open_value}\n"
+
+    def counts() -> Any:
+        own = own_config.load(str(post.box))
+        return {"control": own.control_default, "leases": own.lease_enforce}.get(section, own.swarm.get(key))
+
+    post.configure(sound)
+    assert counts() == {'"ask"': "ask", "false": False}[open_value]
+    if how == "place":
+        (post.user_state / "config.toml").unlink()
+        (post.user_state / "config.toml").mkdir()
+    else:
+        text = {
+            "value": f"[{section}]\n{key} = 5\n",
+            "section": f"{section} = 5\n",
+            "file": f"{sound}[",
+            "boxes": f"mailbox = 5\n{sound}",
+            "special": sound + BOX.format(box=post.box, section=section, key=key, value=5),
+        }[how]
+        post.configure(text)
+    assert counts() == ("deny" if section == "control" else True)
+
+
+def test_an_unknown_key_is_a_note_with_the_key_that_may_be_meant(post: Post) -> None:
+    """Of both files, once for each key; the others of the file count, and the doctor finds no problem in it."""
+    post.configure('[control]\ndefault = "ask"\nclean_up = []\n[later]\nx = 1\n[ttl]\ndirect = 5\n')
+    post.file("config.toml").write_text("[ttl]\ntag = 5\nbroadcst = 3\n[hooks]\ntokens = 5\n")
+    assert own_config.load(str(post.box)).control_default == "ask"
+    assert config.load(str(post.box)).ttls["tag"] == 5
+    found = post.call("doctor", "--json")
+    assert found.rc == 0
+    told = [one["what"] for one in found.json["notes"] if one["file"].endswith("config.toml")]
+    wanted = ["ttl.broadcast?", "hook.tokens?", "control.cleanup?", "there are [control]", "mailbox's own file"]
+    assert [want for want, what in zip(wanted, told, strict=True) if want not in what] == []
 
 
 def test_no_variable_moves_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,9 +203,9 @@ def test_no_variable_moves_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_table_that_stands_twice_is_told_with_its_line_and_the_way_out(post: Post) -> None:
     """A command that appends a table, run twice, leaves such a file."""
     post.configure("[swarm]\nca_file = '/x'\n[swarm]\n")
-    with pytest.raises(BadData, match=r"config\.toml is not valid TOML: .*line 3") as told:
-        own_config.load(str(post.box))
-    assert "join the two tables" in told.value.hint
+    (fault,) = own_config.load(str(post.box)).faults
+    assert re.match(r"is not valid TOML .*line 3", fault.text)
+    assert "join the two tables" in fault.text
 
 
 def test_readme_s_own_line_for_the_swarm_may_be_run_again(post: Post) -> None:

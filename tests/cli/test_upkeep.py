@@ -315,6 +315,7 @@ def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     for name in (READS, ROSTER, f"{ARCHIVE}/2020-01.jsonl"):
         post.file(name).chmod(0o600)
     post.file(MESSAGES).chmod(0o644)
+    post.box.chmod(0o755)  # else nobody could reach the log
     fine = post.call("doctor", "--json")
     assert fine.rc == 3
     assert fine.json["ok"] is False
@@ -334,6 +335,22 @@ def test_the_doctor_names_every_problem_with_its_place(post: Post) -> None:
     assert len([line for line in text.stdout.splitlines() if ": note: " not in line]) == 8
     assert f"{post.file(MESSAGES)}:5: " in text.stdout
     assert f"id {twin['id']} is used again with another body" in text.stdout
+
+
+def test_what_others_cannot_reach_is_no_problem_whatever_its_mode(post: Post) -> None:
+    """An editor writes 0644; below a directory that others cannot enter that opens nothing."""
+    post.send("x", "all")
+    post.file("config.toml").write_text("[ttl]\ntag = 5\n")
+    for path in (post.file("config.toml"), post.file(MESSAGES)):
+        path.chmod(0o644)
+    for directory in (post.file(ARCHIVE), post.file(HEARTBEATS)):
+        directory.mkdir(exist_ok=True)
+        directory.chmod(0o755)
+    (post.file(ARCHIVE) / "MANIFEST.jsonl").touch(0o644)
+    post.box.chmod(0o700)
+    assert post.call("doctor").stdout == "no problems found\n"
+    post.box.chmod(0o711)
+    assert {os.path.basename(problem["file"]) for problem in post.doctor()} >= {"config.toml", MESSAGES, ARCHIVE}
 
 
 def test_the_doctor_reports_a_wrong_configuration(post: Post) -> None:

@@ -122,10 +122,8 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
 
 def test_the_configuration_of_the_gateway() -> None:
     """What is set counts, what is not has the founding text's numbers, what is wrong is named."""
-    told = Config(**config_file.parsed({"swarm": {"joins_per_hour": 3}}, "x"))
-    found = swarm_settings.of(
-        told, OwnConfig(**config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "x", "/box"))
-    )
+    told = Config(**config_file.parsed({"swarm": {"joins_per_hour": 3}}))
+    found = swarm_settings.of(told, OwnConfig(**config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "/box")))
     assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
     assert found.trusted_proxies == ("10.0.0.1",)
     assert not swarm_settings.GatewaySettings().private_addresses
@@ -138,8 +136,12 @@ def test_the_configuration_of_the_gateway() -> None:
         ("wake_url", ""),
         ("unheard_of", 1),
     ):
-        with pytest.raises(BadData, match=key):
-            config_file.own({"swarm": {key: value}}, "x", "/box")
+        own = OwnConfig(**config_file.own({"swarm": {key: value}}, "/box"))
+        assert key in own.faults[0].text
+        assert swarm_settings.of(told, own) == swarm_settings.of(told, OwnConfig())
+        if not own.faults[0].note:
+            with pytest.raises(BadData, match=key):
+                swarm_settings.sound(told, own)
 
 
 SECRETS = {

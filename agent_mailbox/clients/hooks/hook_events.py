@@ -18,6 +18,7 @@ from ...known_clients.cursor_cli import CURSOR_CLI
 from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
 from ...store import cache, offers, system
+from ...store.paths import CONFIG
 from ...store.watched import Watched
 from . import budget
 from .client_input import Call
@@ -80,6 +81,7 @@ class Hook(Record):
         self.desk.notice()
         if (why := self.desk.broken()) is not None:
             told.insert(0, f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`")
+        told += [f"{self.desk.logs.path(CONFIG)}: {fault.text}" for fault in self.desk.config.faults if not fault.note]
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
     def offered(self) -> list[Offer]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ... import config, own_config
 from ...core.text import typed
-from ...errors import MailboxError
 from ...store import mounts, paths, system
 from ...store.git_index import tracked
 from .findings import CHMOD, Problem
@@ -23,18 +22,13 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
     """Yield the problems of the place; without ``environ``, do not check which user made the mailbox."""
     yield from _reach(mailbox)
     yield from _read_only(mailbox)
-    try:
-        said = config.load(mailbox.directory)
-        for key in said.misplaced:
-            yield Problem(mailbox.logs.path(paths.CONFIG), None, own_config.misplaced(key))
-    except MailboxError as error:
-        file = mailbox.logs.path(paths.CONFIG)
-        yield Problem(file, None, f"{error.what.removeprefix(f'{file}: ')}; {error.hint}".removesuffix("; "))
-    try:
-        own_config.load(mailbox.directory)
-    except MailboxError as error:
-        file = own_config.place()
-        yield Problem(file, None, f"{error.what.removeprefix(f'{file}: ')}; {error.hint}".removesuffix("; "))
+    said, file = config.load(mailbox.directory), mailbox.logs.path(paths.CONFIG)
+    for key in said.misplaced:
+        yield Problem(file, None, own_config.misplaced(key))
+    for fault in said.faults:
+        yield Problem(file, None, fault.text, note=fault.note)
+    for fault in own_config.load(mailbox.directory).faults:
+        yield Problem(own_config.place(), None, fault.text, note=fault.note)
     doubt = mounts.doubt(mailbox.directory)
     if doubt is not None:
         yield Problem(mailbox.directory, None, doubt, note=True)
@@ -53,9 +47,12 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
 
 def _reach(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the files and directories that belong to others, or that others may reach. The mailbox directory itself may
-    be readable: it may be older than the mailbox."""
-    me = system.geteuid()
+    be readable: it may be older than the mailbox. Others cannot reach what is below a
+    directory that they cannot enter."""
+    me, closed_off = system.geteuid(), set[str]()
     for directory, files in system.tree(mailbox.directory):
+        if system.dirname(directory) in closed_off or not system.lstat(directory).st_mode & 0o011:
+            closed_off.add(directory)
         closed = 0o022 if directory == mailbox.directory else 0o077
         names = (system.join(directory, name) for name in files if not name.startswith(".git"))
         for path, forbidden in [(directory, closed), *((name, 0o077) for name in names)]:
@@ -63,11 +60,11 @@ def _reach(mailbox: Mailbox) -> Iterator[Problem]:
                 there = system.lstat(path)
             except OSError:
                 continue
-            mode = there.st_mode & 0o7777
+            mode, is_closed = there.st_mode & 0o7777, system.dirname(path) in closed_off
             if there.st_uid != me:
                 what = f"belongs to another user (uid {there.st_uid}): change its owner with chown, or move it away"
                 yield Problem(path, None, what)
-            elif mode & forbidden and there.st_mode & system.S_IFMT != system.S_IFLNK:
+            elif mode & forbidden and not is_closed and there.st_mode & system.S_IFMT != system.S_IFLNK:
                 yield Problem(path, None, f"open to other users: mode {mode:04o}", CHMOD)
 
 
