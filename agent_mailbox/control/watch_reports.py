@@ -36,7 +36,7 @@ def of_event(desk: OpenMailbox, me: str, agent: str, event: str, *, task: str = 
             _tell(desk, me, watch, event, reason)
     settle(desk)
     if not Watched(desk.logs.trail).is_watched(agent):
-        desk.logs.trail.disturb([agent])  # its next stamp spares the hook at its turn's end
+        desk.logs.trail.try_to_disturb(agent)  # its next stamp spares the hook at its turn's end
 
 
 def of_all_that_is(desk: OpenMailbox, me: str) -> None:

@@ -52,7 +52,7 @@ class Watching(Coordination):
         sent = self.post(me, payload, (me,))
         self.read_own(me, sent)
         self.refuse_unapplied(sent)
-        self.logs.trail.disturb([agent.session_id])  # its next stamp lets the hook at its turn's end through
+        self.logs.trail.try_to_disturb(agent.session_id)  # its next stamp lets the hook at its turn's end through
         made = control_log.of_watches(self).watches.get(payload.request_id)
         if made is None:
             raise Refused(f"{payload.request_id}: it vanished", "watch the agent again")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from ..core import claims, codec, proofs
 from ..core.records import USER, Read, Record
 from ..core.roster import ALIVE, DEAD
-from ..errors import Busy, Unavailable
+from ..errors import Busy, StorageFailed, Unavailable
 from ..store import offers
 from ..store.poll import Poll
 from ..store.watched import Watched
@@ -85,7 +85,7 @@ class Delivery(OpenMailbox):
         done = all(item.muted for item in items) and not offers.load(self.logs, session_id)
         try:
             self._settle(poll, set(), 0, quiet=done)
-        except Busy:
+        except (Busy, StorageFailed):
             pass  # the next look does it
         return self._judged(session_id, items)
 
@@ -188,7 +188,7 @@ class Delivery(OpenMailbox):
             quiet = offering.quiet and (offering.nonce is None or not records)
         try:
             self._settle(poll, {record.message_id for record in records}, size, quiet)
-        except Busy:
+        except (Busy, StorageFailed):
             pass  # everything is shown and recorded; what is derived can wait for the next poll
         return len(shown)
 

@@ -9,7 +9,7 @@ alone.
     grants/CALL        a decision answers the question that follows it
 
 **Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
-the locks of messages and roster (``Permit._unbind``). Rules 2 and 4 to 6 of ``stamps`` hold for it as for the quiet
+the locks of messages and roster (``Permit._unbind``). Rules 2 and 4 to 7 of ``stamps`` hold for it as for the quiet
 stamps. Another mailbox than the stamp names makes the guard ask Python.
 """
 

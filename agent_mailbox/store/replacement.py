@@ -90,7 +90,9 @@ def replace(
             system.sync_directory(system.dirname(log.path))
             if log.kept is not None and entry is not None:
                 log.kept.follow(entry)
-            if log.trail is not None:  # only now: the note also says that the log's name is durable
+            if (
+                log.trail is not None and not log.is_undated
+            ):  # only now: the note also says that the log's name is durable
                 log.trail.leave(log.path, there.st_ino, there.st_size, new_epoch())
                 log.trail.date(log.path, there.st_mtime_ns)
         finally:  # nobody else can: the old file has no name any more

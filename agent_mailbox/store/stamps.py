@@ -22,15 +22,18 @@ later write could change that:
    A poll that makes the notes fit again removes the stamps first. So the guard looks at its stamp once more at the end.
 5. Killed anywhere, a writer leaves a stamp removed and a line not written: a needless "maybe", never a false "nothing".
    A stamp that has a word for the guard comes with it, by a rename. Without it nobody would be told of a turn's end.
-6. A power failure may bring a removed stamp back: some file systems keep no order of changes, and the log may be in
+6. A stamp that cannot be removed stops no mail. Its writer notes no new end of the log, and takes the time from the old
+   note (``doubt``). So no stamp counts until a writer or a poll removed all of them.
+7. A power failure may bring a removed stamp back: some file systems keep no order of changes, and the log may be in
    another one. It may take the word of a stamp. So one from before the machine's start is none (``STARTED``).
    If that start is unknown, a session that starts removes its stamp (``session.enter``).
 """
 
 from __future__ import annotations
 
+from ..errors import StorageFailed
 from . import system, user_state
-from .paths import CONFIG, MESSAGES, READS, ROSTER, storage_failed
+from .paths import CONFIG, MESSAGES, READS, ROSTER, is_there, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -123,10 +126,11 @@ class Trail:
         return there.st_ino, there.st_mtime_ns, there.st_ctime_ns
 
     def disturb(self, sessions: Iterable[str] | None) -> None:
-        """Remove the stamps of these sessions (or ``EVERYONE``); raise ``StorageFailed`` if one would stay."""
+        """Remove the stamps of these sessions (or ``EVERYONE``); raise ``StorageFailed`` if one stays."""
         known = EVERYONE if sessions is EVERYONE else sorted(sessions)  # the same order each time: it can be replayed
         if known is not EVERYONE and len(known) > MANY:
             known = EVERYONE
+        failed: StorageFailed | None = None
         for directory in (self._quiet, self.kept(UNBOUND)):
             try:
                 there = system.listdir(directory) if known is EVERYONE else known
@@ -140,10 +144,26 @@ class Trail:
                         system.unlink(path)
                     except (FileNotFoundError, ValueError):
                         pass
+                    except OSError as error:
+                        if is_there(path):  # a read-only disk refuses before it looks
+                            failed = storage_failed("remove", path, error)
             except (FileNotFoundError, NotADirectoryError):
                 pass
             except OSError as error:
-                raise storage_failed("remove a stamp in", directory, error) from None
+                failed = storage_failed("look through", directory, error)
+        if failed is not None:
+            raise failed
+
+    def try_to_disturb(self, session_id: str) -> None:
+        """Remove a session's stamps; one that stays costs whoever waits for the session time."""
+        try:
+            self.disturb([session_id])
+        except StorageFailed:
+            pass
+
+    def doubt(self, path: str) -> None:
+        """Have the guard believe no stamp until the note of a log is made again: one of them should go, and stays."""
+        set_time(self._end(path), 0)
 
     def sweep(self) -> None:
         """Remove the directories of stamps that were put aside."""

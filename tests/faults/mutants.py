@@ -236,7 +236,7 @@ MUTANTS = (
     Mutant(
         "a quiet stamp goes before its reader's mail comes",
         "HeldLog._announce",
-        ("        self.trail.disturb(EVERYONE if epoch is None else disturbs)\n", ""),
+        ("            self.trail.disturb(EVERYONE if epoch is None else disturbs)\n", "            pass\n"),
         tests=f"{KILLS}::test_killed_before_any_system_call[send]",
     ),
     Mutant(

@@ -34,7 +34,7 @@ MUTANTS = (
     Mutant(
         "who is watched no more pays no more",
         "watch_reports.of_event",
-        ("        desk.logs.trail.disturb([agent])", "        pass"),
+        ("        desk.logs.trail.try_to_disturb(agent)", "        pass"),
         tests=f"{HOOKS}::test_a_turn_s_end_is_told_once_and_costs_a_start_only_until_then",
     ),
     Mutant(

@@ -41,7 +41,7 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     was, and gets what the variables add. A wish that fails (a taken name, a malformed tag) is left out and told; the
     session registers all the same. A new session's lead is never left out: the person replaces an unusable one.
     """
-    desk.logs.trail.disturb([session_id])  # a crash may have restored a stamp (``store.stamps``)
+    desk.logs.trail.try_to_disturb(session_id)  # a crash may have restored a stamp (``store.stamps``)
     roster = desk.logs.read_roster()
     told: list[str] = []
     if where.client == CODEX.word:
