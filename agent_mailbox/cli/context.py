@@ -19,11 +19,11 @@ from ..identity import callers, client_variables
 from ..store import paths
 from . import mail_output
 from .mailbox_place import environment, locate
-from .output import write_out
+from .output import write_in_full, write_out, write_pieces
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
     from ..core.roster import Roster
@@ -70,6 +70,8 @@ def actor(environ: Mapping[str, str]) -> str:
     """
     named = (environ.get(name) for name in (*client_variables.SESSIONS, client_variables.OURS))
     agent = next(filter(None, named), None)
+    if agent == USER and any(environ.get(name) for name in client_variables.SESSIONS):
+        return "an-agent"
     return agent or ("an-agent" if any(environ.get(name) for name in client_variables.MARKS) else USER)
 
 
@@ -244,6 +246,16 @@ class Context:
         """Write an answer in full and flush it; see ``output``."""
         self.answered = True
         write_out(text, patience)
+
+    def hand_over(self, pieces: Sequence[str]) -> tuple[int, MailboxError | None]:
+        """Write mail; return how many pieces its reader took, and why not all. See ``output.write_pieces``."""
+        self.answered = True
+        return write_pieces([*map(self.framed, pieces)])
+
+    def out_in_full(self, text: str, value: object) -> MailboxError | None:
+        """Print as ``out`` does; return why it is unknown that the reader took it. See ``output.write_in_full``."""
+        self.answered = True
+        return write_in_full(mail_output.json(value) if self.json else text)
 
     def nothing(self, text: str) -> None:
         """Print a notice for a person, on a terminal only: there is nothing, or the next step."""

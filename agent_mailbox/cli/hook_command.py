@@ -15,7 +15,7 @@ from ..mailbox.delivery import Delivery
 from ..store import system, user_state
 from .hook_input import given, mailbox_of, proven, say
 from .mailbox_place import environment
-from .output import PATIENCE, write_out
+from .output import PATIENCE, write_out, write_taken
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def answer(event: str, directory: str | None) -> int:
 
             text = cursor_answers.spoken(text)
         if text:
-            write_out(text, PATIENCE)
+            write_taken(text)
 
     try:
         _answer(name, directory, environment(), write)

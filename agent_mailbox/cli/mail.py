@@ -80,8 +80,7 @@ def thread(app: App, /, message_id: str) -> None:
         [*render.message_text(m, roster, app.style, box), *render.stages_text(stages[m.id], roster)] for m in messages
     ]
     value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
-    app.out(app.framed("\n\n".join(map("\n".join, blocks)) + "\n"), value)
-    verbs.note_shown(app, app.mailbox, messages, reads)
+    verbs.tell(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 
 def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:

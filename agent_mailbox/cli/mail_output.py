@@ -86,23 +86,24 @@ def check_json(session_id: str, items: Sequence[Item], more: int, box: str) -> d
     return {"session": session_id, "messages": [item_json(i, box) for i in items], "count": len(items), "more": more}
 
 
-def check_text(
+def check_pieces(
     session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style, box: str, *, named: bool = False
-) -> str:
-    """Return the text of ``check``: each message in its frame, and the command to answer. ``box``: the mailbox's path.
-    ``named``: an option named the session, so the next commands must name it, too."""
-    lines = [style(f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}", "dim"), ""]
-    for item in items:
-        lines += [*frame.item(item, roster, style, box), ""]
+) -> list[str]:
+    """Return the text of ``check``, a piece for each message in its frame; the last has the command to answer.
+    ``box``: the mailbox's path. ``named``: an option named the session, so the next commands must name it, too."""
+    blocks = [["\n".join(frame.item(item, roster, style, box)), ""] for item in items]
+    head = f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}"
+    blocks[0].insert(0, style(head, "dim") + "\n")
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
     me = shell_quoted(session_id) if named else ""
+    last = blocks[-1]
     if chat:
         sender = f" --from {me}" if named else ""
         wide = "  (--all: everyone it was for)" if any(map(_has_others, chat)) else ""
-        lines.append(f'Reply: agent-mailbox reply {frame.short_typed(chat[0].message.id)}{sender} --body "…"{wide}')
+        last.append(f'Reply: agent-mailbox reply {frame.short_typed(chat[0].message.id)}{sender} --body "…"{wide}')
     if more:
-        lines.append(f"{more} more: agent-mailbox check" + (f" --session {me}" if named else ""))
-    return "\n".join(lines) + "\n"
+        last.append(f"{more} more: agent-mailbox check" + (f" --session {me}" if named else ""))
+    return ["\n".join(block) + "\n" for block in blocks]
 
 
 def _has_others(item: Item) -> bool:

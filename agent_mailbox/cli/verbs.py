@@ -8,7 +8,6 @@ from __future__ import annotations
 from ..core import claims, frame
 from ..errors import MailboxError
 from . import mail_output
-from .output import PATIENCE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,31 +26,45 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
     me = app.me(session, desk)
-    patience = None if peek else PATIENCE  # a peek holds no lock that others wait for
+    failed: list[MailboxError] = []
 
     def show(items: list[Item]) -> Sequence[Item]:
         shown = items[: limit or None]
-        if app.json or shown:
-            more = len(items) - len(shown) + desk.left
-            if app.json:
-                app.print(mail_output.json(mail_output.check_json(me, shown, more, desk.directory)), patience)
-            else:
-                roster, named = desk.logs.read_roster(), session is not None
-                text = mail_output.check_text(me, shown, more, roster, app.style, desk.directory, named=named)
-                app.print(app.framed(text), patience)
+        more = len(items) - len(shown) + desk.left
+        if app.json:
+            pieces = [mail_output.json(mail_output.check_json(me, shown, more, desk.directory))]
+        elif shown:
+            roster, named = desk.logs.read_roster(), session is not None
+            pieces = mail_output.check_pieces(me, shown, more, roster, app.style, desk.directory, named=named)
         else:
             app.nothing("no new mail\n")
-        return shown
+            return shown
+        if peek:  # it holds no lock that others wait for
+            app.print(app.framed("".join(pieces)))
+            return shown
+        taken, error = app.hand_over(pieces)
+        if error is not None:
+            failed.append(_partly(error, taken, len(shown)) if taken else error)
+        return shown[:taken] if error is not None else shown
 
     if peek:
         show(desk.peek(me))
-    else:
-        desk.deliver(me, show, choose=lambda items: items[: limit or None])
-        if desk.registered and session is not None:
-            app.warn(
-                f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
-                f" `agent-mailbox roster retire {me}` removes this one"
-            )
+        return
+    desk.deliver(me, show, choose=lambda items: items[: limit or None])
+    if failed:
+        raise failed[0]
+    if desk.registered and session is not None:
+        app.warn(
+            f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
+            f" `agent-mailbox roster retire {me}` removes this one"
+        )
+
+
+def _partly(error: MailboxError, taken: int, of: int) -> MailboxError:
+    """Return the error of an output whose reader took the first messages."""
+    error.what = f"{error.what.partition(';')[0]}; {taken} of {of} messages were marked as read"
+    error.hint = "run it again for the others"
+    return error
 
 
 SEARCH_LIMIT = 20
@@ -100,15 +113,25 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
         "delivery": mail_output.reach_json(resolved),
         "receipts": render.receipts_json(found.receipts),
     }
-    app.out(app.framed("\n".join(lines) + "\n"), value)
-    note_shown(app, mailbox, [found.message], found.reads)
+    tell(app, mailbox, "\n".join(lines) + "\n", value, [found.message], found.reads)
 
 
-def note_shown(app: Context, mailbox: Mailbox, messages: Sequence[Message], reads: claims.Reads) -> None:
-    """Record that the calling session now has the texts that a hook gave it by title."""
-    if not any(claims.untold(message, reads) for message in messages) or (me := app.own_session) is None:
-        return
-    from ..mailbox import receipts  # where a hook had no room for a text
+def tell(
+    app: Context, mailbox: Mailbox, text: str, value: object, messages: Sequence[Message], reads: claims.Reads
+) -> None:
+    """Print whole messages. Record that the calling session now has the texts that it was given by title."""
+    me = app.own_session if any(claims.untold(message, reads) for message in messages) else None
+    if me is None:
+        app.out(app.framed(text), value)
+    elif (error := app.out_in_full(app.framed(text), value)) is not None:
+        app.warn(f"{error.what.partition(';')[0]}; the receipt was not recorded")
+    else:
+        note_told(app, mailbox, me, messages, reads)
+
+
+def note_told(app: Context, mailbox: Mailbox, me: str, messages: Sequence[Message], reads: claims.Reads) -> None:
+    """Record that a session now has the texts that it was given by title."""
+    from ..mailbox import receipts  # where there was no room for a text
 
     try:
         receipts.tell_in_full(mailbox, me, messages, reads)

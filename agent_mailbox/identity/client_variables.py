@@ -6,6 +6,7 @@ see ``clients.hooks.hook_events``.
 
 from __future__ import annotations
 
+from ..core.address import is_shown
 from ..errors import Malformed
 from ..known_clients.every_client import CLIENTS
 
@@ -30,14 +31,17 @@ ELSE = "pass --session ID (to send and reply: --from ID)"
 def session(environ: Mapping[str, str]) -> str | None:
     """Return the session whose agent's terminal this is; None if no client names one.
 
-    Raises ``Malformed`` if the variables name two sessions, or one beside a client that names none. A client that
+    Raises ``Malformed`` for a reserved id, for two sessions, and for one beside a client that names none. A client that
     another one's agent started has the variables of both, in no order; it must not consume its parent's mail.
     """
     named = {value for name in SESSIONS if (value := environ.get(name))}
     if len(named) > 1 or (named and any(environ.get(name) for name in NAMELESS)):
         what = f"session unclear: a client within a client, and {' and '.join(sorted(named))} may be the outer one's"
         raise Malformed(what, ELSE, code="no_session")
-    return next(iter(named), None)
+    found = next(iter(named), None)
+    if found and is_shown(found):
+        raise Malformed(f"a client's variable names a reserved session id: {found!r}", ELSE, code="no_session")
+    return found
 
 
 def are_told(session_id: str, environ: Mapping[str, str]) -> bool:

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING
 
 from ..errors import BadData, Busy
+from ..store import output_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,6 +27,8 @@ _LOOK = 5.0
 """Seconds between looks whether the client is there."""
 PATIENCE = 30.0
 """Seconds in which the client must take more of an answer; the server ends behind them."""
+TAKEN = 2.0
+"""Seconds in which the client must take an answer that was written, as from the command."""
 _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
 
 
@@ -77,7 +80,7 @@ class Output(io.TextIOBase):
                 self._await()
                 piece = piece[os.write(self._fd, piece) :]
         message = json.loads(text)
-        if "method" not in message:
+        if "method" not in message and output_reader.why_untaken(self._fd, TAKEN) is None:
             self._taken(message.get("id"))
         return len(text)
 

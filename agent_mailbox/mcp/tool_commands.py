@@ -187,7 +187,8 @@ def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> Non
     roster = desk.logs.read_roster()
     text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory))[:WHOLE] + "\n"
     write(_answer(app, text, {"messages": [_sender(found.message, roster) | {"text": text}]}))
-    verbs.note_shown(app, desk, [found.message], found.reads)
+    if (me := app.own_session) is not None:
+        verbs.note_told(app, desk, me, [found.message], found.reads)
 
 
 def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 MANY = 16
 """Calls at work or waiting; more are refused."""
-PATIENCE = 2.0
+PATIENCE = standard_streams.TAKEN
 """Seconds in which the client must take the mail that a call shows; behind them nothing is recorded."""
 LONG = 60.0
 """Seconds after which a call is given up."""

@@ -134,6 +134,7 @@ HOT_MODULES = {
     "store.indexing": "search",
     "store.lookup": "search",
     "store.index": "search",
+    "store.output_reader": "check hook start",
 }
 """Each module that hot verbs load, with the verbs, behind those it imports. A test traces the verbs and compares."""
 

@@ -148,6 +148,57 @@ def test_each_sample_is_taken_and_an_empty_mailbox_says_nothing(client: Client) 
     assert client.post.lines(MESSAGES) == []
 
 
+RESERVED = ("user", "User", "system", "steward", "person", "all", "you", "agent-mailbox", "_user_", "the.person")
+
+
+@pytest.mark.parametrize("session_id", RESERVED)
+def test_no_event_of_any_client_is_of_a_reserved_session(client: Client, session_id: str) -> None:
+    """A program that calls a hook so reads nothing of the person's mail, consumes none, and is not registered."""
+    post = client.post
+    post.send("ann", "user", "for the person")
+    post.send("ann", "all", "for everyone")
+    before = post.snapshot()
+    clients = (
+        {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": session_id},
+        {"CLAUDECODE": None, "CLAUDE_CODE_SESSION_ID": None, "GEMINI_SESSION_ID": session_id},
+        {"CLAUDECODE": None, "CLAUDE_CODE_SESSION_ID": None},
+    )
+    keys = ("session_id", "conversation_id")
+    for event in (*ANSWERED, "Permit", "PermissionRequest", "Files", "Doorbell"):
+        for env in clients:
+            for key in keys:
+                call = {key: session_id, "hook_event_name": event, "prompt": "x", "turn_id": "1", "cwd": str(post.cwd)}
+                done = post.call("hook", event, stdin=json.dumps(call), env=env)
+                assert done.rc == 0
+                assert "for the person" not in done.stdout + done.stderr
+                assert "additionalContext" not in done.stdout
+                assert event not in ANSWERED or "is reserved" in done.stderr
+    after = post.snapshot()
+    assert after == before
+    assert [m["content"] for m in post.ok("check", "--session", "user", "--peek")["messages"]]
+
+
+def test_no_subagent_s_parent_is_a_reserved_session(client: Client) -> None:
+    """Copilot names a subagent's parent, whose mail it would be shown."""
+    call = {"session_id": "sub", "parent_agent_id": "user", "hook_event_name": "UserPromptSubmit"}
+    client.post.send("ann", "user", "for the person")
+    env = {"CLAUDECODE": None, "CLAUDE_CODE_SESSION_ID": None, "COPILOT_AGENT_SESSION_ID": "sub"}
+    done = client.post.call("hook", "UserPromptSubmit", stdin=json.dumps(call), env=env)
+    assert "for the person" not in done.stdout
+
+
+@pytest.mark.parametrize("session_id", RESERVED)
+def test_a_client_s_variable_makes_nobody_the_person(post: Post, session_id: str) -> None:
+    """Nor any other whom the mailbox knows by a word of its own."""
+    sent = post.send("ann", "user", "for the person")
+    for words in (("check",), ("status",), ("send", "--to", "bob", "--body", "x"), ("ack", sent)):
+        done = post.call(*words, env={"CLAUDE_CODE_SESSION_ID": session_id})
+        assert (done.rc, "reserved" in done.stderr, "for the person" in done.stdout) == (2, True, False), done
+    refused = post.call("check", "--session", "user", env={"CLAUDE_CODE_SESSION_ID": session_id})
+    assert refused.rc == 1
+    assert post.unread("user") == [sent]
+
+
 @pytest.mark.parametrize(
     ("event", "spelling"), [("SessionStart", "session-start"), ("UserPromptSubmit", "user_prompt_submit")]
 )

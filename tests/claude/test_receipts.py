@@ -38,8 +38,9 @@ class Talk(Client):
 
     def write(self, **line: Any) -> None:
         """One line of the transcript."""
+        own = {"isSidechain": False, "sessionId": ME, "timestamp": stamp()}
         with open(self.path, "a") as file:
-            file.write(json.dumps({"isSidechain": False, "timestamp": stamp(), **line}, separators=(",", ":")) + "\n")
+            file.write(json.dumps({**own, **line}, separators=(",", ":")) + "\n")
 
     def keep(self, event: str, text: str, kind: str = "hook_additional_context") -> None:
         """The client takes what a hook told it into the conversation."""
@@ -140,6 +141,26 @@ def test_the_answer_in_which_it_was_shown_is_not_one_to_it(talk: Talk) -> None:
     talk.speak("msg_b")
     assert talk.context("PostToolUse") == ""
     assert talk.events() == ["read", "seen"]
+
+
+@pytest.mark.parametrize("whose", ["another", "", None, 5])
+def test_lines_of_another_session_tell_nothing(talk: Talk, whose: Any) -> None:
+    """A client that forks or resumes may copy lines: neither the words nor a hook's text among them are this
+    session's."""
+    sent = talk.post.send("x", ME)
+    talk.told("UserPromptSubmit")
+    talk.speak(sessionId=whose)
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read"]
+    talk.speak()
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read", "seen"]
+    other = talk.post.send("x", ME, "another")
+    text = talk.context("UserPromptSubmit")
+    talk.write(attachment={"type": "hook_additional_context", "content": [text]}, type="attachment", sessionId=whose)
+    talk.speak()
+    assert other[:8] in talk.told("Stop"), "it was not shown in this session"
+    assert sent[:8] not in text
 
 
 @pytest.mark.parametrize("source", ["resume", "compact", "startup"])
@@ -365,7 +386,7 @@ def test_a_transcript_that_cannot_be_read_for_the_moment_tells_nothing(
         raise OSError(number, "no")
 
     monkeypatch.setattr(transcript.system, "open", refuse)
-    settlement = receipt_rules.judge("Stop", str(tmp_path / "t.jsonl"), "")([offers.Offer("abcdef", 1, 0, ("m",))])
+    settlement = receipt_rules.judge("Stop", str(tmp_path / "t.jsonl"), ME, "")([offers.Offer("abcdef", 1, 0, ("m",))])
     assert settlement == Settlement(unknown=frozenset(["abcdef"] if concludes else []))
 
 

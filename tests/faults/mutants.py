@@ -65,11 +65,48 @@ MUTANTS = (
         "mail is recorded as read only after it was shown",
         "verbs.check",
         (
-            "        desk.deliver(me, show, choose=lambda items: items[: limit or None])\n",
-            "        later = []\n        real, app.print = app.print, lambda *said: later.append(said)\n"
-            "        desk.deliver(me, show)\n        for said in later:\n            real(*said)\n",
+            "    desk.deliver(me, show, choose=lambda items: items[: limit or None])\n",
+            "    later = []\n    real = app.hand_over\n"
+            "    app.hand_over = lambda said: (later.append(said), (len(said), None))[1]\n"
+            "    desk.deliver(me, show)\n    for said in later:\n        real(said)\n",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[check]",
+    ),
+    Mutant(
+        "what a reader left in the pipe is not read",
+        "output.write_pieces",
+        ("return max(number if is_begun else number - 1, 0), error", "return len(pieces), None"),
+        tests="tests/cli/test_taken.py::test_a_reader_that_takes_no_byte_has_read_nothing",
+    ),
+    Mutant(
+        "a message is read once its reader asked for what follows it",
+        "output.write_pieces",
+        ("(*pieces[:-1], pieces[-1][:-1], pieces[-1][-1:])", '("".join(pieces),)'),
+        tests="tests/cli/test_taken.py::test_a_reader_that_stops_within_mail_leaves_the_rest_unread",
+    ),
+    Mutant(
+        "a socket drops what its reader left, and that was not taken",
+        "output_reader.question",
+        ("if left == 0 and", "if left != 0 and"),
+        tests="tests/cli/test_taken.py::test_a_socket_is_asked_as_a_pipe_is",
+    ),
+    Mutant(
+        "a hook's answer is shown once the client took it",
+        "hook_command.answer",
+        ("write_taken(text)", "write_out(text, PATIENCE)"),
+        tests="tests/cli/test_taken.py::test_a_client_that_leaves_without_a_hook_s_answer_was_shown_nothing",
+    ),
+    Mutant(
+        "no hook is of a reserved session",
+        "client_input.parse",
+        ("if is_shown(session_id):", "if False:"),
+        tests="tests/claude/test_hooks.py::test_no_event_of_any_client_is_of_a_reserved_session",
+    ),
+    Mutant(
+        "the words of another session tell nothing",
+        "transcript._states",
+        (' or event.get("sessionId") != session_id', ""),
+        tests=f"{RECEIPTS}::test_lines_of_another_session_tell_nothing",
     ),
     Mutant(
         "a torn tail is isolated",

@@ -7,6 +7,7 @@ are ``hook_events``'.
 from __future__ import annotations
 
 from ...core import codec
+from ...core.address import is_shown
 from ...core.records import BadLine, Record
 from ...errors import BadData
 from ...known_clients import codex, cursor_cli
@@ -67,7 +68,9 @@ class Call(Record):
 
 
 def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
-    """Return the client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends."""
+    """Return the client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends.
+
+    No session of a client has a reserved id: by one a program would read and consume the person's mail."""
     obj = codec.parse(data, MAX_INPUT, ours=False)
     if isinstance(obj, BadLine):
         raise BadData(
@@ -88,6 +91,11 @@ def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Cal
         from ...identity import hook_calls  # where a subagent of Copilot calls
 
         session_id = hook_calls.root(parent, environ)  # it is bound as its session is
+    if is_shown(session_id):
+        raise BadData(
+            f"hook input: the session id {session_id!r} is reserved",
+            "run `agent-mailbox check` instead: no client has such a session",
+        )
     tool = obj.get("tool_input")
     if client is COPILOT_CLI and isinstance(tool, dict) and "path" in tool:
         tool = {**tool, "file_path": tool["path"]}  # as rules know it

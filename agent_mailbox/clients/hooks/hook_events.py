@@ -98,9 +98,8 @@ class Hook(Record):
         from . import receipt_rules
 
         try:
-            judge = receipt_rules.judge(
-                self.call.event, self.call.conversation, self.environ.get(CLAUDE_CODE.process_variable, "")
-            )
+            client = self.environ.get(CLAUDE_CODE.process_variable, "")
+            judge = receipt_rules.judge(self.call.event, self.call.conversation, self.call.session_id, client)
             left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
             for pause in pauses:
                 if left:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from ...store.offers import Offer
 
 
-def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Settlement]:
-    """Return the judge for ``mailbox.receipts.settle``: what the transcript at ``path`` says at this event of the
-    client's process ``client``."""
+def judge(event: str, path: str, session_id: str, client: str) -> Callable[[Sequence[Offer]], Settlement]:
+    """Return the judge for ``mailbox.receipts.settle``: what the session's transcript at ``path`` says at this event of
+    the client's process ``client``."""
 
     def verdict(offers: Sequence[Offer]) -> Settlement:
         try:
-            states = _states(path, offers)
+            states = _states(path, session_id, offers)
         except OSError:
             return Settlement()  # a later event may read it
         if states is None:
@@ -37,12 +37,12 @@ def judge(event: str, path: str, client: str) -> Callable[[Sequence[Offer]], Set
     return verdict
 
 
-def _states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+def _states(path: str, session_id: str, offers: Sequence[Offer]) -> dict[str, str] | None:
     if path.rpartition("/")[2].startswith("rollout-"):
         from . import rollout  # Codex's
 
         return rollout.states(path, offers)
-    return transcript.states(path, offers)
+    return transcript.states(path, session_id, offers)
 
 
 _UNTAKEN = (transcript.SHOWN, transcript.PASSED, transcript.OPEN)

@@ -42,11 +42,11 @@ _PASSING = (5, 12, 23, 24)
 """Numbers of errors by which a file that is there cannot be read for the moment: EIO, ENOMEM, ENFILE, EMFILE."""
 
 
-def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
-    """Return the state of each offer, by nonce; None if there is no transcript. Raises ``OSError`` if it is unreadable
-    at this moment."""
+def states(path: str, session_id: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+    """Return the state of each of the session's offers, by nonce; None if there is no transcript. Raises ``OSError`` if
+    it is unreadable at this moment. Lines of another session, which a client may copy, tell nothing."""
     start = min(offer.length for offer in offers)
-    return read(path, start, lambda lines: _states(lines, offers))
+    return read(path, start, lambda lines: _states(lines, session_id, offers))
 
 
 def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
@@ -108,7 +108,7 @@ def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
+def _states(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) -> dict[str, str]:
     found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
     during: dict[str, object] = {}
     prompted: set[str] = set()  # shown with a prompt that may still be taken back
@@ -119,7 +119,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
         if not shown and b'"type":"assistant"' not in line and not (prompted and b'"type":"user"' in line):
             continue
         event = codec.parse(line, MAX_LINE, ours=False)
-        if isinstance(event, BadLine) or event.get("isSidechain") is True:
+        if isinstance(event, BadLine) or event.get("isSidechain") is True or event.get("sessionId") != session_id:
             continue
         kind = event.get("type")
         if kind == "user" and prompted and event.get("isMeta") is not True:
