@@ -9,7 +9,7 @@ import sys
 
 from ..clients.hooks import client_input
 from ..core.text import neutral
-from ..errors import NoMailbox
+from ..errors import NoMailbox, StorageFailed
 from ..identity import hook_calls
 from ..store import paths
 from .mailbox_place import MailboxPlace, locate
@@ -18,6 +18,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+TELLING = ("SessionStart", "UserPromptSubmit", "Stop")
+"""Events that tell the person of a mailbox whose log was removed; a tool's would repeat it each time."""
 _PART = 1 << 16
 """Bytes of a client's JSON read at once: mostly all of it."""
 
@@ -42,6 +44,10 @@ def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[
         place = locate(directory, environ, call.cwd)
     except NoMailbox:
         return None
+    except StorageFailed as error:
+        if error.code == "log_gone" and call.event not in TELLING:
+            return None
+        raise
     if not place.named and not paths.recorded(place.directory, environ):
         say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
         return None

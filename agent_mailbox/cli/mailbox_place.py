@@ -26,13 +26,16 @@ class MailboxPlace:
 
 def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> MailboxPlace:
     """Return the mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` (default: the
-    working directory) upwards. Raises ``NoMailbox``.
+    working directory) upwards. Raises ``NoMailbox``, and ``StorageFailed`` if its messages log was removed.
     """
     named = given or environ.get("AGENT_MAILBOX_DIR")
     if named:
         return MailboxPlace(named, True)
-    found = paths.find(_without_links(start) if start else here())
+    begin = _without_links(start) if start else here()
+    found = paths.find(begin)
     if found is None:
+        if (gone := paths.remnant(begin, environ)) is not None:
+            raise paths.lost(gone)
         raise NoMailbox(
             "no mailbox here or above",
             "run `agent-mailbox init` to make one, or name one with --dir or AGENT_MAILBOX_DIR",

@@ -24,7 +24,7 @@ from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from ..core.text import visible
+from ..core.text import neutral, visible
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
 from ..mailbox.sending import random_id
@@ -164,6 +164,7 @@ class Console:
             except Exception as error:
                 context["details"] = {"problem": answered(error)[0]}
             context |= details.rail(now, survey)
+            context["broken"] = neutral(now.mailbox.broken() or "")
             context["covered"] = now.library.covered() if self.desk.prepares else None
         # From here without the lock: other windows need not wait for this page's rendering.
         if context.get("wants_dead"):

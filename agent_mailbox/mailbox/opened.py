@@ -207,14 +207,17 @@ class OpenMailbox:
                 self._told.add(said)
                 self.complain(said)
 
-    def notice(self) -> None:
-        """Notice if a log does not continue where our writers left it; see ``broken``."""
-        for log in (self.logs.messages, self.logs.reads, self.logs.roster):
-            log.notice()
-
     def broken(self) -> str | None:
-        """Return why the logs do not continue where our writers left them, as far as noticed; else None."""
-        return None if self.logs.custody is None else self.logs.custody.broken()
+        """Return why the logs do not continue where our writers left them, by a look at the end of each; else None.
+
+        Every door asks it, so nobody is told of no news who missed what a log lost."""
+        if self.logs.custody is None:
+            return None
+        if (why := self.logs.custody.broken()) is None:
+            for log in (self.logs.messages, self.logs.reads, self.logs.roster):
+                log.notice()
+            why = self.logs.custody.broken()
+        return why
 
     def gone(self, sessions: Iterable[str]) -> set[str]:
         """Return those sessions that are gone: they did not end by themselves, and their client's process did.

@@ -220,12 +220,17 @@ class Library:
         return MailIndex(self._mailbox.logs, self._mailbox.archive).ask(question, at_once=self.newest_alone)
 
     def wait(self, session_id: str, timeout: float | None) -> int:
-        """Block until the session has unread mail and return how much; 0 at ``timeout`` (seconds)."""
+        """Block until the session has unread mail and return how much; 0 at ``timeout`` (seconds).
+
+        Raises ``BadData`` if a log is cut or replaced meanwhile."""
+        from ..errors import BadData
         from ..store import watch  # ctypes, which no other question needs
 
         with watch.Watch([self._mailbox.directory]) as changes:
-            deadline = watch.deadline(timeout)
+            deadline, known = watch.deadline(timeout), self._mailbox.broken()
             while True:
+                if known is None and (why := self._mailbox.broken()) is not None:
+                    raise BadData(why, "look at the log, then run `agent-mailbox doctor --trust`", code="broken")
                 unread = len(self._mailbox.look(session_id))
                 again = watch.deadline(WITHHELD) if self._mailbox.withheld else None
                 until = min((end for end in (deadline, again) if end is not None), default=None)

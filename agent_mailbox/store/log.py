@@ -53,7 +53,7 @@ class Log:
         ``read`` is repeated if the log was replaced meanwhile. If the log does not continue what our writers left, that
         is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines.
         """
-        doubts = 0
+        doubts, why = 0, ""
         while doubts < DOUBTS:
             fd = self.open()
             if fd is None:
@@ -61,7 +61,7 @@ class Log:
                     return None
                 if is_there(self.path):
                     continue  # its first writer made it since our look
-                self.kept.custody.note_broken(f"{self.path} is gone")
+                self.kept.custody.note_broken(f"{self.path} {self.kept.entry().difference(None)}")
                 return None
             try:
                 view = self.view()
@@ -71,11 +71,14 @@ class Log:
                     found = read(fd, view)
                     if not whole or view.is_whole():
                         return found
+                    why = "lacks a line that decided something, or has it changed"
+                else:
+                    why = view.kept.entry().difference(fd)
                 doubts += self.is_at_path(fd)
             finally:
                 system.close(fd)
         if self.kept is not None:
-            self.kept.custody.note_broken(f"{self.path} does not hold what was written to it")
+            self.kept.custody.note_broken(f"{self.path} {why}")
         return self.attentively(read, whole=whole)
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
@@ -231,7 +234,7 @@ class HeldLog(FileLock):
         writer."""
         entry = kept.checked(self.fd)
         if entry is None:
-            kept.custody.note_broken(f"{self.path} is shorter than it was, or another file")
+            kept.custody.note_broken(f"{self.path} {kept.entry().difference(self.fd)}")
         elif entry.generation != kept.entry().generation:
             # The writer that replaced the log was killed before it noted that, perhaps before it synced the new name.
             system.sync_directory(system.dirname(self.path))

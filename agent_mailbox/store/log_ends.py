@@ -41,6 +41,17 @@ class LogEnd(Record):
             return True
         return there.st_ino == self.inode and there.st_size >= self.size and tail(fd, self.size) == self.checksum
 
+    def difference(self, fd: int | None) -> str:
+        """Return in words how an open log, or a missing one, differs from this entry, which it does not continue."""
+        if fd is None:
+            return f"is gone; it had {self.size} bytes"
+        there = system.fstat(fd)
+        if there.st_size < self.size:
+            return f"has {there.st_size} bytes, and had {self.size}: its last lines are missing"
+        if there.st_ino != self.inode:
+            return "is another file than the one that was written"
+        return "was changed: it does not hold what was written"
+
     def ended(self, fd: int, inode: int, size: int) -> LogEnd:
         """Return the entry of the open log that ends there; unchanged if another writer noted more, or replaced it."""
         if self.inode not in (0, inode) or self.size >= size:

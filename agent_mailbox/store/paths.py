@@ -183,12 +183,41 @@ def check(directory: str) -> str:
     Raise ``NoMailbox``, ``Refused`` if another user owns it, ``StorageFailed`` if it cannot be looked at.
     """
     if not is_there(system.join(directory, MESSAGES)):
+        if is_remnant(directory):
+            raise lost(directory)
         if system.exists(directory) and not system.is_directory(directory):
             raise NoMailbox(f"no directory: {directory}", "name the mailbox's directory")
         raise NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {typed(directory)}` to make one")
     check_owner(directory)
     whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)
     return whole.rstrip("/") or "/"
+
+
+def is_remnant(directory: str) -> bool:
+    """Return whether a directory without a messages log holds what else a mailbox has: somebody removed the log."""
+    return not system.exists(system.join(directory, MESSAGES)) and any(
+        system.exists(system.join(directory, name)) for name in (READS, ROSTER, system.join(ARCHIVE, "MANIFEST.jsonl"))
+    )
+
+
+def remnant(start: str, environ: Mapping[str, str]) -> str | None:
+    """Return the user's own mailbox for a directory, if its messages log was removed."""
+    for box in trusted(environ):
+        project = system.dirname(box)
+        project = system.dirname(project) if system.basename(project) == ".git" else project
+        if f"{start}/".startswith((f"{project}/", f"{box}/")) and is_remnant(box):
+            return box
+    return None
+
+
+def lost(directory: str) -> StorageFailed:
+    """Return the error for a mailbox whose messages log was removed."""
+    return StorageFailed(
+        f"{system.join(directory, MESSAGES)} is gone, and all live mail with it",
+        f"restore a backup elsewhere with `agent-mailbox restore FILE DIR`, or begin again: agent-mailbox init"
+        f" {typed(directory)}",
+        code="log_gone",
+    )
 
 
 def check_owner(directory: str) -> None:

@@ -580,7 +580,6 @@ def test_a_verdict_is_taken_away(pair: Three, how: str) -> None:
     blank = b" " * len(last := whole.splitlines()[-1])
     cut = {"removed": b"", "rolled back": before, "blanked": whole.replace(last, blank)}[how]
     path.write_bytes(cut)
-    pair.south.box.notice()
     assert Control(pair.south.path).standing(WORKER).policy.allow == ()
     assert pair.south.box.broken() is not None
 

@@ -78,11 +78,35 @@ class Hook(Record):
             session.tell_commands(self.call.session_id, self.environ)
         except MailboxError as error:
             told.append(error.what)
-        self.desk.notice()
-        if (why := self.desk.broken()) is not None:
-            told.insert(0, f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`")
+        told[:0] = self.alarm(again=True)
         told += [f"{self.desk.logs.path(CONFIG)}: {fault.text}" for fault in self.desk.config.faults if not fault.note]
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
+
+    def alarm(self, *, again: bool = False) -> list[str]:
+        """Return the line that tells of a log that was cut or replaced; none if the session was told of it.
+
+        ``again``: tell it once more."""
+        why = self.desk.broken()
+        if why is None or (cache.load(self._alarms()) == why.encode() and not again):
+            return []
+        return [f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`"]
+
+    def _alarms(self) -> str:
+        return self.desk.logs.cache("alarms", self.call.session_id)
+
+    def _alarm_was_shown(self) -> None:
+        if (why := self.desk.broken()) is not None:
+            cache.save(self._alarms(), why.encode())
+
+    def alarmed(self) -> list[str]:
+        """Return that line as a hook beside the session's start shows it."""
+        return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in self.alarm()]
+
+    def cry(self) -> None:
+        """Show that line alone, to the person: the session itself is not in the roster, perhaps for that reason."""
+        if told := self.alarmed():
+            self.write(_json({"systemMessage": told[0]}))
+            self._alarm_was_shown()
 
     def offered(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""
@@ -140,6 +164,7 @@ class Hook(Record):
             offering.titles.update(told.titles)
             if told.text:
                 self.write(answer(told.text))
+                self._alarm_was_shown()
             return told.items
 
         try:
@@ -242,7 +267,7 @@ def _prompt(hook: Hook) -> None:
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
         left = hook.settle() if grown else bool(offered)
-        hook.deliver(_context(hook.call), hook.enter("") if state is None else (), quiet=not left)
+        hook.deliver(_context(hook.call), hook.enter("") if state is None else hook.alarmed(), quiet=not left)
         if hook.call.prompt.partition("\n")[0] not in budget.heads(""):  # else Copilot's, for mail at a turn's end
             hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
 
@@ -250,7 +275,9 @@ def _prompt(hook: Hook) -> None:
 def _tool_used(hook: Hook) -> None:
     if hook.state() == "alive":
         left = hook.settle()
-        hook.deliver(_context(hook.call), quiet=not left)
+        hook.deliver(_context(hook.call), hook.alarmed(), quiet=not left)
+    else:
+        hook.cry()
 
 
 def _stop(hook: Hook) -> None:
@@ -259,6 +286,7 @@ def _stop(hook: Hook) -> None:
         if state != "alive":
             hook.enter("")  # no hook of its own tells that a session was resumed
     elif state != "alive":
+        hook.cry()
         return
     if hook.call.is_cut:
         hook.report_idle()
@@ -276,7 +304,7 @@ def _stop(hook: Hook) -> None:
     # Claude Code shows context to the model once, a block's reason twice; other clients know only blocks.
     as_context = client is not None and client.stop == "context"
     answer = _context(hook.call) if as_context else lambda text: _json({"decision": "block", "reason": text})
-    if hook.deliver(answer, quiet=not left):
+    if hook.deliver(answer, hook.alarmed(), quiet=not left):
         hook.count_turns(turns + 1)
     else:
         hook.report_idle()
