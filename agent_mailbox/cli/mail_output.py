@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
+    from ..core.arrival import Arrival
     from ..core.claims import Reads
     from ..core.inbox import Item
     from ..core.recipients import Reach
@@ -111,31 +112,41 @@ def _has_others(item: Item) -> bool:
     return len(item.message.recipients) > 1 or item.mode in (TAG, BROADCAST)
 
 
-def delivery_json(delivery: Reach, warnings: Sequence[str]) -> dict[str, Any]:
-    """Return where a sent message goes, for JSON."""
-    return {**reach_json(delivery), "warnings": list(warnings)}
-
-
 def reach_json(delivery: Reach) -> dict[str, Any]:
     """Return whom a message reaches, for JSON."""
     gone = {"gone": list(delivery.gone)} if delivery.gone else {}
     return {"agents": list(delivery.agents), "waiting_for": list(delivery.waiting_for), **gone}
 
 
-def sent_json(sent: Sent, box: str) -> dict[str, Any]:
+def arrival_json(arrival: Arrival) -> dict[str, Any]:
+    """Return when each reader will see a sent message, for JSON, and why."""
+    return {
+        **reach_json(arrival.reach),
+        "now": list(arrival.now),
+        "at_next_turn": list(arrival.at_next_turn),
+        "when_it_looks": list(arrival.when_it_looks),
+        "one_of": list(arrival.one_of),
+        "reasons": arrival.reasons,
+    }
+
+
+def sent_json(sent: Sent, arrival: Arrival, box: str) -> dict[str, Any]:
     """Return the document of ``send --json``; ``box``: the mailbox's path."""
-    found = {"message": message_json(sent.message, box=box), "delivery": delivery_json(sent.delivery, sent.warnings)}
+    delivery = {**arrival_json(arrival), "warnings": list(sent.warnings)}
+    found = {"message": message_json(sent.message, box=box), "delivery": delivery}
     return {**found, "queued": True} if sent.queued else found
 
 
-def sent_text(sent: Sent, roster: Roster, style: Style) -> str:
-    """Return the text of ``send``: the id, and where the message goes."""
+def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style) -> str:
+    """Return the text of ``send``: the id, where the message goes, and when each reader will see it."""
+    from ..core.arrival import lines as arriving  # check sends nothing
+
     message, delivery = sent.message, sent.delivery
     target = f"{style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"
     if sent.queued:
         return f"queued {target}: the engine is out of reach\n"
     lines = [f"sent {target}"]
-    lines += [f"  {label}: {names}" for label, names in frame.reach(delivery, lambda a: frame.party(a, roster))]
+    lines += [f"  {label}: {names}" for label, names in arriving(arrival, lambda a: frame.party(a, roster))]
     if any(map(is_remote, message.recipients)):
         lines.append("  the gateway carries it: agent-mailbox swarm outbox")
     elif not delivery.agents and not delivery.waiting_for:

@@ -133,7 +133,7 @@ def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roste
     """Return the lines of a message's way: sent, the agents it reaches or waits for, its receipts."""
     titles = by_title(records)
     rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
-    rows += [("", *row, "") for row in frame.reach(reach, lambda a: frame.party(a, roster), now="reaches")]
+    rows += [("", *row, "") for row in frame.reach(reach, lambda a: frame.party(a, roster))]
     rows += [
         (
             frame.when(r.timestamp),

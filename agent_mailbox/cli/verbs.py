@@ -89,13 +89,16 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
 
 
 def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
-    """Print where a message went, and the warnings about it."""
+    """Print where a message went, when each reader will see it, and the warnings about it."""
+    from ..mailbox import arrivals  # check and ack send nothing
+
     for warning in sent.warnings:
         app.warn(warning)
+    found = arrivals.arrival_of(desk, sent)
     if app.json:
-        app.confirm(mail_output.json(mail_output.sent_json(sent, desk.directory)))
+        app.confirm(mail_output.json(mail_output.sent_json(sent, found, desk.directory)))
     else:
-        app.confirm(mail_output.sent_text(sent, desk.logs.read_roster(), app.style))
+        app.confirm(mail_output.sent_text(sent, found, desk.logs.read_roster(), app.style))
 
 
 def show(app: Context, mailbox: Mailbox, message_id: str) -> None:

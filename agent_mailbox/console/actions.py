@@ -30,7 +30,7 @@ def send(now: Looking, fields: Fields) -> str:
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
     if fields.get("question"):
         return _answered(now, fields["question"], _draft(fields, to), everyone=False)
-    return presenters.told(now.mailbox.send(_draft(fields, to), strict=True), now.roster)
+    return presenters.told(now.mailbox.send(_draft(fields, to), strict=True), now.mailbox, now.roster)
 
 
 def reply(now: Looking, fields: Fields) -> str:
@@ -44,7 +44,7 @@ def reply(now: Looking, fields: Fields) -> str:
 def _answered(now: Looking, message_id: str, draft: Draft, everyone: bool) -> str:
     """Answer a message, which the person has read by that, and tell who gets the answer."""
     now.mailbox.deliver(USER, lambda items: _shown(items, {message_id}))
-    return presenters.told(now.mailbox.reply(message_id, draft, everyone=everyone), now.roster)
+    return presenters.told(now.mailbox.reply(message_id, draft, everyone=everyone), now.mailbox, now.roster)
 
 
 def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:

@@ -42,7 +42,9 @@ def resend(now: Looking, fields: Fields) -> str:
     """Send a message again. It quotes the first sender, because the person's words weigh more."""
     to = [word.strip() for word in fields.get("to", "").split(",") if word.strip()]
     message_id = fields.get("message_id") or None
-    return presenters.told(_sent(now, fields.get("id", ""), to, fields.get("body", ""), message_id), now.roster)
+    return presenters.told(
+        _sent(now, fields.get("id", ""), to, fields.get("body", ""), message_id), now.mailbox, now.roster
+    )
 
 
 def resend_chosen(now: Looking, fields: Fields) -> str:

@@ -12,12 +12,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from ..core import claims, frame, references
+from ..core import arrival, claims, frame, references
 from ..core.address import ALL, is_remote, is_shown
 from ..core.control import message_text, summary
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, visible
+from ..mailbox import arrivals
 from . import markup
 from .beside import Linked, conflicts, links
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ..core.claims import Reads
     from ..core.records import Message, Read
     from ..core.roster import Roster
+    from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
 
 LONG = 1500
@@ -191,13 +193,13 @@ def reached(addresses: Iterable[str], roster: Roster) -> str:
     return ", ".join(found)
 
 
-def told(sent: Sent, roster: Roster) -> str:
-    """Return whom a sent message reaches, and its warnings, as sentences."""
+def told(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
+    """Return when each reader will see a sent message, and its warnings, as sentences."""
 
     def called(address: str) -> str:
         return label(address) if ":" in address else name(address, roster)
 
-    reach = [f"{label}: {names}" for label, names in frame.reach(sent.delivery, called)]
+    reach = [f"{label}: {names}" for label, names in arrival.lines(arrivals.arrival_of(desk, sent), called)]
     reach = reach or [frame.unreached(sent.message)]
     said = (f"sent to {frame.target_of(sent.message, roster)}", *reach, *sent.warnings)
     return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)

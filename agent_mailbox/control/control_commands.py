@@ -75,8 +75,7 @@ def _ask(
     if given.get("timeout") is not None:
         payload = payload.replace(expires=desk.now() + round(given["timeout"] * 1000))
     asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
-    value = {"request": control_output.request_json(asked, desk)}
-    app.done(control_output.asked_text(asked, desk, app.style), value)
+    app.done(control_output.asked_text(asked, desk, app.style), control_output.asked_json(asked, desk))
 
 
 _input = click.option(

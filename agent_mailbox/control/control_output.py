@@ -14,19 +14,22 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from ..cli import mail_output
-from ..core import frame, instant
+from ..core import arrival, frame, instant
 from ..core.control import lasting, message_text, summary
 from ..core.control.verdicts import REFUSED
+from ..core.records import Message
 from ..core.text import clipped, neutral, typed
+from ..mailbox import arrivals
+from ..mailbox.sending import Sent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..cli.mail_output import Style
     from ..cli.options import App
+    from ..core.arrival import Arrival
     from ..core.control.control_requests import ControlRequest
     from ..core.control.verdicts import Verdict
-    from ..core.records import Message
     from .requests import Control
     from .standing import Standing
 
@@ -54,10 +57,26 @@ def _names(desk: Control, ids: Sequence[str]) -> str:
     return " or ".join(frame.name_of(i, roster) for i in ids)
 
 
+def asked_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
+    """Return the same for programs."""
+    return {"request": request_json(request, desk), "delivery": mail_output.arrival_json(_arrival(request, desk))}
+
+
+def _arrival(request: ControlRequest, desk: Control) -> Arrival:
+    """Return when those who decide a request will see it."""
+    to = tuple(desk.deciders(request))
+    mail = Message(request.message_id, request.asker, to, request.asked, "", type="control")
+    sent = Sent(mail, desk.delivery(mail, desk.logs.read_roster()), ())
+    return arrivals.arrival_of(desk, sent)
+
+
 def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
     """Return the answer to an agent that asked."""
     lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
+        roster = desk.logs.read_roster()
+        seen = arrival.lines(_arrival(request, desk), lambda address: frame.party(address, roster))
+        lines += [f"  {label}: {names}" for label, names in seen]
         lines.append(f"  agent-mailbox control wait {typed(request.id)} --timeout 600")
     return "\n".join(lines) + "\n"
 

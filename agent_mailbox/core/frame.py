@@ -129,9 +129,9 @@ def target_of(message: Message, roster: Roster) -> str:
     return some([party(address, roster) for address in message.recipients])
 
 
-def reach(delivery: Reach, called: Callable[[str], str], now: str = "will see it now") -> list[tuple[str, str]]:
-    """Return where a message goes as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
-    ways = ((now, delivery.agents), ("waits for", delivery.waiting_for), ("gone, client ended", delivery.gone))
+def reach(delivery: Reach, called: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Return whom a message reaches as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
+    ways = (("reaches", delivery.agents), ("waits for", delivery.waiting_for), ("gone, client ended", delivery.gone))
     return [(label, some([*map(called, parties)])) for label, parties in ways if parties]
 
 

@@ -15,12 +15,16 @@ if TYPE_CHECKING:
 
 
 class Reach(Record):
-    """The answer for a sender: agents that will see the message now, and those it waits for (frozen agents, empty
-    roles). ``gone``: agents that would have seen it if the processes of their clients still ran."""
+    """The answer for a sender: agents that are there to see the message, and those it waits for (frozen agents, empty
+    roles). ``gone``: agents that would see it if the processes of their clients still ran. ``running``: those of the
+    agents whose client called our hooks, and certainly runs. ``one_of``: several holders of roles, of whom one gets it.
+    """
 
     agents: tuple[str, ...]
     waiting_for: tuple[str, ...]
     gone: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
 
 
 def delivery(message: Message, roster: Roster, gone: Collection[str] = ()) -> Reach:
@@ -30,6 +34,7 @@ def delivery(message: Message, roster: Roster, gone: Collection[str] = ()) -> Re
         return session_id not in gone and roster.state(session_id) == ALIVE
 
     now: dict[str, None] = {}
+    by_role: dict[str, None] = {}
     waiting: dict[str, None] = {}
     for stored in message.recipients:
         mode = roster.mode(stored)
@@ -40,12 +45,24 @@ def delivery(message: Message, roster: Roster, gone: Collection[str] = ()) -> Re
             continue
         others = [a for a in _bearing(stored, mode, roster) if a.session_id != message.sender]
         living = dict.fromkeys(a.session_id for a in others if is_there(a.session_id))
-        now.update(living)
+        (by_role if mode == ROLE else now).update(living)
         if mode != ROLE:
             waiting.update(dict.fromkeys(a.session_id for a in others if a.state == FROZEN or a.session_id in gone))
         elif not living:
             waiting[stored] = None
-    return Reach(agents=tuple(now), waiting_for=tuple(w for w in waiting if w not in now), gone=tuple(sorted(gone)))
+    holders = tuple(holder for holder in by_role if holder not in now)
+    now.update(by_role)
+    return Reach(
+        agents=tuple(now),
+        waiting_for=tuple(w for w in waiting if w not in now),
+        gone=tuple(sorted(gone)),
+        one_of=holders if len(holders) > 1 else (),
+    )
+
+
+def is_mate(agent: Agent | None) -> bool:
+    """Return whether it is a member of a client's team, to whom a bridge carries mail."""
+    return agent is not None and "@" in agent.session_id and f"team:{agent.session_id.partition('@')[2]}" in agent.tags
 
 
 def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:

@@ -7,6 +7,7 @@ Belongs here: the directory, its logs and configuration, the clock. ``mailbox.de
 from __future__ import annotations
 
 from .. import config as configuration
+from ..core.records import USER
 from ..core.roster import ALIVE
 from ..store import logs, paths, system
 from ..store.hosts import HostRecords
@@ -160,6 +161,12 @@ class OpenMailbox:
         """Return whether a session is of this machine, of several that share the mailbox: its sign of life is here."""
         return bool(self.logs.last_seen([session_id]))
 
+    def elsewhere(self, sessions: Collection[str]) -> list[str]:
+        """Return those of the sessions that live on another machine, of several that share the mailbox."""
+        if not sessions or not self.logs.is_shared:
+            return []
+        return [who for who in sessions if who != USER and not self._lives_here(who)]
+
     def here(self, message: Message) -> Message:
         """Return a message for showing: files that are still on their way from another machine are marked."""
         if message.attachments is None or not self.logs.is_shared:
@@ -229,8 +236,12 @@ class OpenMailbox:
 
     def gone_of(self, agents: Iterable[Agent]) -> set[str]:
         """Return those of the agents that are gone."""
+        return self.judge_clients(agents)[0]
+
+    def judge_clients(self, agents: Iterable[Agent]) -> tuple[set[str], set[str]]:
+        """Return those of the agents that are gone, and those whose client certainly runs and called our hooks."""
         clients = {agent.session_id: agent.client for agent in agents if agent.may_be_gone}
-        return HostRecords(self.logs.trail.kept()).gone(clients) if clients else set()
+        return HostRecords(self.logs.trail.kept()).judge(clients) if clients else (set(), set())
 
     def gone_holders(self, roles: Iterable[str]) -> set[str]:
         """Return those sessions that hold one of the role tags, live by the roster, and are gone.

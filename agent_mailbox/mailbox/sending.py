@@ -148,9 +148,13 @@ class Posting(OpenMailbox):
     def delivery(self, message: Message, roster: Roster) -> recipients.Reach:
         """Return whom a message reaches at this moment. It waits for a teammate whose team nobody bridges."""
         found = recipients.delivery(message, roster)
-        if gone := self.gone((*found.agents, *found.waiting_for)):
+        reached = map(roster.get, (*found.agents, *found.waiting_for))
+        gone, running = self.judge_clients(agent for agent in reached if agent is not None)
+        if gone:
             found = recipients.delivery(message, roster, gone)
-        mates = [a for a in found.agents if "@" in a and f"team:{a.partition('@')[2]}" in roster.agents[a].tags]
+        if running:
+            found = found.replace(running=tuple(running))
+        mates = [who for who in found.agents if recipients.is_mate(roster.get(who))]
         if not mates:
             return found
         from ..store import team_lock  # what most mail is spared

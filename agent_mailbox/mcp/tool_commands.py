@@ -15,7 +15,7 @@ from ..core.records import USER
 from ..core.roster import ALIVE, FROZEN
 from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
-from ..mailbox import agents
+from ..mailbox import agents, arrivals
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
 from .call_context import CallContext
@@ -157,8 +157,11 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
 
 def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
     app.warnings += map(neutral, sent.warnings)
-    text = mail_output.sent_text(sent, desk.logs.read_roster(), frame.plain)
-    delivery = {way: parties[:AGENTS] for way, parties in mail_output.reach_json(sent.delivery).items()}
+    found = arrivals.arrival_of(desk, sent)
+    text = mail_output.sent_text(sent, found, desk.logs.read_roster(), frame.plain)
+    whole = mail_output.arrival_json(found)
+    reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}
+    delivery = {way: parties[:AGENTS] for way, parties in whole.items()} | {"reasons": reasons}
     write(_answer(app, text, {"message": {"id": sent.message.id}, "delivery": delivery}))
 
 

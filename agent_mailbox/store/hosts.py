@@ -69,39 +69,52 @@ class HostRecords:
         process = processes.read(host.pid)
         return process is not None and process.start == host.start and not process.is_over
 
-    def gone(self, clients: Mapping[str, str | None]) -> set[str]:
-        """Return those sessions whose client's process is certainly gone.
+    def judge(self, clients: Mapping[str, str | None]) -> tuple[set[str], set[str]]:
+        """Return those sessions whose client's process is certainly gone, and those whose client certainly runs.
 
-        A session without a record is not, nor one with a record that may be of a living process. Its latest record must
-        be of this boot and namespace: a process elsewhere cannot be judged from here. A record that cannot be
-        read may be of a living process, so nobody is gone then. ``clients`` has the number under which each session's
-        record may be found: it spares reading all of them, and proves nothing.
+        A session without a record is neither. Not gone is one with a record that may be of a living process. Its latest
+        record must be of this boot and namespace: a process elsewhere cannot be judged from here. A record that cannot
+        be read may be of a living process, so nobody is gone then. ``clients`` has the number under which each
+        session's record may be found: it spares reading all of them, and proves nothing.
         """
         few = len(clients) <= FEW
-        # in the same order each time, that of no set: it can be replayed
-        judged = {s for s in sorted(clients) if not self._runs(s, clients[s])} if few else clients.keys()
-        recorded: dict[str, list[Host]] = {}
+        recorded: dict[str, list[tuple[Host, bool | None]]] = {}
+        for session_id in sorted(clients) if few else ():  # in the same order each time: it can be replayed
+            host = self._host(clients[session_id])
+            if host is not None and session_id in host.sessions and (lives := self._lives(host)) is not False:
+                recorded[session_id] = [(host, lives)]
+        running = {session_id for session_id, ((_, lives),) in recorded.items() if lives}
+        judged = clients.keys() - recorded.keys()
+        recorded.clear()
         try:
             for host in self.all(strictly=True) if judged else ():
-                for session_id in sorted(judged & {*host.sessions}):
-                    recorded.setdefault(session_id, []).append(host)
+                if hosted := sorted(judged & {*host.sessions}):
+                    lives = self._lives(host)
+                    for session_id in hosted:
+                        recorded.setdefault(session_id, []).append((host, lives))
         except OSError:
-            return set()
+            return set(), running
+        running |= {session_id for session_id, hosts in recorded.items() if any(lives for _, lives in hosts)}
         known = {session_id for session_id, hosts in recorded.items() if self._are_over(hosts)}
-        return known if known and processes.are_shown() else set()
+        return known if known and processes.are_shown() else set(), running
 
-    def _runs(self, session_id: str, pid: str | None) -> bool:
-        """Return whether the record of that number is of a process that may live and hosts the session."""
-        host = self._load(int(pid)) if pid and pid.isascii() and pid.isdigit() and len(pid) < 10 else None
-        return host is not None and session_id in host.sessions and self._may_live(host)
+    def _host(self, pid: str | None) -> Host | None:
+        """Return the record of the process with that number."""
+        return self._load(int(pid)) if pid and pid.isascii() and pid.isdigit() and len(pid) < 10 else None
 
-    def _are_over(self, hosts: list[Host]) -> bool:
-        if "-" in self.here.split(" ") or any(map(self._may_live, hosts)):
+    def _are_over(self, hosts: list[tuple[Host, bool | None]]) -> bool:
+        if "-" in self.here.split(" ") or any(lives is not False for _, lives in hosts):
             return False
-        return max(hosts, key=self._written).here == self.here
+        return max((host for host, _ in hosts), key=self._written).here == self.here
+
+    def _lives(self, host: Host) -> bool | None:
+        """Return whether the process lives; None if it may, and that is not to be seen from here."""
+        if host.here == self.here:
+            return processes.lives(host.pid, host.start)
+        return None if self.is_living(host) else False
 
     def _may_live(self, host: Host) -> bool:
-        return not processes.has_ended(host.pid, host.start) if host.here == self.here else self.is_living(host)
+        return self._lives(host) is not False
 
     def _written(self, host: Host) -> int:
         """Return when the record was written, in nanoseconds; 0 if it was removed since."""

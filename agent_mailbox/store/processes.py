@@ -89,18 +89,23 @@ def is_whole(process: Process) -> bool:
     return process.parent == 0
 
 
-def has_ended(pid: int, start: str) -> bool:
-    """Return whether the process that started at that tick has certainly ended. An invisible process has not."""
+def lives(pid: int, start: str) -> bool | None:
+    """Return whether the process that started at that tick lives; None if it may live, and is invisible."""
     process = read(pid)
     if process is not None:
-        return process.start != start or process.is_over
+        return process.start == start and not process.is_over
     try:
         system.kill(pid, 0)
     except ProcessLookupError:
-        return True
+        return False
     except (OSError, OverflowError):
         pass
-    return False
+    return None
+
+
+def has_ended(pid: int, start: str) -> bool:
+    """Return whether the process that started at that tick has certainly ended. An invisible process has not."""
+    return lives(pid, start) is False
 
 
 def are_shown() -> bool:

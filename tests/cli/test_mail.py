@@ -37,7 +37,7 @@ def ids(messages: Sequence[dict[str, Any]]) -> list[str]:
 
 
 def test_a_send_gives_the_message_and_whom_it_reaches(pair: Post) -> None:
-    """The record in its keys and order, the agents that see it now, what waits; the same bytes on disk."""
+    """The record in its keys and order, when each agent sees it, what waits; the same bytes on disk."""
     answer = pair.ok(
         *("send", "--from", "bob-0123456789", "--to", "architect,alice", "--to", "project:inscription"),
         *("--to", "role:librarian", "--subject", "Schema", "--body", "May I?", "--ack", "--priority", "high"),
@@ -55,7 +55,16 @@ def test_a_send_gives_the_message_and_whom_it_reaches(pair: Post) -> None:
         "notification",
         3,
     )
-    assert answer["delivery"] == {"agents": ["alice"], "waiting_for": ["role:librarian"], "warnings": []}
+    assert answer["delivery"] == {
+        "agents": ["alice"],
+        "waiting_for": ["role:librarian"],
+        "now": [],
+        "at_next_turn": [],
+        "when_it_looks": ["alice"],
+        "one_of": [],
+        "reasons": {"alice": "nothing wakes it: no doorbell waits, and no running client of it called our hooks"},
+        "warnings": [],
+    }
     stored = pair.objects(MESSAGES)[-1]
     assert " session:bob-0123456789 " in stored.pop("seal")
     assert stored == {key: message[key] for key in stored}

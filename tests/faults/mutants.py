@@ -56,6 +56,18 @@ REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 
 MUTANTS = (
     Mutant(
+        "a doorbell that is dead promises nothing",
+        "doorbell_lock._is_taken",
+        ("return not _is_shared(fd, 1)", "return True"),
+        tests="tests/cli/test_arrival.py::test_a_doorbell_that_was_killed_wakes_nobody",
+    ),
+    Mutant(
+        "only a client that certainly runs is promised to see mail at its next turn",
+        "HostRecords._lives",
+        ("None if self.is_living(host) else False", "self.is_living(host)"),
+        tests="tests/cli/test_arrival.py::test_a_client_that_may_live_elsewhere_promises_nothing",
+    ),
+    Mutant(
         "lines of a killed writer are written again before the log's end is noted behind them",
         "HeldLog._count",
         ("found or self._left_by_us(inode, size) is not None", "found"),

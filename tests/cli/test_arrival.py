@@ -1,0 +1,102 @@
+"""What a sender is told of when its mail is seen: real clients, hooks, doorbells and machines."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from typing import TYPE_CHECKING
+
+from agent_mailbox.store import doorbell_lock, processes, system
+from agent_mailbox.store.doorbell_lock import Vigil
+from tests.cli.test_gone import DEAD as ADA
+from tests.cli.test_gone import OTHER, pair, record_of, said, sent, waiting
+from tests.helpers import until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.cli.test_gone import Killed
+    from tests.helpers import Post
+
+__all__ = ["pair"]
+
+
+def belled(post: Post, client: Killed) -> int:
+    """Start Ada's doorbell; its process."""
+    client.leave(ADA, "Doorbell")
+    return until(lambda: post.file(".cache", "doorbell", ADA).exists() and waiting(post))
+
+
+def test_each_word_is_proven_by_a_real_process(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """A shell's session: when it looks; one whose client calls hooks: at its next turn; with a doorbell: now."""
+    post.register("shell", "--tags", "project:x")
+    delivery = sent(post, f"{ADA},shell")
+    assert (delivery["now"], delivery["at_next_turn"], delivery["when_it_looks"]) == ([], [ADA], ["shell"])
+    assert delivery["agents"] == [ADA, "shell"]
+    one, _ = pair
+    belled(post, one)
+    delivery = sent(post, f"{ADA},shell")
+    assert (delivery["now"], delivery["at_next_turn"], delivery["when_it_looks"]) == ([ADA], [], ["shell"])
+    assert delivery["reasons"][ADA] == "its doorbell waits for mail"
+    text = said(post, "send", "--from", "user", "--to", "role:builder,shell", "--body", "x").stdout.replace("\r", "")
+    assert "  will see it when it looks: shell\n" in text
+    assert "  one of these will see it: Ada (now), 22222222 (at its next turn)\n" in text
+    one.kill()  # it would wait for its doorbell
+
+
+def test_a_doorbell_that_was_killed_wakes_nobody(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """Its file stays, and names its process; its lock is gone with it."""
+    one, _ = pair
+    pid = belled(post, one)
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: processes.read(pid) is None)
+    assert waiting(post) == pid
+    delivery = sent(post, "Ada")
+    assert (delivery["now"], delivery["at_next_turn"]) == ([], [ADA])
+
+
+def test_a_client_that_may_live_elsewhere_promises_nothing(post: Post, pair: tuple[Killed, Killed]) -> None:
+    """A record of another namespace: its process is not to be seen from here, and may be another's number."""
+    path = record_of(post, pair[0])
+    form, start, boot, _, how = path.read_text().splitlines()[0].split(" ")
+    path.write_text(f"{form} {start} {boot} pid:[1] {how}\n{ADA}\n")
+    delivery = sent(post, "Ada")
+    assert (delivery["agents"], delivery["when_it_looks"]) == ([ADA], [ADA])
+
+
+def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
+    """While somebody asks, a process that begins to wait is let in: it waits for the directory's lock."""
+    cache = str(tmp_path)
+    with Vigil(cache, "me", 1) as first:
+        assert first.take()
+        assert doorbell_lock.armed(cache, ["me", "other"]) == {"me"}
+    assert doorbell_lock.armed(cache, ["me"]) == set()
+    asking = [system.open(str(tmp_path / name), system.O_RDONLY) for name in ("doorbell", "doorbell/me")]
+    for fd in asking:
+        system.flock(fd, system.LOCK_SH)
+    took: list[bool] = []
+    with Vigil(cache, "me", 1) as second:
+        thread = threading.Thread(target=lambda: took.append(second.take()))
+        thread.start()
+        for fd in reversed(asking):
+            system.close(fd)
+        thread.join()
+        assert took == [True]
+        assert doorbell_lock.armed(cache, {str(i) for i in range(20)} | {"me"}) == {"me"}
+
+
+def test_every_way_to_send_says_the_same(post: Post) -> None:
+    """Send and reply, plain and by click's parser; nothing is promised to the person."""
+    post.register("bob", "--name", "Bob")
+    asked = post.send("bob", "bob,carol")
+    post.register("carol")
+    for words in (
+        ("send", "--from", "carol", "--to", "Bob", "--body", "x"),
+        ("send", "--from=carol", "--to", "Bob", "--body", "x"),
+        ("reply", asked, "--from", "carol", "--body", "x"),
+        ("reply", asked, "--from=carol", "--body", "x"),
+    ):
+        assert post.call(*words).stdout.endswith("  will see it when it looks: Bob\n"), words
+    assert "will see it when it looks: user" in post.call("send", "--from", "bob", "--to", "user", "--body", "x").stdout
+    assert "now:" not in post.call("send", "--from", "bob", "--to", f"{OTHER},user", "--body", "x").stdout
