@@ -1,13 +1,15 @@
-"""The commands that a shell's text may run, spelled as permission rules spell them.
+"""The commands that a shell's text may run, each as its words.
 
-Belongs here: those spellings, as many as may match, for rules that deny and ask (``rules``). Pure.
+Belongs here: those commands, as many as may run, for rules that deny and ask (``rules``). Pure.
 
-An example: ``sudo sh -c 'rm x'`` gives ``sudo sh -c rm x``, ``sh -c rm x``, ``rm x``.
+An example: ``sudo sh -c 'rm x'`` gives the words of ``sudo sh -c rm x``, ``sh -c rm x``, ``rm x``.
 """
 
 from __future__ import annotations
 
-from . import shell
+from . import runners, shell
+from .denied_words import program
+from .quoting import MANY, ONE, formed, mould
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,60 +20,164 @@ _STRIPPED = ("timeout", "time", "nice", "nohup", "stdbuf", "command", "builtin",
 WRAPPERS = (
     *_STRIPPED,
     *("env", "sudo", "doas", "exec", "xargs", "setsid", "ionice", "chrt", "flock", "watch", "unshare", "chroot"),
-    *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "npx", "taskset", "script"),
+    *("busybox", "strace", "unbuffer", "eval", "find", "parallel", "taskset", "script", "nsenter", "setarch"),
+    *("pkexec", "gosu", "su-exec", "runuser", "setpriv", "prlimit", "numactl", "ltrace", "valgrind", "perf"),
+    *("hyperfine", "concurrently", "caffeinate", "arch", "xvfb-run", "watchexec", "nodemon", "entr", "tmux", "screen"),
+    *("systemd-run", "systemd-inhibit", "firejail", "bwrap", "proot", "fakeroot", "torsocks", "proxychains", "rlwrap"),
+    *("nocorrect", "cross-env", "env-cmd", "winpty", "wsl", "sshpass", "dumb-init", "tini", "faketime", "cpulimit"),
+    *("sem", "fd", "fdfind", "cmd", "coproc"),
 )
 """Programs that may run their arguments: rules that deny and ask look behind all of these."""
-SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash")
+SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "csh", "tcsh", "pwsh", "powershell")
 TAKING_COMMANDS = ("ssh", "su", "watch", "trap", "script", "tmux", "screen", "parallel", "entr")
 """Programs that hand a word to a shell."""
 _SOURCING = ("source", ".")
 _INTERPRETERS = (*SHELLS, *TAKING_COMMANDS, "eval")
 """Programs that take a command in one word."""
+_READING = (*_INTERPRETERS, *_SOURCING, "sudo", "doas", "at", "batch", "wsl")
+"""Programs that may run a here-document."""
+_FILLING = ("xargs", "parallel", "find", "fd", "fdfind", "sem")
+"""Programs that put words into the command that they run."""
+_CODE = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php", "lua", "awk", "gawk", "mawk", "osascript")
+_STARTING = ("subprocess", "system", "popen", "exec", "spawn", "qx", "run(", "shell", "`", "Command")
+"""Interpreters, and what their code holds if it starts a program."""
+_CODE_BREAKS = str.maketrans(dict.fromkeys("'\"`,;()[]{}<>|&\\\n", " "))
 MAX_DEPTH = 4
-MAX_WRAPPED = 100
-"""Limits: texts within each other, and words behind a wrapper. Honest commands stay below; looking costs time."""
+MAX_WRAPPED, MAX_CODE = 100, 1000
+"""Limits: texts within each other, words behind a wrapper, words of code. Honest commands stay below."""
+_UNKNOWN = frozenset((ONE, MANY, *"$`*?[{"))
+_HANDED = formed("…", MANY)
+_HANDED.is_handed = True
+"""The words that a program such as ``xargs`` adds at the end."""
 
 
-def forms(text: str, depth: int = 0) -> Iterator[str]:
-    """Yield every command the text may run, as a rule might spell it. Raises ``Unreadable`` if that is uncertain."""
+def forms(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
+    """Yield the words of every command the text may run. Raises ``Unreadable`` if that is uncertain."""
     if depth > MAX_DEPTH:
         raise shell.Unreadable("too deep")
+    aliases: dict[str, str] = {}
     for simple in shell.commands(text):
-        if not simple.inputs and _is_handed(unset(simple.words)):
+        words = unset(simple.words)
+        if not simple.inputs and _is_handed(words):
             raise shell.Unreadable("what runs is known only at run time")
-        yield from _spellings(simple.words, depth)
-        if any(base(word) in _INTERPRETERS or word in _SOURCING for word in simple.words):
+        yield from _spellings(words, depth)
+        if words[:1] == ["alias"]:
+            aliases.update((word.partition("=")[0], word.partition("=")[2]) for word in words[1:])
+        elif words and words[0] in aliases:
+            for meant in shell.commands(aliases[words[0]]):
+                yield from _spellings([*unset(meant.words), *words[1:]], depth)
+        if any(base(word) in _READING for word in simple.words):
             for body in simple.inputs:
                 yield from forms(body, depth + 1)
+        elif words and _plain(words[0]) in _CODE:
+            for body in simple.inputs:
+                yield from _in_code(body)
 
 
-def _spellings(words: list[str], depth: int) -> Iterator[str]:
-    words = unset(words)
-    if words:
-        yield from _spelled(words, depth, sure=True)
-    if not words or base(words[0]) not in WRAPPERS:
-        return
-    if len(words) > MAX_WRAPPED:
-        raise shell.Unreadable("too long")
-    first = True  # where its own options end, only the wrapper knows
-    for number, word in enumerate(words[1:], 1):
-        yield from _spelled(words[number:], depth, sure=first)
-        first = first and (word[:1] in ("-", "") or word[:1].isdigit() or shell.is_setting(word))
+def _spellings(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
+    """Yield the words, and those of every command that they may run."""
+    filled, starts = _starts(words)
+    for place, sure in starts.items():
+        yield from _spelled(filled[place:], depth, sure=sure)
+        if place:
+            yield from _loosely(filled[place], depth)
+        name = _plain(filled[place])
+        if name in _CODE:
+            for word in filled[place + 1 :]:
+                yield from _in_code(word)
+        elif name == "git":
+            yield from _git_aliases(filled[place:], depth)
 
 
-def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[str]:
+def _starts(words: Sequence[str]) -> tuple[Sequence[str], dict[int, bool]]:
+    """Return the words, filled, and where commands may begin in them; whether one surely does."""
+    starts = dict.fromkeys(range(bool(words)), True)
+    todo, wraps, end = [*starts], False, len(words)
+    for place in todo:
+        name = _plain(words[place])
+        found = dict.fromkeys((place + n for n in runners.commands(name, words[place:])), False)
+        if name in WRAPPERS and not wraps:  # where its own options end, only the wrapper knows
+            wraps, found = True, _suffixes(words, place)
+        if name in _FILLING and end == len(words):
+            words = [*words[: place + 1], *_filled(words[place + 1 :]), _HANDED]
+        new = [number for number in found if number < end and number not in starts]
+        starts.update((number, found[number]) for number in new)
+        todo += new
+        if len(todo) > MAX_WRAPPED:
+            raise shell.Unreadable("too long")
+    return words, starts
+
+
+def _suffixes(words: Sequence[str], place: int) -> dict[int, bool]:
+    """Return each place behind a wrapper's; ``True`` for all up to the first that is neither option nor value."""
+    found, sure = {}, True
+    for number, word in enumerate(words[place + 1 :], place + 1):
+        found[number] = sure
+        sure = sure and (word[:1] in ("-", "") or word[:1].isdigit() or shell.is_setting(word))
+    return found
+
+
+def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[Sequence[str]]:
     """Yield the spellings of the command these words make. ``sure``: a command begins with the first word."""
-    if set(words[0]) & set("$`*?[{") and words[0] not in ("[", "[[", "*"):
-        if sure:
-            raise shell.Unreadable("what runs is known only at run time")
-        return
-    name = base(words[0])
-    yield " ".join(words)
-    yield " ".join([name, *words[1:]])
-    if name in _INTERPRETERS:
+    if sure and set(mould(words[0])) & _UNKNOWN and words[0] not in ("[", "[[", "*"):
+        raise shell.Unreadable("what runs is known only at run time")
+    yield words
+    if base(words[0]) in _INTERPRETERS:
         for word in (*words[1:], " ".join(words[1:])):
             if not word.startswith("-"):
                 yield from forms(word, depth + 1)
+
+
+def _loosely(word: str, depth: int) -> Iterator[Sequence[str]]:
+    """Yield the commands of a word that a program may hand to a shell (``-c 'x y'``, ``-S'x y'``, ``--run='x y'``)."""
+    text = word.partition("=")[2] if word.startswith("--") else word.removeprefix("-S")
+    if any(char.isspace() for char in text):
+        try:
+            found = [*forms(text, depth + 1)]
+        except shell.Unreadable:
+            found = [text.split()]
+        yield from found
+
+
+def _in_code(code: str) -> Iterator[Sequence[str]]:
+    """Yield the word sequences of a program's code that may be a command which it starts."""
+    if any(start in code for start in _STARTING):
+        tokens = code.translate(_CODE_BREAKS).split()
+        if len(tokens) > MAX_CODE:
+            raise shell.Unreadable("too long")
+        yield from (tokens[number:] for number in range(len(tokens)))
+
+
+def _git_aliases(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
+    """Yield what an alias of git that these words define stands for."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word.startswith("alias."):
+            meant = word.partition("=")[2] or following
+            if meant.startswith("!"):
+                yield from forms(meant[1:], depth + 1)
+            elif meant:
+                yield [words[0], *meant.split()]
+
+
+def _filled(words: Sequence[str]) -> list[str]:
+    """Return the words, with those that the program fills as unknown ones."""
+    marks = {"{}"}
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        if word in ("-I", "-J"):
+            marks.add(following)
+        elif word[:2] == "-I":
+            marks.add(word[2:])
+        elif word.startswith("--replace="):
+            marks.add(word.partition("=")[2])
+    end = next((number for number, word in enumerate(words) if word[:3] == ":::"), len(words))
+    filled = [formed(word, ONE) if any(mark in word for mark in marks) else word for word in words[:end]]
+    return [*filled, *(formed(word, MANY) for word in words[end:])]
+
+
+def _plain(word: str) -> str:
+    """Return a program's name without its version."""
+    name = program(word)
+    return name.rstrip("0123456789.") or name
 
 
 def _is_handed(words: Sequence[str]) -> bool:

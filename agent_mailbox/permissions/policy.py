@@ -80,7 +80,7 @@ def judge(
     where = where or Where()
     caught = _caught(policy.deny, tool, given, where)
     if caught is not None:
-        return _verdict(DENY, f"the policy of this session denies {_shown(caught)}")
+        return _verdict(DENY, f"the policy of this session denies {_shown(caught)}{_doubt(caught, tool, given)}")
     if not policy.binds:
         return NO_OPINION
     is_free = rules.allows(_parsed(free), tool, given, where) is not None
@@ -91,7 +91,7 @@ def judge(
         return held
     caught = _caught(policy.ask, tool, given, where)
     if caught is not None:
-        return _verdict(ASK, f"the policy of this session asks about {_shown(caught)}")
+        return _verdict(ASK, f"the policy of this session asks about {_shown(caught)}{_doubt(caught, tool, given)}")
     host = _host(policy, given)
     if host is not None:
         return host
@@ -128,6 +128,12 @@ def _verdict(decision: str, reason: str) -> Judgement:
 def _shown(rule: Rule) -> str:
     """Return a rule for a sentence of ours: any program may write one that denies, and any text into it."""
     return term(rule.text, MAX_REASON - 60)
+
+
+def _doubt(rule: Rule, tool: str, given: Mapping[str, Any]) -> str:
+    """Return why a command may be one that the rule means, and what to do; nothing if it is one for certain."""
+    why = rules.doubt(rule.spec, given) if rule.spec and tool in rules.SHELLS and rule.tool in rules.SHELLS else None
+    return f" and this may be one ({clipped(neutral(why), 120)})" if why else ""
 
 
 def _parsed(texts: Sequence[str]) -> list[Rule]:

@@ -14,11 +14,39 @@ JOINED = "\\\n"
 _ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _NUMBERS = {"x": (16, 2), "u": (16, 4), "U": (16, 8)}
 """Base and most digits of a character's number in ``$'…'``, by its letter; without one it is octal."""
+_NAMING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+ONE, MANY = "\0", "\1"
+"""In a word's form: a part that only the running shell knows, within one word, or perhaps several words or none."""
+_OPEN, _CLOSE, _SET = "\2", "\3", "\4"
+"""In a form that is being made: braces, and a bracket, that no quote covers."""
 _DIGITS = {8: frozenset("01234567"), 16: frozenset("0123456789abcdefABCDEF")}
 
 
 class Unreadable(ValueError):
     """The text is not shell, or more than this grammar knows."""
+
+
+class Word(str):
+    """A word without its quotes, unexpanded. Its ``form`` has ``ONE`` and ``MANY`` for what is expanded.
+
+    An example: ``"$x"'$y'`` is ``$x$y``, of the form ``ONE`` and ``$y``. ``is_handed``: a program such as ``xargs``
+    adds it.
+    """
+
+    form: str
+    is_handed = False
+
+
+def formed(text: str, form: str) -> Word:
+    """Return the word of this text and form."""
+    word = Word(text)
+    word.form = form
+    return word
+
+
+def mould(word: str) -> str:
+    """Return the form of a word: one that no shell read is what it looks like."""
+    return word.form if isinstance(word, Word) else word
 
 
 class Words:
@@ -27,6 +55,7 @@ class Words:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self._form: list[str] = []
 
     def nested(self) -> None:
         """Read a substitution, from behind its parenthesis to behind its end."""
@@ -36,21 +65,28 @@ class Words:
         """Read the text of backticks."""
         raise NotImplementedError
 
-    def word(self) -> str:
+    def word(self) -> Word:
         """Return the word that begins here, without its quotes and unexpanded."""
         parts: list[str] = []
+        self._form = []
         while self.at < len(self.text) and (char := self.text[self.at]) not in ENDS:
             parts.append(self.piece(char))
-        return "".join(parts)
+        form = "".join(self._form)
+        return formed("".join(parts), _expanded(form) if {_OPEN, _CLOSE, _SET} & set(form) else form)
+
+    def _sure(self, text: str) -> str:
+        """Return the text, which is so in the word's form as well."""
+        self._form.append(text)
+        return text
 
     def piece(self, char: str) -> str:
         """Return the next piece of a word: a character, or all that is quoted or substituted."""
         if char == "\\":
             self.at += 2
             following = self.text[self.at - 1 : self.at]
-            return "" if following == "\n" else following
+            return self._sure("" if following == "\n" else following)
         if char == "'":
-            return self._until("'")
+            return self._sure(self._until("'"))
         if char == '"':
             return self._double()
         if char == "$":
@@ -58,6 +94,7 @@ class Words:
         if char == "`":
             return self.backticks()
         self.at += 1
+        self._form.append(_EXPANDING.get(char, char))
         return char
 
     def refuse_joined(self) -> None:
@@ -83,23 +120,28 @@ class Words:
                 return "".join(parts)
             if char == "\\":
                 following = self.text[self.at + 1 : self.at + 2]
-                parts.append({"\n": ""}.get(following, following if following in '"\\$`' else char + following))
+                parts.append(
+                    self._sure({"\n": ""}.get(following, following if following in '"\\$`' else char + following))
+                )
                 self.at += 2
             elif char == "$":
                 parts.append(self.dollar(quoted=True))
             elif char == "`":
-                parts.append(self.backticks())
+                parts.append(self.backticks(quoted=True))
             else:
-                parts.append(char)
+                parts.append(self._sure(char))
                 self.at += 1
         raise Unreadable('no second "')
 
     def dollar(self, *, quoted: bool = False) -> str:
         """Pass over a substitution; returns its text."""
-        start = self.at
+        start, before = self.at, len(self._form)
         self.at += 1
         self.refuse_joined()
         following = self.text[self.at : self.at + 1]
+        if following == "$":
+            self._form.append(MANY)
+            return "$"
         if following == "(":
             if not self.arithmetic():
                 self.at += 1
@@ -112,7 +154,22 @@ class Words:
             return self._ansi()
         elif following == '"' and not quoted:
             return self._double()
-        return self.text[start : self.at]
+        elif not self._name():
+            return self._sure("$")
+        text = self.text[start : self.at]
+        is_many = not quoted or text[1] == "@" or text.startswith("${@") or "[@]" in text
+        self._form[before:] = [MANY if is_many else ONE]
+        return text
+
+    def _name(self) -> bool:
+        """Pass over a parameter's name; returns whether one is there."""
+        start = self.at
+        if self.text[start : start + 1] in tuple("0123456789@*#?-!"):
+            self.at += 1
+        else:
+            while self.text[self.at : self.at + 1] in _NAMING:
+                self.at += 1
+        return self.at > start
 
     def arithmetic(self) -> bool:
         """Pass over ``((…))``, and read the commands within; returns whether it was there."""
@@ -156,7 +213,7 @@ class Words:
             char = self.text[self.at]
             self.at += 1
             if char == "'":
-                return "".join(parts)
+                return self._sure("".join(parts))
             parts.append(self._escape() if char == "\\" else char)
         raise Unreadable("no second '")
 
@@ -176,9 +233,10 @@ class Words:
         self.at += char not in _NUMBERS
         return _ESCAPES.get(char, char)
 
-    def backticks(self) -> str:
+    def backticks(self, *, quoted: bool = False) -> str:
         """Pass over a substitution in backticks; returns its text."""
         start = self.at
+        self._form.append(ONE if quoted else MANY)
         self.at += 1
         parts: list[str] = []
         while self.at < len(self.text) and self.text[self.at] != "`":
@@ -191,3 +249,18 @@ class Words:
         self.at += 1
         self.quoted("".join(parts))
         return self.text[start : self.at]
+
+
+_EXPANDING = {"*": MANY, "?": MANY, "[": _SET, "{": _OPEN, "}": _CLOSE}
+"""Characters that expand where no quote covers them."""
+
+
+def _expanded(form: str) -> str:
+    """Return the form with ``MANY`` for braces and brackets that expand; others (``HEAD@{1}``) are characters."""
+    begins, _, rest = form.partition(_OPEN)
+    inner, close, ends = rest.rpartition(_CLOSE)
+    if close and (not inner or "," in inner or ".." in inner):
+        form = f"{begins}{MANY}{ends}"
+    begins, _, rest = form.replace(_OPEN, "{").replace(_CLOSE, "}").partition(_SET)
+    _, close, ends = rest.rpartition("]")
+    return f"{begins}{MANY}{ends}" if close else form.replace(_OPEN, "{").replace(_CLOSE, "}").replace(_SET, "[")

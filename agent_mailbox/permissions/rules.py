@@ -9,7 +9,7 @@ So both fail closed; the client itself matches a little more narrowly.
 from __future__ import annotations
 
 from ..core.records import Record
-from . import command_forms, patterns, shell
+from . import command_forms, denied_words, patterns, shell
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -107,13 +107,30 @@ def _says(spec: str, given: Mapping[str, Any]) -> bool:
 
 
 def _runs(spec: str, given: Mapping[str, Any]) -> bool:
+    return doubt(spec, given) is not None
+
+
+def doubt(spec: str, given: Mapping[str, Any]) -> str | None:
+    """Return None if a command is none that the rule denies, nothing if it is, and why it may be one."""
     text = given.get("command")
     if not isinstance(text, str) or patterns.command(spec, text):
-        return True
+        return ""
+    said = None
     try:
-        return any(patterns.command(spec, form) for form in command_forms.forms(text))
-    except (shell.Unreadable, RecursionError):
-        return True
+        for words in command_forms.forms(text):
+            if patterns.command(spec, " ".join(words)) or patterns.command(spec, _based(words)):
+                return ""
+            unknown = denied_words.meant(spec, words)
+            if unknown == "":
+                return ""
+            said = said or (unknown and f"{unknown} is known only when it runs: write it out")
+    except (shell.Unreadable, RecursionError) as error:
+        return f"{error or 'too deep'}: write it plainly"
+    return said
+
+
+def _based(words: Sequence[str]) -> str:
+    return " ".join([command_forms.base(words[0]), *words[1:]])
 
 
 def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:

@@ -12,6 +12,8 @@ HOOKS, INSTALL, CLIENTS = (f"tests/claude/test_{name}.py" for name in ("hooks", 
 CALLERS = "tests/cli/test_callers.py"
 RECEIPTS, CLAIMS, CORE = "tests/claude/test_receipts.py", "tests/core/test_claims.py", "tests/core/test_receipts.py"
 PLAIN = f"{POLICY}::test_accept_edits_lets_through_the_project_s_plain_files_alone"
+DENIED = "tests/core/test_denied_commands.py"
+SPELLINGS = f"{DENIED}::test_every_spelling_of_a_denied_command_is_denied"
 WHEREVER = f"{POLICY}::test_what_is_denied_is_denied_wherever_it_stands"
 HIDDEN = f"{POLICY}::test_no_spelling_hides_a_command"
 DIFFER = f"{POLICY}::test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do"
@@ -166,20 +168,44 @@ POLICIES = (
     ),
     Mutant(
         "a denial looks behind wrappers",
-        "command_forms._spellings",
-        ("if not words or base(words[0]) not in WRAPPERS:", "if True:"),
+        "command_forms._starts",
+        ("if name in WRAPPERS and not wraps:", "if False:"),
         tests=WHEREVER,
+    ),
+    Mutant(
+        "a denial looks behind programs that run another by a verb",
+        "command_forms._starts",
+        ("((place + n for n in runners.commands(name, words[place:])), False)", "((), False)"),
+        tests=SPELLINGS,
+    ),
+    Mutant(
+        "an option hides no word of a denied command",
+        "_Search._steps",
+        ("yield number, command_options.takes_value(self.name, word)", "return"),
+        tests=SPELLINGS,
+    ),
+    Mutant(
+        "a word known only at run time may be a denied one",
+        "denied_words._is_wild",
+        ("return ONE in form or MANY in form", "return False"),
+        tests=SPELLINGS,
+    ),
+    Mutant(
+        "options are denied in every cluster and spelling",
+        "command_options._has",
+        ("return bool(letters) and all(", "return False and all("),
+        tests=f"{DENIED}::test_other_rules_catch_the_spellings_of_their_commands",
     ),
     Mutant(
         "a denial looks into what a shell is given",
         "command_forms._spelled",
-        ("    if name in _INTERPRETERS:\n", "    if False:\n"),
+        ("    if base(words[0]) in _INTERPRETERS:\n", "    if False:\n"),
         tests=WHEREVER,
     ),
     Mutant(
         "what a shell is handed unseen is denied",
         "command_forms.forms",
-        ("if not simple.inputs and _is_handed(unset(simple.words)):", "if False:"),
+        ("if not simple.inputs and _is_handed(words):", "if False:"),
         tests=HIDDEN,
     ),
     Mutant(

@@ -1,0 +1,162 @@
+"""Commands that a rule denies, by their words: do the rule's words follow in order, with options between?
+
+Belongs here: one command against one rule. ``command_forms`` finds the commands of a text. Pure. A rule's options may
+stand anywhere behind the program, in any order and cluster: ``rm -rf`` is ``rm -f --recursive`` too.
+
+Two words hide nothing: an option, and the word behind it that may be its value. A word that only the running shell
+knows may be any word. A word of another kind ends the search: ``git log push`` pushes nothing.
+"""
+
+from __future__ import annotations
+
+from . import command_options, patterns, shell
+from .command_options import IS, MAY, NO, NUMBER
+from .quoting import MANY, ONE, mould
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+_ENDINGS = (".exe", ".cmd", ".bat")
+
+
+def program(word: str) -> str:
+    """Return a program's name as a system that ignores case reads it: without its directory, package and version.
+
+    ``/usr/bin/git``, ``git.exe``, ``nixpkgs#git``, ``npm@latest`` and ``bitnami/kubectl:1.2`` are programs.
+    """
+    name = word.rstrip("/").rpartition("/")[2].rpartition("\\")[2].rpartition("#")[2].lower()
+    for sign in "@:":
+        name = name.partition(sign)[0] or name
+    return next((name[: -len(end)] for end in _ENDINGS if name.endswith(end)), name)
+
+
+def meant(spec: str, words: Sequence[str]) -> str | None:
+    """Return None if the rule does not mean this command, nothing if it does, and what makes it possible if it may."""
+    for wanted in _spellings(spec.removesuffix(":*").split() + ["*"] * spec.endswith(":*")):
+        for given in _spellings(words):
+            if _is_meant(wanted, given, wild=False):
+                return ""
+            unknown = next((word for word in given if _is_wild(word)), None)
+            if unknown is not None and _is_meant(wanted, given, wild=True):
+                return unknown
+    return None
+
+
+def _spellings(words: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield the words, and those of a program's second name: ``git-push`` is ``git push``."""
+    yield words
+    name, dash, verb = (words[0] if words else "").rpartition("/")[2].partition("-")
+    if dash and name and verb:
+        yield [name, verb, *words[1:]]
+
+
+def _is_meant(wanted: Sequence[str], words: Sequence[str], *, wild: bool) -> bool:
+    is_open = wanted[-1:] == ["*"] or (wanted[-1:] != [] and wanted[-1].endswith("*"))
+    wanted = wanted[:-1] if wanted[-1:] == ["*"] else wanted
+    if not wanted or not words:
+        return False
+    known = not _is_wild(words[0])
+    if not patterns.like(program(wanted[0]), program(words[0])) if known else len(wanted) == 1 or not wild:
+        return False
+    options = [word for word in wanted[1:] if _is_option(word)]
+    operands = [word for word in wanted[1:] if not _is_option(word)]
+    search = _Search(operands, options, program(wanted[0]), is_open=is_open, wild=wild and known)
+    return search.run(words[1:]) and (known or any(word in operands for word in words[1:]))
+
+
+class _Search:
+    """One search for a rule's words. A state is the number of operands found, and whether a value follows."""
+
+    def __init__(
+        self, operands: Sequence[str], options: Sequence[str], name: str, *, is_open: bool, wild: bool
+    ) -> None:
+        self.operands, self.options, self.name = operands, options, name
+        self.is_open, self.wild = is_open, wild
+        self.slots = len(operands) + len(options)  # words of the rule behind the program
+
+    def run(self, words: Sequence[str]) -> bool:
+        """Return whether the words behind the program hold the rule's."""
+        states = {(0, NO)}
+        found = self.is_open and not self.operands
+        for word in words:
+            states = {after for state in states for after in self._steps(state, word)}
+            found = found or (self.is_open and any(self._is_found(state) for state in states))
+            if found or not states:
+                break
+        return (found or any(self._is_found(state) for state in states)) and self._has_options(words)
+
+    def _is_found(self, state: tuple[int, int]) -> bool:
+        return all(word == "*" for word in self.operands[state[0] :])
+
+    def _steps(self, state: tuple[int, int], word: str) -> Iterator[tuple[int, int]]:
+        """Yield the states behind this word."""
+        number, value = state
+        if value == IS or (value == NUMBER and (word.isdigit() or _is_wild(word))):
+            yield number, NO
+            return
+        if value == MAY and not _is_option(word):
+            yield number, NO
+        wanted = self.operands[number] if number < len(self.operands) else None
+        if wanted == "*":
+            yield number, NO
+            yield from self._steps((number + 1, NO), word)
+        if _is_option(word):
+            yield number, command_options.takes_value(self.name, word)
+        elif shell.is_setting(word):
+            yield number, NO
+        if wanted is not None and patterns.like(wanted, word):
+            yield number + 1, NO
+        if self.wild and _is_wild(word):
+            yield from self._unknown(number, mould(word))
+
+    def _unknown(self, number: int, form: str) -> Iterator[tuple[int, int]]:
+        """Yield the states behind a word that is known only at run time."""
+        left = self.operands[number:]
+        if form[0] in (ONE, MANY):
+            yield number, MAY  # an option
+        if left and _could_be(form, left[0], left[0]):
+            yield number + 1, NO
+        if MANY in form:
+            yield from ((number + n, NO) for n in range(len(left) + 1) if n and _could_be(form, left[0], left[n - 1]))
+            if not form.strip(ONE + MANY):
+                yield number, NO  # nothing
+
+    def _has_options(self, words: Sequence[str]) -> bool:
+        """Return whether the words hold every option of the rule, in any spelling."""
+        if not self.options:
+            return True
+        given = [word for word in words if _is_option(word)]
+        if command_options.holds(self.name, given, self.options):
+            return True
+        if not self.wild:
+            return False
+        place, value = 0, NO
+        for word in words:
+            helps = _is_option(word) and command_options.helps(self.name, word, self.options)
+            if value != IS and place < self.slots and _is_wild(word) and not mould(word).strip(ONE + MANY):
+                return not getattr(word, "is_handed", False)
+            if _is_option(word):
+                place, value = place + helps, NO if helps else command_options.takes_value(self.name, word)
+            else:
+                place, value = place + (value == NO), NO
+        return False
+
+
+def _is_option(word: str) -> bool:
+    return len(word) > 1 and word[0] in "-+" and not _is_wild(word[:1])
+
+
+def _is_wild(word: str) -> bool:
+    form = mould(word)
+    return ONE in form or MANY in form
+
+
+def _could_be(form: str, first: str, last: str) -> bool:
+    """Return whether an unknown word may begin as the first of the rule's words, and end as the last."""
+    begins = form.replace(MANY, ONE).partition(ONE)[0]
+    ends = form.replace(MANY, ONE).rpartition(ONE)[2]
+    head, star, _ = first.partition("*")
+    tail = last.rpartition("*")[2] if "*" in last else last
+    starts = first.startswith(begins) or (bool(star) and begins.startswith(head))
+    return starts and (last.endswith(ends) or ("*" in last and ends.endswith(tail)))
