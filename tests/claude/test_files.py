@@ -184,12 +184,13 @@ def test_an_mcp_server_s_tool_writes_none_of_them_either(guarded: Shim, shell: s
     "data", [b"", b"{", b"[]", b'{"tool_name":"Write"}', b'{"tool_name":5,"tool_input":{}}', b"\xff"]
 )
 def test_a_call_that_cannot_be_read_is_refused(guarded: Shim, data: bytes) -> None:
-    """This hook sees only tools that write files, so a refusal costs no other."""
+    """This hook sees only tools that write files, so a refusal costs no other. Without its package it refuses only
+    what it proves (``test_removed``)."""
     assert is_refused(by_shim(guarded, data))
     assert is_refused(by_python(guarded.post, data))
     (guarded.checkout / ".venv/bin/python").unlink()
-    assert is_refused(by_shim(guarded, data))
-    assert not is_refused(by_shim(guarded, writing(guarded.post.cwd / "x")))
+    assert not is_refused(by_shim(guarded, data))
+    assert is_refused(by_shim(guarded, writing(guarded.post.box / MESSAGES)))
 
 
 def test_a_mailbox_that_is_gone_or_only_named_is_guarded_as_well(guarded: Shim) -> None:

@@ -133,12 +133,16 @@ class Guarded:
 
 
 def installed(state: str) -> list[str]:
-    """Return the installed shims (``install`` records them)."""
+    """Return the installed shims (``install`` records them). A list that cannot be read is not an empty one: raise
+    ``StorageFailed``."""
+    path = os.path.join(state, paths.SHIMS)
     try:
-        with open(os.path.join(state, paths.SHIMS), "rb") as file:
+        with open(path, "rb") as file:
             return [os.fsdecode(line) for line in file.read().split(b"\n") if line]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise paths.storage_failed("read", path, error) from None
 
 
 def record(state: str, shims: Iterable[str]) -> None:
