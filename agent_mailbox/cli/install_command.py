@@ -11,7 +11,7 @@ import click
 
 from ..clients.install import installation as installer
 from ..clients.install import places, texts
-from ..core.text import neutral, neutral_lines
+from ..core.text import neutral, neutral_lines, typed
 from ..errors import Malformed, NoMailbox, Refused
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.every_client import CLIENTS
@@ -85,9 +85,37 @@ def install() -> None:
     """
 
 
-@cli.group(cls=Commands)
-def uninstall() -> None:
-    """Remove from a client's files what `install` put there."""
+@cli.group(cls=Commands, invoke_without_command=True, no_args_is_help=True)
+@click.option(
+    "--all", "everything", is_flag=True, help="Undo every `install` of yours that we know of, in every client."
+)
+@click.option(
+    "--state",
+    is_flag=True,
+    help="With --all: also delete your own records of all mailboxes. No mailbox is deleted, but nothing in one is"
+    " proven any more, and no session stays bound.",
+)
+@click.option("--dry-run", is_flag=True, help="With --all: show the diff, but change nothing.")
+@click.option(
+    "--json", is_flag=True, is_eager=True, expose_value=False, callback=set_json, help="Print the result as JSON."
+)
+@click.pass_context
+def uninstall(ctx: click.Context, everything: bool, state: bool, dry_run: bool) -> int | None:
+    """Remove from a client's files what `install` put there.
+
+    Run it before you remove the package: then no hook is left that calls it.
+
+    \b
+    Example: agent-mailbox uninstall --all
+    """
+    if ctx.invoked_subcommand is None and everything:
+        from .uninstall_all import uninstall_all  # where somebody leaves
+
+        return uninstall_all(ctx.ensure_object(App), state=state, dry_run=dry_run)
+    if ctx.invoked_subcommand is None or everything or state or dry_run:
+        hint = "name a client, or pass --all without one; options of a client stand behind its name"
+        raise Malformed("uninstall what?", hint, code="usage")
+    return None
 
 
 def _shared_options(command: Any) -> Any:
@@ -248,15 +276,13 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
     """
     from ..clients.checks import settings  # the doctor's, with its lock library
 
-    others = settings.elsewhere(target, app.environ)
-    if not others:
-        return
-    where = " and ".join(map(settings.name, others))
-    if force or target.user or settings.is_there(target):
-        for other in others:
+    covering = settings.covering(target, app.environ)
+    if force or not covering or settings.is_there(target):
+        for other in settings.elsewhere(target, app.environ):
             app.warn(f"every hook runs twice, also from {settings.name(other)}; to keep one: {settings.way_out(other)}")
         return
-    ways = " or ".join(map(settings.way_out, others))
+    where = " and ".join(map(settings.name, covering))
+    ways = " or ".join(map(settings.way_out, covering))
     raise Refused(
         f"another installation already covers these sessions: {where}",
         f"nothing is left to do; to install here instead, first {ways}; --force lets every hook run twice",
@@ -268,7 +294,23 @@ def _installer(client: KnownClient) -> None:
     @_shared_options
     @pass_app
     def install_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-        _install(app, _target(app, client, project, user), dry_run)
+        target = _target(app, client, project, user)
+        _warn_of_twice(app, target)
+        _install(app, target, dry_run)
+
+
+def _warn_of_twice(app: App, target: Target) -> None:
+    """Warn if the same sessions call us from another place, too."""
+    from ..clients.checks.overview import installed  # the doctor's, with its lock library
+
+    here = os.getcwd() if target.user else os.path.dirname(target.base)
+    scope = f"--project {typed(here)}" if target.user else "--user"
+    for path in installed(target.client, here, app.environ):
+        if path != os.path.realpath(target.settings):
+            app.warn(
+                f"every hook runs twice, also from {path};"
+                f" to keep one: `agent-mailbox uninstall {target.client.name} {scope}`"
+            )
 
 
 def _uninstaller(client: KnownClient) -> None:

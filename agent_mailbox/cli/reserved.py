@@ -72,12 +72,13 @@ THEIR_WORD: dict[tuple[str, ...], Condition] = {
     ("engine", "join"): _given("keys", "speaks"),
     ("console",): _always,
     ("init",): _given("adopt"),
+    ("uninstall",): _given("state"),
     ("doctor",): _given("trust"),
     ("steward", "run"): _given("trust_clock"),
 }
 """The person's even if no session is bound: these act as ``user``, or confirm logs or keys."""
 
-_OPTIONS = ("adopt", "repair", "trust", "trust_clock", "test")
+_OPTIONS = ("adopt", "repair", "trust", "trust_clock", "test", "state")
 """Options that make a command the person's: a refusal names them, as the command without them is anybody's."""
 
 

@@ -1,6 +1,7 @@
 """The extras of this installation: their missing libraries, and the command that installs them.
 
-Belongs here: that command. It never names just `agent-mailbox`, which is another project on PyPI.
+Belongs here: that command. It names no project of an index: `agent-mailbox` is another one there, and nobody holds our
+distribution's name.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def how(extra: str) -> str:
 
 
 def requirement(extra: str, origin: Mapping[str, Any] | None, version: str | None) -> str:
-    """Return the requirement, quoted for a shell: the origin by PEP 610, else the checkout, else this version."""
+    """Return the requirement, quoted for a shell: the origin by PEP 610, else the checkout, else a clone."""
     url = str((origin or {}).get("url", ""))
     if origin and "dir_info" in origin and url.startswith("file://"):
         editable = "--editable " if origin["dir_info"].get("editable") else ""
@@ -51,7 +52,7 @@ def requirement(extra: str, origin: Mapping[str, Any] | None, version: str | Non
         return shell_quoted(f"{DISTRIBUTION}[{extra}] @ {url}")
     if version is None:
         return shell_quoted(f"{ROOT}[{extra}]")
-    return shell_quoted(f"{DISTRIBUTION}[{extra}]=={version}")
+    return f"{shell_quoted(f'.[{extra}]')}  # in a clone of its repository"  # no index has it
 
 
 def _path(url: str) -> str:

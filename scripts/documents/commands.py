@@ -47,6 +47,8 @@ def _entry(name: str, command: click.Command) -> Iterator[str]:
         yield from _command((name,), command, ())
         return
     yield from _help(command)
+    if alone := [option for option in _own(command) if option.help]:
+        yield "Without a further command:\n\n" + _options(alone)
     leaves = list(_leaves(command, (name,)))
     everywhere = _everywhere([leaf for _, leaf in leaves])
     if everywhere:

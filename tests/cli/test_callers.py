@@ -529,6 +529,8 @@ THEIRS = [
     ("install", "codex", "--dry-run"),
     ("uninstall", "claude-code"),
     ("uninstall", "claude-code", "--user"),
+    ("uninstall", "--all"),
+    ("uninstall", "--all", "--state"),
     ("restore", "x.tar", "there"),
     ("backup", "/tmp/of-another-place.tar"),
     ("backup", "../../escaped.tar"),

@@ -28,7 +28,7 @@ ORIGINS: list[tuple[dict[str, Any] | None, str | None, list[str]]] = [
         "0.1.0",
         ["agent-mailbox-protocol[swarm] @ file:///tmp/agent_mailbox_protocol-0.1.0-py3-none-any.whl"],
     ),
-    (None, "0.1.0", ["agent-mailbox-protocol[swarm]==0.1.0"]),
+    (None, "0.1.0", [".[swarm]"]),
     (None, None, [f"{ROOT}[swarm]"]),
 ]
 
@@ -38,7 +38,7 @@ def test_a_hint_names_where_this_installation_came_from(
     origin: dict[str, Any] | None, version: str | None, wanted: list[str]
 ) -> None:
     """By PEP 610's record: a directory, a repository's commit, a file; an index gets our own name and this version."""
-    assert shlex.split(extras.requirement("swarm", origin, version)) == wanted
+    assert shlex.split(extras.requirement("swarm", origin, version), comments=True) == wanted
 
 
 def test_the_hint_is_a_command_for_this_environment() -> None:

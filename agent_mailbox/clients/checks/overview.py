@@ -32,10 +32,11 @@ class ClientOverview(Record):
 
 def overview(here: str, environ: Mapping[str, str]) -> list[ClientOverview]:
     """Return every client, with its settings of the directory ``here`` and of the user."""
-    return [ClientOverview(client, abilities.of(client), _installed(client, here, environ)) for client in CLIENTS]
+    return [ClientOverview(client, abilities.of(client), installed(client, here, environ)) for client in CLIENTS]
 
 
-def _installed(client: KnownClient, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+def installed(client: KnownClient, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return a client's settings of the directory ``here`` and of the user that call us."""
     settings = (places.project(client, here).settings, places.user(client, environ).settings)
     is_installed = _is_ours if client.is_plugin else _calls_us
     return tuple(path for path in dict.fromkeys(map(os.path.realpath, settings)) if is_installed(path))

@@ -83,6 +83,23 @@ def elsewhere(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
     return [source for source in apart if any(_ours(source))]
 
 
+def covering(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
+    """Return what besides the target makes all its sessions call us already: for all sessions, only the user's."""
+    if not target.user:
+        return elsewhere(target, environ)
+    path = os.path.realpath(target.settings)
+    found = hook_sources.sources({}, os.getcwd(), environ)
+    return [source for source in found if os.path.realpath(source.path) != path and any(_ours(source))]
+
+
+def plugins(environ: Mapping[str, str]) -> list[HookSource]:
+    """Return the plugins of ours that the user's own settings enable, or the present directory's."""
+    here = os.getcwd()
+    return [
+        source for source in hook_sources.sources({here: None}, here, environ) if source.plugin and any(_ours(source))
+    ]
+
+
 def is_there(target: Target) -> bool:
     """Return whether the target's settings call us."""
     source = hook_sources.source(target.settings, "")

@@ -168,6 +168,23 @@ class Records:
         except OSError as error:
             raise paths.storage_failed("remove", self._path(path), error) from None
 
+    def paths(self) -> list[str]:
+        """Return the files that have a record here, as far as their names can be told."""
+        found = []
+        try:
+            names = sorted(os.listdir(self.directory))
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise paths.storage_failed("look through", self.directory, error) from None
+        for name in names:
+            data = read(os.path.join(self.directory, name), 2 * MAX_FILE) if name.endswith(".json") else None
+            obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
+            path = "" if isinstance(obj, BadLine) else obj.get("path")
+            if isinstance(path, str) and os.path.basename(self._path(path)) == name:
+                found.append(path)
+        return found
+
     def none_left(self) -> bool:
         """Return whether no record is left."""
         try:

@@ -1,0 +1,120 @@
+"""``uninstall --all``: out of every client, and what stays behind.
+
+Belongs here: carrying the plans out one by one, and telling. ``clients.install.everywhere`` knows the places.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..clients.checks import settings
+from ..clients.install import everywhere
+from ..clients.install import installation as installer
+from ..core.text import neutral, neutral_lines, typed
+from ..errors import MailboxError
+from ..store import paths
+from ..upkeep.steward import TAG
+from . import reserved
+from .hook_command import program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..clients.install.places import Target
+    from .options import App
+
+RECORDS = (
+    "your own records: key, seals, bound sessions; `agent-mailbox uninstall --all --state` deletes them, and then"
+    " nothing in a mailbox is proven any more"
+)
+UNKNOWN = "not known to us: hooks that somebody copied by hand, and other machines"
+
+
+def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
+    """Undo every installation that is known; with ``state`` delete the user's own records, too. Tell what stays.
+
+    Return the exit code: that of the last place which could not be changed. It is told, and all others are undone.
+    """
+    reserved.check(app, ["uninstall"], {"state": state})
+    word = program(app.environ.get("PATH", ""))
+    shown, code = "", 0
+    changed: list[str] = []
+    left: list[tuple[str, str]] = []
+    for where, make in _plans(app, word, changed):
+        try:
+            plan = make()
+            if not dry_run:
+                installer.carry_out(plan, app.environ)
+        except MailboxError as error:
+            left, code = [*left, (where, error.what)], error.exit_code
+            continue
+        shown += "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
+        left += plan.left
+        changed += [change.path for change in plan.changes if change.after != change.before]
+    for path, why in left:
+        app.warn(f"left unchanged: {path}: {why}")
+    if not dry_run:
+        changed += installer.forget_shim(app.environ)
+    remains = everywhere.remains(app.environ)
+    deleted = [remains.state] if state and not code and os.path.isdir(remains.state) else []
+    if deleted and not dry_run:
+        _delete(remains.state)
+    stays = [*_staying(app, remains, deleted)]
+    lines = [*(f"{'would change' if dry_run else 'changed'} {neutral(path)}" for path in changed)]
+    lines += [f"{'would delete' if dry_run else 'deleted'} {neutral(path)}" for path in deleted]
+    lines += [f"stays: {neutral(where)}: {why}" for where, why in stays]
+    value: dict[str, Any] = {
+        "changed": changed,
+        "left": [{"path": path, "why": why} for path, why in left],
+        "deleted": deleted,
+        "stays": [{"path": where, "what": why} for where, why in stays],
+        "dry_run": dry_run,
+        "diff": shown,
+    }
+    app.done((shown if dry_run else "") + "".join(f"{line}\n" for line in [*lines, UNKNOWN]), value)
+    return code
+
+
+def _plans(app: App, word: str, done: list[str]) -> Iterator[tuple[str, Callable[[], installer.InstallPlan]]]:
+    """Yield each place, and what makes its plan: that is to be made after the one before was carried out."""
+
+    def removal(target: Target) -> installer.InstallPlan:
+        found = paths.find(os.path.dirname(target.base))
+        return installer.removal(target, app.environ, word, os.path.realpath(found) if found else "")
+
+    for target in everywhere.targets(os.getcwd(), app.environ):
+        yield target.settings, partial(removal, target)
+    yield "the records of installations", partial(everywhere.leftovers, app.environ, done)
+
+
+def _delete(state: str) -> None:
+    try:
+        shutil.rmtree(state)
+    except OSError as error:
+        raise paths.storage_failed("delete", state, error) from None
+
+
+def _staying(app: App, remains: everywhere.Remains, deleted: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what stays, and how to remove it."""
+    for plugin in settings.plugins(app.environ):
+        yield plugin.path, f"a plugin; {settings.way_out(plugin)} removes it"
+    if _is_in_crontab():
+        yield "your crontab", f"lines that end in{TAG}; `crontab -e` removes them"
+    for mailbox in remains.mailboxes:
+        yield mailbox, f"a mailbox with its mail; `rm -r {typed(mailbox)}` deletes it"
+    if os.path.isdir(remains.configuration) and remains.configuration != remains.state:
+        yield remains.configuration, f"your configuration; `rm -r {typed(remains.configuration)}` deletes it"
+    if remains.state not in deleted and os.path.isdir(remains.state):
+        yield remains.state, RECORDS
+
+
+def _is_in_crontab() -> bool:
+    try:
+        table = subprocess.run(["crontab", "-l"], capture_output=True, check=False).stdout
+    except OSError:
+        return False
+    return any(line.rstrip().endswith(TAG.encode()) for line in table.splitlines())

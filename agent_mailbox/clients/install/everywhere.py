@@ -1,0 +1,80 @@
+"""Out of every client at once: the places that we know of, and what stays on the machine behind an uninstallation.
+
+Belongs here: finding these places. We know the user's own settings, the file of each installation (``Records``), the
+projects of the user's mailboxes, and one directory that the caller names.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ...core.records import Record
+from ...known_clients.every_client import CLIENTS
+from ...store import paths, user_state
+from . import foreign_files as files
+from . import installation, places
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from .places import Target
+
+
+class Remains(Record):
+    """The directories that stay: the user's records, the person's configuration, the mailboxes."""
+
+    state: str
+    configuration: str
+    mailboxes: tuple[str, ...]
+
+
+def targets(here: str, environ: Mapping[str, str]) -> list[Target]:
+    """Return every place that may hold an installation of ours, each once."""
+    recorded = files.Records(environ).paths()
+    projects = [here, *(_project(mailbox) for mailbox in paths.trusted(environ))]
+    projects += [above for path in recorded for above in _above(path)]
+    found: dict[str, Target] = {}
+    for client in filter(lambda one: one.is_installed, CLIENTS):
+        in_projects = (places.project(client, one) for one in dict.fromkeys(projects) if os.path.isdir(one))
+        for target in (places.user(client, environ), *in_projects):
+            found.setdefault(target.settings, target)
+    return [target for target in found.values() if _may_be_there(target, recorded)]
+
+
+def _project(mailbox: str) -> str:
+    """Return the project of a mailbox: the directory above it, or above the repository's own that holds it."""
+    above = os.path.dirname(mailbox)
+    return os.path.dirname(above) if os.path.basename(above) == ".git" else above
+
+
+def _above(path: str) -> Iterator[str]:
+    """Yield the directories above a file of ours that may be its project."""
+    for _ in range(5):  # .codex/skills/NAME/agents/openai.yaml has the longest way
+        path = os.path.dirname(path)
+        yield path
+
+
+def _may_be_there(target: Target, recorded: list[str]) -> bool:
+    base, memory = os.path.realpath(target.base), os.path.realpath(target.memory)
+    return os.path.isdir(base) or any(path == memory or path.startswith(f"{base}/") for path in recorded)
+
+
+def leftovers(environ: Mapping[str, str], done: list[str]) -> installation.InstallPlan:
+    """Return the plan for files that no target explains, such as of another ``CLAUDE_CONFIG_DIR``. One that is as we
+    left it becomes what it was; any other is left, but for those that are ``done``."""
+    records = files.Records(environ)
+    changes, left = [], []
+    for path in (one for one in records.paths() if one not in done):
+        data, entry = files.read(path), records.find(path)
+        if entry is not None and (data is None or files.checksum(data) in entry.written):
+            changes.append(files.Change(path, data, None if data is None else entry.original, None))
+        else:
+            left.append((path, "it was edited; take out of it by hand what names agent-mailbox"))
+    return installation.InstallPlan(tuple(changes), tuple(left))
+
+
+def remains(environ: Mapping[str, str]) -> Remains:
+    """Return what stays on this machine."""
+    boxes = tuple(box for box in dict.fromkeys(paths.trusted(environ)) if paths.is_mailbox(box))
+    return Remains(user_state.directory(environ), user_state.configuration(environ), boxes)

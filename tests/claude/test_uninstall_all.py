@@ -1,0 +1,129 @@
+"""``uninstall --all``: out of every client that we were put into, and what it says of all that stays."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.known_clients.every_client import CLIENTS
+from tests.claude.test_install import House, copied, house  # noqa: F401 - the fixtures
+from tests.cli.test_doctor import hook, script, settle
+from tests.helpers import Post, refused, refused_both
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAMES = [client.name for client in CLIENTS if client.is_installed]
+STATE = ("uninstall", "--all", "--state")
+
+
+def everything(scratch: Path) -> dict[str, bytes]:
+    """Every file and directory but the user's own records, and the directories above those."""
+    found = sorted(path for path in scratch.rglob("*") if "state" not in path.parts)
+    return {str(path): path.read_bytes() if path.is_file() else b"/" for path in found}
+
+
+def test_every_client_everywhere_is_what_it_was(copied: House) -> None:  # noqa: F811
+    """The user's settings, two projects, another place of a client's: to the byte, and an edited file loses only ours.
+    A dry run changes nothing. What stays is named, each with the command that deletes it."""
+    program, other = copied.program, copied.program.scratch / "other project"
+    other.mkdir()
+    elsewhere = program.scratch / "elsewhere"
+    copied.write(b'{"model": "opus"}\n', program.home / ".claude/settings.json")
+    copied.write(b"mine\n", program.home / ".claude/CLAUDE.md")
+    copied.write(b'{"hooks": {}}', other / ".codex/hooks.json")
+    box = program.scratch / "box"
+    assert program.call("init", box).rc == 0
+    before = everything(program.scratch)
+    for name in NAMES:
+        assert program.call("install", name, "--user").rc == 0
+        force = ["--force"] if name == "claude-code" else []
+        assert program.call("install", name, "--project", other, *force).rc == 0
+    assert program.call("install", "claude-code", "--user", env={"CLAUDE_CONFIG_DIR": str(elsewhere)}).rc == 0
+    edited = other / ".gemini/settings.json"
+    edited.write_text(json.dumps({**json.loads(edited.read_text()), "theme": "dark"}, indent=2))
+    full = everything(program.scratch)
+    told = program.call("uninstall", "--all", "--dry-run", "--json").json
+    assert everything(program.scratch) == full
+    done = program.call("uninstall", "--all", "--json")
+    assert done.rc == 0, done
+    assert {*done.json["changed"]} >= {*told["changed"]}
+    after = everything(program.scratch)
+    assert json.loads(after.pop(str(edited))) == {"theme": "dark"}
+    assert after.pop(str(edited.parent)) == b"/"
+    assert after == before
+    stays = {one["path"]: one["what"] for one in done.json["stays"]}
+    assert f"rm -r {box}" in stays[str(box)]
+    assert "uninstall --all --state" in stays[str(program.user_state)]
+    assert done.json["left"] == done.json["deleted"] == []
+    again = program.call("uninstall", "--all", "--json").json
+    assert again["changed"] == []
+    assert program.call(*STATE, "--dry-run", "--json").json["deleted"] == [str(program.user_state)]
+    assert program.user_state.exists()
+    last = program.call(*STATE, "--json").json
+    assert last["deleted"] == [str(program.user_state)]
+    assert [one["path"] for one in last["stays"]] == [str(box)]
+    assert not program.user_state.exists()
+
+
+def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copied: House) -> None:  # noqa: F811
+    """The error names it, and ends with its exit code; what was before us is in the records, which stay."""
+    program = copied.program
+    for name in ("claude-code", "codex"):
+        assert program.call("install", name, "--user").rc == 0
+    broken = copied.write(b"{broken", program.home / ".claude/settings.json")
+    done = program.call(*STATE, "--json")
+    assert done.rc == 3
+    assert any(one["path"].endswith(".claude/settings.json") for one in done.json["left"])
+    assert done.json["deleted"] == []
+    assert not (program.home / ".codex").exists()
+    assert (program.home / ".claude/settings.json").read_bytes() == broken
+
+
+def test_without_a_client_and_without_all_it_says_what_is_missing(house: House) -> None:  # noqa: F811
+    """So does a client beside ``--all``: an option of the group must not pass unseen."""
+    for words in (("uninstall", "--state"), ("uninstall", "--all", "codex"), ("uninstall", "--dry-run", "codex")):
+        refused(house.program.call(*words), 2, "--all")
+
+
+def plug_in(post: Post, **entry: Any) -> None:
+    """A plugin of ours that the user's settings enable, as the client notes it."""
+    root = post.home / ".claude/plugins/cache/m/agent-mailbox/1"
+    script(root / "hooks/agent-mailbox-hook")
+    (root / "hooks/hooks.json").write_text(json.dumps(hook('"${CLAUDE_PLUGIN_ROOT}"/hooks/agent-mailbox-hook Stop')))
+    listed = {"version": 2, "plugins": {"agent-mailbox@m": [{"scope": "user", "installPath": str(root), **entry}]}}
+    (post.home / ".claude/plugins/installed_plugins.json").write_text(json.dumps(listed))
+    settle(post.home, {"enabledPlugins": {"agent-mailbox@m": True}})
+
+
+@pytest.mark.parametrize("scope", [("--user",), ()])
+def test_beside_a_plugin_for_all_sessions_nothing_is_installed(post: Post, scope: tuple[str, ...]) -> None:
+    """Every hook would run twice: refused with the plugin's name and the way out, nothing written; --force warns."""
+    plug_in(post)
+    before = (post.home / ".claude/settings.json").read_bytes()
+    words = ("install", "claude-code", *scope)
+    refused_both(post.call, 1, *words, said=("the plugin agent-mailbox@m", "`claude plugin uninstall agent-mailbox@m`"))
+    assert (post.home / ".claude/settings.json").read_bytes() == before
+    forced = post.call(*words, "--force")
+    assert forced.rc == 0
+    assert any("every hook runs twice" in one for one in forced.warnings)
+    stays = post.ok("uninstall", "--all")["stays"]
+    assert any("claude plugin uninstall agent-mailbox@m" in one["what"] for one in stays)
+
+
+def test_beside_a_plugin_of_one_project_all_sessions_may_have_hooks(post: Post) -> None:
+    """It covers only that project's; the doubling there is said."""
+    plug_in(post, projectPath=str(post.cwd))
+    done = post.call("install", "claude-code", "--user")
+    assert done.rc == 0
+    assert any("every hook runs twice" in one for one in done.warnings)
+
+
+def test_other_clients_say_that_every_hook_runs_twice(house: House) -> None:  # noqa: F811
+    """A project's beside the user's, and the other way round."""
+    for words, way in ((("--user",), ""), (("--project", house.project), "uninstall codex --user")):
+        done = house.program.call("install", "codex", *words)
+        assert done.rc == 0
+        assert any(way in one for one in done.warnings) == bool(way)
