@@ -166,6 +166,11 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
 @_session
 @click.option("--all", "everyones", is_flag=True, help="Show everyone's, not only yours.")
 @click.option(
+    "--waiting",
+    is_flag=True,
+    help="Show instead the mail you sent that waits for nobody: no agent has that name or role.",
+)
+@click.option(
     "--since",
     metavar="T",
     help="Only mail since then, as in `history` (default: all live mail, and 30 days of the archive).",
@@ -178,11 +183,16 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
     help="Show only the newest; 0 shows all.",
 )
 @pass_app
-def dead_letters(app: App, /, session: str | None, everyones: bool, since: str | None, limit: int) -> None:
+def dead_letters(
+    app: App, /, session: str | None, everyones: bool, waiting: bool, since: str | None, limit: int
+) -> None:
     """List your dead letters, newest last: mail to or from you that expired, or whose recipient died, unread.
 
     The steward tells each sender once, by mail, before it archives them.
     """
+    if waiting:
+        standing_verbs.waiting(app, app.mailbox, session, everyones=everyones)
+        return
     start = values.since(since, app.mailbox.now())
     standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
 

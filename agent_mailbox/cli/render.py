@@ -13,9 +13,10 @@ from ..core.text import clipped, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
+    from ..core.awaited import Owing
     from ..core.claims import Reads
     from ..core.cost import Cost
     from ..core.recipients import Reach
@@ -95,6 +96,51 @@ def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, st
         for m, reason in letters
     ]
     return "".join(f"{line}\n" for line in table(rows, styles=[("id", "dim", "warning")] * len(rows), style=style))
+
+
+def waiting_text(messages: Sequence[Message], now: int, roster: Roster, style: Style) -> str:
+    """Return the mail that waits for nobody, one line each."""
+    rows = [
+        (frame.short(m.id), age(now - m.timestamp), frame.target_of(m, roster), clipped(_title(m), 50))
+        for m in messages
+    ]
+    return "".join(f"{line}\n" for line in table(rows, styles=[("id", "dim", "warning")] * len(rows), style=style))
+
+
+def age(millis: int) -> str:
+    """Return how long ago something was, in its largest unit: ``3 d``, ``5 h``, ``2 min``, ``now``."""
+    for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
+        if millis >= size:
+            return f"{millis // size} {unit}"
+    return "now"
+
+
+MOST_MISSING = 10
+"""Messages without every ack that a status lists."""
+
+
+def missing_text(
+    rows: Sequence[tuple[Message, Sequence[Owing]]], now: int, roster: Roster, style: Style
+) -> Iterator[str]:
+    """Yield a line for each of the newest messages that lack an ack: its age, and who owes it."""
+    cells = [
+        (frame.short(m.id), age(now - m.timestamp), clipped(_title(m), 40), owing_text(owed, roster))
+        for m, owed in rows[-MOST_MISSING:]
+    ]
+    yield from table(cells, styles=[("id", "dim", "", "warning")] * len(cells), style=style)
+    if len(rows) > MOST_MISSING:
+        yield f"and {len(rows) - MOST_MISSING} older ones (--json lists all)"
+
+
+def owing_text(owed: Sequence[Owing], roster: Roster) -> str:
+    """Return who owes an ack, and which of them have read the mail."""
+    shown = [f"{frame.party(one.who, roster)} ({'read' if one.has_read else 'unread'})" for one in owed]
+    return frame.some(shown)
+
+
+def owing_json(owed: Sequence[Owing]) -> list[dict[str, Any]]:
+    """Return who owes an ack, for JSON: an agent, or the address of mail that nobody took."""
+    return [{"who": one.who, "read": one.has_read} for one in owed]
 
 
 def _title(message: Message) -> str:

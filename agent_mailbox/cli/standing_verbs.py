@@ -16,6 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from ..core.records import Message
     from ..core.roster import Roster
     from ..mailbox.facade import Mailbox
     from ..mailbox.queries import Status
@@ -27,7 +28,7 @@ DEAD_LETTERS = 50
 
 def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
     """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
-    me = app.me(session, mailbox)
+    me, box = app.me(session, mailbox), mailbox.directory
     library = Library(mailbox)
     found = library.status(me)
     roster = mailbox.logs.read_roster()
@@ -35,11 +36,15 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
     value: dict[str, Any] = {
         "session": me,
         "unread": found.unread,
-        "obligations": [mail_output.message_json(m, found.reads, mailbox.directory) for m in found.obligations],
+        "obligations": [mail_output.message_json(m, found.reads, box) for m in found.obligations],
         "dead_letters": found.dead_letters,
         "state": found.agent.state if found.agent else None,
         "tags": list(found.agent.tags) if found.agent else [],
         "gone": bool(found.gone),
+        "missing_acks": [
+            {**_waiting_json(m, found.now, box), "owed_by": render.owing_json(owed)} for m, owed in found.missing_acks
+        ],
+        "waiting_for_nobody": [_waiting_json(m, found.now, box) for m in found.waiting],
     }
     if cost:
         costs = library.costs(me)
@@ -63,9 +68,31 @@ def _status_text(app: Context, found: Status, roster: Roster, own: str) -> list[
         lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
         listing = render.messages_text(found.obligations, found.reads, roster, app.style)
         lines += ["  " + line for line in listing.splitlines()]
+    if found.missing_acks:
+        lines.append(f"{mail_output.plural(len(found.missing_acks), 'message')} of yours without every ack:")
+        lines += ["  " + line for line in render.missing_text(found.missing_acks, found.now, roster, app.style)]
+    if found.waiting:
+        oldest = render.age(found.now - min(m.timestamp for m in found.waiting))
+        said = f"{mail_output.plural(len(found.waiting), 'message')} of yours waiting for nobody, the oldest {oldest}"
+        lines.append(f"{said} (agent-mailbox dead-letters --waiting{own})")
     if found.dead_letters:
         lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters{own})")
     return lines
+
+
+def _waiting_json(message: Message, now: int, box: str) -> dict[str, Any]:
+    return {**mail_output.message_json(message, box=box), "age_seconds": max(0, now - message.timestamp) // 1000}
+
+
+def waiting(app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool) -> None:
+    """Print the mail that waits for nobody, with its age: the session's, or ``everyones``."""
+    found = Library(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
+    if not found and not app.json:
+        app.nothing("no mail waits for nobody\n")
+        return
+    now, roster = mailbox.now(), mailbox.logs.read_roster()
+    value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found]}
+    app.out(render.waiting_text(found, now, roster, app.style), value)
 
 
 def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:

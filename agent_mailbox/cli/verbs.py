@@ -13,10 +13,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..core.awaited import Owing
     from ..core.inbox import Item
     from ..core.records import Message
     from ..mailbox.delivery import Delivery
-    from ..mailbox.facade import Mailbox
+    from ..mailbox.facade import FoundMessage, Mailbox
     from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
     from .context import Context
@@ -111,12 +112,21 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
     lines = render.message_text(shown, roster, app.style, mailbox.directory)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
     lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
+    owed = _owing(mailbox, found) if found.message.ack else []
+    lines += [f"ack owed by: {render.owing_text(owed, roster)}"] if owed else []
     value = {
         "message": mail_output.message_json(shown, found.reads, mailbox.directory),
         "delivery": mail_output.reach_json(resolved),
         "receipts": render.receipts_json(found.receipts),
+        **({"owed_by": render.owing_json(owed)} if found.message.ack else {}),
     }
     tell(app, mailbox, "\n".join(lines) + "\n", value, [found.message], found.reads)
+
+
+def _owing(mailbox: Mailbox, found: FoundMessage) -> list[Owing]:
+    from ..mailbox.queries import Library  # most mail asks for no ack
+
+    return Library(mailbox).owing(found)
 
 
 def tell(

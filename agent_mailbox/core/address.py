@@ -81,7 +81,8 @@ def is_shown(word: str) -> bool:
     return "".join(parts) in SHOWN or (bool(parts) and SHOWN.issuperset(parts))
 
 
-def _is_value(text: str) -> bool:
+def is_value(text: str) -> bool:
+    """Return whether the text can be the value of a role or tag."""
     return 0 < len(text) <= MAX_ID and text[0].isalnum() and all(c.isalnum() or c in "._@+-/#" for c in text)
 
 
@@ -91,7 +92,7 @@ def check_role(text: str, held: Container[str] = ()) -> str:
     ``held``: role tags that there are; earlier versions gave some that are reserved now. ``steward`` is a role that
     projects give (the founding text on tags does), and is shown in quotes."""
     value = text.removeprefix("role:")
-    if not _is_value(value):
+    if not is_value(value):
         raise Malformed(f"not a role: {text!r}", "use letters, digits or . _ @ + - / #, as in architect")
     if value != "steward" and is_shown(value) and f"role:{value}" not in held:
         raise Malformed(f"the role {value!r} is reserved", "choose another")
@@ -115,7 +116,7 @@ def check_tag(text: str, namespaces: Iterable[str], held: Container[str] = ()) -
     namespace, value = check_namespace(text, namespaces)
     if namespace == "role":
         return check_role(text, held)
-    if not _is_value(value):
+    if not is_value(value):
         raise Malformed(f"not a tag: {text!r}", "use letters, digits or . _ @ + - / # after the namespace")
     return text
 
@@ -172,6 +173,11 @@ def role_of(address: str) -> str:
     return address if address.startswith("role:") else f"role:{address}"
 
 
+def role_or_tag(address: str) -> str:
+    """Return the tag whose bearers an address means that is neither an agent nor ``all``."""
+    return address if ":" in address else f"role:{address}"
+
+
 def own_route(recipients: tuple[str, ...], reader: Reader) -> tuple[str, str] | None:
     """Return the most specific (mode, address) by which a message is the reader's own, not its role's; None if none."""
     tag = None
@@ -185,24 +191,34 @@ def own_route(recipients: tuple[str, ...], reader: Reader) -> tuple[str, str] | 
     return (BROADCAST, ALL) if ALL in recipients else None
 
 
-def role_route(recipients: tuple[str, ...], reader: Reader) -> str | None:
-    """Return the reader's role that a message is for, as its tag; None if none."""
+def role_route(recipients: tuple[str, ...], reader: Reader, bare: Container[str] = ()) -> str | None:
+    """Return the reader's role that a message is for, as its tag; None if none.
+
+    An agent with one of the ``bare`` words (``Message.bare``) as name or id takes the mail as a holder would.
+    """
     for address in recipients:
         if (address.startswith("role:") and address in reader.tags) or (
             ":" not in address and address != ALL and f"role:{address}" in reader.tags
         ):
             return role_of(address)
+        if bare and (word := address.removeprefix("role:")) in bare and has_name(word, reader):
+            return address
     return None
 
 
-def route(recipients: tuple[str, ...], reader: Reader) -> Route | None:
-    """Return how a message to ``recipients`` reaches the reader, or None.
+def has_name(word: str, reader: Reader) -> bool:
+    """Return whether the word is the reader's name, its id, or that of one it continues."""
+    return word == reader.name or word in reader.lineage
+
+
+def route(recipients: tuple[str, ...], reader: Reader, bare: Container[str] = ()) -> Route | None:
+    """Return how a message to ``recipients`` reaches the reader, or None; ``bare`` as for ``role_route``.
 
     A role is more specific than a tag, so it is the mode reported. But a reader that its session, a tag or ``all`` also
     matches reads for itself and claims nothing (semantics, "Unread").
     """
     own = own_route(recipients, reader)
-    role = role_route(recipients, reader)
+    role = role_route(recipients, reader, bare)
     if own is None:
         return None if role is None else Route(mode=ROLE, via=role, claims=True)
     if role is not None and own[0] != DIRECT:

@@ -258,6 +258,6 @@ def _may_show(session_id: str, message: Message, reads: Reads, roster: Roster) -
     agent, reader = roster.get(session_id), roster.reader(session_id)
     if agent is None or agent.state == DEAD or (agent.state == FROZEN and agent.reason == CLIENT_ENDED):
         return False
-    way = route(message.recipients, reader)
+    way = route(message.recipients, reader, message.bare)
     mine = way is not None and way.claims and message.sender != session_id
     return mine and not read_by(message, reads, reader.lineage, roster)

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, text
-from .address import ALL, MAX_ID, check_name, check_role, check_tag, teammate
+from .address import ALL, MAX_ID, check_name, check_role, check_tag, is_value, teammate
 from .ids import EXAMPLE
-from .records import MAX_TTL_HOURS, PRIORITIES, TYPES, USER, Message, Record
-from .roster import TOO_SHORT, Agent, Roster
+from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, Message, Record
+from .roster import DEAD, TOO_SHORT, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -173,13 +173,14 @@ class Resolved(Record):
     """Stored addresses and warnings.
 
     ``dead`` are the dead recipients, to whom *new* mail is refused. ``ever`` are all addresses that the written words
-    may have meant with an earlier roster.
+    may have meant with an earlier roster. ``bare`` are the words that nobody has: see ``Message.bare``.
     """
 
     recipients: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     dead: tuple[Agent, ...] = ()
     ever: frozenset[str] = frozenset()
+    bare: tuple[str, ...] = ()
 
 
 def resolve(
@@ -194,11 +195,13 @@ def resolve(
 
     ``answering`` is the sender a reply goes to: a session id even if the roster does not know it. The mail then waits
     until that session checks in. A bare word is an agent's id or name, then a role that was ever held, then a unique id
-    prefix: roles outlive instances.
+    prefix: roles outlive instances. One that is none of these waits for whoever takes it as name or role. Raise
+    ``NotFound`` if it nearly is one.
     """
     stored: dict[str, None] = {}
     warnings: list[str] = []
     dead: dict[str, Agent] = {}
+    bare: list[str] = []
     for word in written:
         member = teammate(word)
         if word == ALL:
@@ -209,6 +212,7 @@ def resolve(
         elif ":" in word and member is None:
             held = roster.roles_ever if word.startswith("role:") else ()
             stored[check_tag(word, namespaces, held)] = None
+            warnings += [] if word.startswith("role:") else _nobody_s(word, roster)
             if word.startswith("role:") and word not in roster.roles_ever and roster.near(word[5:]):
                 warnings.append(f"no agent ever held {word}; {_meant(roster.near(word[5:]))}")
         elif word:
@@ -219,6 +223,7 @@ def resolve(
             if agent is None:
                 if f"role:{word}" not in roster.roles_ever:
                     warnings.append(_unknown(word, roster, strict))
+                    bare.append(word)
                 stored[check_role(word, roster.roles_ever)] = None
                 continue
             heir = _heir(agent, roster)
@@ -227,7 +232,11 @@ def resolve(
             stored[heir or agent.session_id] = None
     ever = {address for word in written for address in _ever(word, roster)}
     return Resolved(
-        recipients=tuple(stored), warnings=tuple(warnings), dead=tuple(dead.values()), ever=frozenset((*stored, *ever))
+        recipients=tuple(stored),
+        warnings=tuple(warnings),
+        dead=tuple(dead.values()),
+        ever=frozenset((*stored, *ever)),
+        bare=tuple(dict.fromkeys(bare)),
     )
 
 
@@ -267,6 +276,17 @@ def _stranger(word: str, strict: bool) -> str:
 
 
 def _unknown(word: str, roster: Roster, strict: bool) -> str:
+    """Return the warning about a word that nobody has. Raise ``NotFound`` if it nearly is one that somebody has, and
+    under ``strict``."""
+    from . import misspelt  # serves only mistakes
+
+    if meant := misspelt.nearly(word, misspelt.known_words(roster)):
+        insists = f"; --to role:{word} insists on a role of that name" if is_value(word) else ""
+        raise NotFound(
+            f"nobody is called {word!r}, and the mail was not sent",
+            f"{_meant(meant)} `agent-mailbox roster list` shows who is there{insists}",
+            code="unknown_recipient",
+        )
     near = roster.near(word)
     if strict:
         raise NotFound(
@@ -278,10 +298,21 @@ def _unknown(word: str, roster: Roster, strict: bool) -> str:
             else f"address role:{word} to let the mail wait for a role of that name",
             code="unknown_recipient",
         )
-    waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits"
+    waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits for whoever takes that name or role"
     if roster.begins_too_shortly(word):
         return f"{waits}; for an agent, {TOO_SHORT}"
     return f"{waits}. {_meant(near)}" if near else waits
+
+
+def _nobody_s(tag: str, roster: Roster) -> list[str]:
+    """Return the warning about a tag that nobody carries, if it nearly is one that somebody does."""
+    if roster.carriers(tag):
+        return []
+    from . import misspelt  # serves only mistakes
+
+    tags = {word for agent in roster.agents.values() for word in agent.tags if agent.state != DEAD}
+    near = misspelt.nearly(tag, tags - {tag})
+    return [f"nobody carries {tag}; {_meant(near)}"] if near else []
 
 
 def _meant(near: list[str]) -> str:
@@ -311,8 +342,10 @@ def warnings_for(content: str, long_words: int) -> list[str]:
     return []
 
 
-def message(draft: Draft, recipients: tuple[str, ...], message_id: str, now: int) -> Message:
-    """Return the record of a checked draft."""
+def message(
+    draft: Draft, recipients: tuple[str, ...], message_id: str, now: int, bare: tuple[str, ...] = ()
+) -> Message:
+    """Return the record of a checked draft; ``bare`` as in ``Resolved``."""
     return Message(
         id=message_id,
         sender=draft.sender,
@@ -328,15 +361,20 @@ def message(draft: Draft, recipients: tuple[str, ...], message_id: str, now: int
         references=draft.references,
         attachments=draft.attachments,
         metadata=draft.metadata,
-        extra=draft.extra,
+        extra={**(draft.extra or {}), BARE: list(bare)} if bare else draft.extra,
     )
 
 
 def same_mail(retry: Message, known: Message, resolved: Resolved) -> bool:
     """Return whether a message sent again under its id is the same mail.
 
-    Its time does not count, nor does a recipient's name that now means another address.
+    Its time does not count, nor does a recipient's name that now means another address, or nobody yet.
     """
     if len(known.recipients) != len(retry.recipients) or not resolved.ever.issuperset(known.recipients):
         return False
-    return retry.replace(timestamp=0, recipients=()) == known.replace(timestamp=0, recipients=(), read_by=())
+    unlike = {"timestamp": 0, "recipients": (), "read_by": ()}
+    return retry.replace(**unlike, extra=_unmarked(retry)) == known.replace(**unlike, extra=_unmarked(known))
+
+
+def _unmarked(message: Message) -> dict[str, Any] | None:
+    return {key: value for key, value in (message.extra or {}).items() if key != BARE} or None

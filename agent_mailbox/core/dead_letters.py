@@ -76,7 +76,7 @@ def dead_letters(state: MailState, now: int, session_id: str | None = None) -> l
 
 def is_concerned(message: Message, reader: Reader) -> bool:
     """Return whether the reader sent the message, or was to get it."""
-    return message.sender in reader.lineage or route(message.recipients, reader) is not None
+    return message.sender in reader.lineage or route(message.recipients, reader, message.bare) is not None
 
 
 def _letters(state: MailState, now: int, wanted: Callable[[Message], bool]) -> Iterator[tuple[Message, str]]:

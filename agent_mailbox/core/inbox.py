@@ -76,7 +76,7 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
     """
     if message.sender == reader.session_id:
         return None
-    way = route(message.recipients, reader)
+    way = route(message.recipients, reader, message.bare)
     if way is None or claims.read_by(message, state.reads, reader.lineage, state.roster):
         return None
     if way.claims and claims.holder(message, state.reads, state.roster) is not None:

@@ -5,7 +5,7 @@ Belongs here: the roster's answer at the moment of sending. ``inbox`` decides ho
 
 from __future__ import annotations
 
-from .address import ALL, DIRECT, ROLE, role_of
+from .address import ALL, DIRECT, ROLE, role_or_tag
 from .records import Message, Record
 from .roster import ALIVE, FROZEN, Agent, Roster
 
@@ -43,7 +43,7 @@ def delivery(message: Message, roster: Roster, gone: Collection[str] = ()) -> Re
                 if session_id != message.sender:
                     (now if is_there(session_id) else waiting)[session_id] = None
             continue
-        others = [a for a in _bearing(stored, mode, roster) if a.session_id != message.sender]
+        others = [a for a in bearing(stored, roster, message.bare) if a.session_id != message.sender]
         living = dict.fromkeys(a.session_id for a in others if is_there(a.session_id))
         (by_role if mode == ROLE else now).update(living)
         if mode != ROLE:
@@ -65,11 +65,14 @@ def is_mate(agent: Agent | None) -> bool:
     return agent is not None and "@" in agent.session_id and f"team:{agent.session_id.partition('@')[2]}" in agent.tags
 
 
-def _bearing(stored: str, mode: str, roster: Roster) -> list[Agent]:
+def bearing(stored: str, roster: Roster, bare: Collection[str]) -> list[Agent]:
     """Return the agents that an address matches now: by a role or tag all that are not dead, by a broadcast all."""
     if stored == ALL:
         return list(roster.agents.values())
-    return roster.carriers(role_of(stored) if mode == ROLE else stored)
+    found = roster.carriers(role_or_tag(stored))
+    if bare and (word := stored.removeprefix("role:")) in bare:
+        return list({a.session_id: a for a in (*found, *roster.named(word))}.values())
+    return found
 
 
 def concerned(messages: Iterable[Message], roster: Roster) -> set[str] | None:
@@ -81,5 +84,7 @@ def concerned(messages: Iterable[Message], roster: Roster) -> set[str] | None:
                 return None
             if ":" not in stored:
                 found.update((stored, *roster.heirs(stored)))
-            found.update(a.session_id for a in roster.carriers(stored if ":" in stored else role_of(stored)))
+            found.update(a.session_id for a in roster.carriers(role_or_tag(stored)))
+        for word in message.bare:  # somebody may have taken the name meanwhile
+            found.update((word, *(a.session_id for a in roster.named(word))))
     return found

@@ -81,6 +81,10 @@ READ_EVENTS = ("read", "ack", "release", "seen", "claim")
 ROSTER_EVENTS = ("register", "update", "freeze", "thaw", "retire")
 
 
+BARE = "bare"
+"""The key of a message that keeps such words (``Message.bare``)."""
+
+
 class Message(Record):
     """One line of the messages log.
 
@@ -107,6 +111,14 @@ class Message(Record):
     read_by: tuple[str, ...] = ()
     extra: Mapping[str, Any] | None = None
     proof: str | None = None
+
+    @property
+    def bare(self) -> tuple[str, ...]:
+        """Return the words among ``recipients`` that were written without ``role:`` and that nobody had: who takes such
+        a name gets the mail."""
+        if self.extra is None or type(words := self.extra.get(BARE)) is not list:
+            return ()
+        return tuple(word for word in words if type(word) is str and f"role:{word}" in self.recipients)
 
 
 class Read(Record):

@@ -22,7 +22,9 @@ def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], lis
     reader = roster.reader(me)
     found: dict[str, None] = {}
     dead: dict[str, None] = {}
-    for address in (parent.sender, *parent.recipients):
+    for stored in (parent.sender, *parent.recipients):
+        word = stored.removeprefix("role:")
+        address = word if word in parent.bare and roster.is_agent(word) else stored
         if address in reader.lineage or address == reader.name:
             continue
         mode = roster.mode(address)

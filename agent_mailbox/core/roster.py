@@ -296,6 +296,12 @@ class Roster:
             return [USER]
         return [agent.session_id for agent in self.line(session_id) if agent.state != DEAD]
 
+    def named(self, word: str) -> list[Agent]:
+        """Return the agents, alive or frozen, that have the word as name or id, or continue that id
+        (``address.has_name``)."""
+        found = {a.session_id: a for a in (*self._named(word), *self.line(word)) if a.state != DEAD}
+        return list(found.values())
+
     def carrying(self, tag: str, state: str | None = ALIVE) -> list[Agent]:
         """Return the agents in ``state`` (None: any) that carry the tag."""
         return [a for a in self.agents.values() if tag in a.tags and (state is None or a.state == state)]

@@ -244,7 +244,9 @@ def _shared_roles(tags: Iterable[str], me: str, roster: Roster) -> tuple[str, ..
 def _unknown_lead(lead: str | None, roster: Roster) -> tuple[str, ...]:
     if lead in (None, USER) or roster.meant(str(lead)) is not None:
         return ()
-    return (f"no agent {lead!r} is registered; until then only the person decides its requests",)
+    near = roster.near(str(lead))
+    meant = f"; did you mean {' or '.join(near)}?" if near else ""
+    return (f"no agent {lead!r} is registered{meant or '.'} Until it is, only the person decides its requests",)
 
 
 def ended(session_id: str, event: str, roster: Roster, actor: str, now: int, reason: str | None = None) -> Decision:

@@ -209,7 +209,10 @@ def near(word: str, known: list[str]) -> list[str]:
     """Return the known words that a misspelt one may have meant, likeliest first; at most three."""
     from difflib import get_close_matches  # costs as much as a poll, and serves only mistakes
 
-    return get_close_matches(word, known, n=3, cutoff=0.6)
+    spelt: dict[str, str] = {}
+    for one in known:
+        spelt.setdefault(one.casefold(), one)
+    return [spelt[one] for one in get_close_matches(word.casefold(), list(spelt), n=3, cutoff=0.6)]
 
 
 def filled(words: Iterable[str], values: Mapping[str, str]) -> list[str]:

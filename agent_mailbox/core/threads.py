@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def visible(message: Message, reader: Reader) -> bool:
     """Return whether the message is part of the reader's history: sent by it, or addressed to it."""
-    return message.sender in reader.lineage or route(message.recipients, reader) is not None
+    return message.sender in reader.lineage or route(message.recipients, reader, message.bare) is not None
 
 
 def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Message]:
@@ -27,8 +27,14 @@ def exchanged(messages: Iterable[Message], word: str, roster: Roster) -> list[Me
     if word == ALL or ":" in word or (f"role:{word}" in roster.roles_ever and not roster.is_agent(word)):
         wanted = word if word == ALL or ":" in word else f"role:{word}"
         return [m for m in messages if m.sender == wanted or any(wanted in (a, role_of(a)) for a in m.recipients)]
-    lineage = roster.lineage(roster.find(word).session_id)
-    return [m for m in messages if m.sender in lineage or not set(lineage).isdisjoint(m.recipients)]
+    agent = roster.find(word)
+    lineage = {*roster.lineage(agent.session_id)}
+    names = {*lineage, agent.name}
+    return [
+        m
+        for m in messages
+        if m.sender in lineage or not lineage.isdisjoint(m.recipients) or not names.isdisjoint(m.bare)
+    ]
 
 
 def thread_of(message_id: str, messages: Mapping[str, Message]) -> list[Message]:

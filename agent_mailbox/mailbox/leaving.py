@@ -16,6 +16,7 @@ from ..core.records import USER
 from ..core.text import typed
 from ..errors import Refused
 from ..store import attachment_files
+from . import reachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ def check(message: Message, roster: Roster, proof: str | None, directory: str) -
     ``proof``: the proof of its writer; only the person may insist. ``directory``: the mailbox's.
     """
     _check_joined(message, roster)
+    reachable.check(filter(is_remote, message.recipients), roster, directory)
     attached(message, directory)
     if not is_allowed(message, proof) and (found := secret_in(message, directory)):
         raise Refused(

@@ -7,11 +7,12 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import claims, dead_letters, obligations, threads, words
+from ..core import awaited, claims, dead_letters, obligations, threads, words
 from ..core.address import check_namespace
 from ..core.inbox import MailState
 from ..core.instant import DAY
 from ..core.records import Message, Record
+from ..errors import NotFound
 from . import agents
 from .delivery import WITHHELD
 from .facade import MIN_MESSAGE_PREFIX
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import TypeVar
 
+    from ..core.awaited import Owing
     from ..core.cost import Cost
     from ..core.records import Read
     from ..core.roster import Agent
     from ..store.index_keys import Row
     from ..store.lookup import IndexView
-    from .facade import Mailbox
+    from .facade import FoundMessage, Mailbox
 
     T = TypeVar("T")
 
@@ -37,7 +39,11 @@ LATELY = 30 * DAY
 
 
 class Status(Record):
-    """A session's mail and obligations in figures, its line of the roster, and if it is ``gone``, its id."""
+    """A session's mail and obligations in figures, its line of the roster, and if it is ``gone``, its id.
+
+    ``missing_acks``: its own mail that lacks acks, with those who owe them. ``waiting``: its own mail that waits for
+    nobody at ``now``.
+    """
 
     session_id: str
     unread: int
@@ -47,6 +53,9 @@ class Status(Record):
     agent: Agent | None
     last_seen: int | None
     gone: frozenset[str]
+    missing_acks: tuple[tuple[Message, list[Owing]], ...] = ()
+    waiting: tuple[Message, ...] = ()
+    now: int = 0
 
 
 class Library:
@@ -89,7 +98,7 @@ class Library:
 
         box, now = self._mailbox, self._mailbox.now()
         asked = asking.state(box.logs, session_id, box.config.ttls)
-        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, newest=0)
+        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
         state = asked.replace(messages=lonely.messages, reads=claims.Reads(lonely.reads))
         poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
         unread = len(poll.unread(now, adopt=False))
@@ -104,7 +113,31 @@ class Library:
             agent=asked.roster.get(session_id),
             last_seen=self._mailbox.last_seen([session_id]).get(session_id),
             gone=frozenset(self._mailbox.gone([session_id])),
+            missing_acks=tuple(awaited.missing_acks(session_id, asked, now)),
+            waiting=tuple(_waiting(session_id, state, now)),
+            now=now,
         )
+
+    def waiting(self, session_id: str | None) -> list[Message]:
+        """Return the mail that the session (None: anyone) sent and that waits for nobody, the newest last. The steward
+        moves none of it."""
+        from ..store import untaken  # as in ``status``
+
+        box, now = self._mailbox, self._mailbox.now()
+        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
+        roster, reads = box.logs.read_roster(), claims.Reads(lonely.reads)
+        state = MailState(messages=lonely.messages, reads=reads, roster=roster, ttls=box.config.ttls)
+        return _waiting(session_id, state, now)
+
+    def owing(self, found: FoundMessage) -> list[Owing]:
+        """Return who still owes a message its ack."""
+        if not found.message.ack:
+            return []
+        roster, box = self._mailbox.logs.read_roster(), self._mailbox
+        messages = {m.id: m for m in self.thread(found.message.id)[0]}
+        state = MailState(messages=messages, reads=found.reads, roster=roster, ttls=box.config.ttls)
+        repliers = obligations.repliers(state).get(found.message.id)
+        return awaited.owing(found.message, state, repliers or (), box.now())
 
     def costs(self, session_id: str | None) -> list[Cost]:
         """Return the tokens that hooks spent on a session's mail, or its predecessors'; None: on everyone's."""
@@ -183,7 +216,17 @@ class Library:
             self.agent("")
         elif with_address is not None and ":" in with_address:
             check_namespace(with_address, self._mailbox.config.namespaces)  # the value may be a stranger's
-        return self._select(Selection(reader=session_id or "", address=with_address or "", since=since), limit)
+        selection = Selection(reader=session_id or "", address=with_address or "", since=since)
+        try:
+            return self._select(selection, limit)
+        except NotFound:
+            # mail to a name that nobody has yet is kept under the role of that name
+            if with_address is None or ":" in with_address:
+                raise
+            found = self._select(selection.replace(address=f"role:{with_address}"), limit)
+            if not found[0]:
+                raise
+            return found
 
     def search(self, query: str, limit: int) -> tuple[list[Message], claims.Reads]:
         """Return the newest ``limit`` messages that have every word of the query, newest last, with their reads.
@@ -236,6 +279,12 @@ class Library:
                 until = min((end for end in (deadline, again) if end is not None), default=None)
                 if unread or (not changes.wait(until) and until == deadline):
                     return unread
+
+
+def _waiting(session_id: str | None, state: MailState, now: int) -> list[Message]:
+    lineage = None if session_id is None else state.roster.lineage(session_id)
+    mine = (m for m in state.messages.values() if lineage is None or m.sender in lineage)
+    return [m for m in mine if awaited.waits_for_nobody(m, state, now)]
 
 
 def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Reads] | None:

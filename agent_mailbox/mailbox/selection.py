@@ -7,9 +7,10 @@ narrows it. The index only offers candidates; ``chooses`` decides.
 from __future__ import annotations
 
 from ..core import threads, words
-from ..core.address import ALL, teammate
+from ..core.address import ALL, Reader, teammate
 from ..core.records import USER, Record
 from ..errors import MailboxError
+from ..store.prefilter import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def candidates(view: IndexView, selection: Selection, roster: Roster, until: int
     groups += [parties(address, roster) for address in named]
     if selection.reader:
         reader = roster.reader(selection.reader)
-        groups.append({*reader.lineage, reader.name or ALL, ALL, *_either_way(*reader.tags)})
+        groups.append({ALL, *_either_way(*reader.tags), *words_of(reader)})
     return view.between(groups, selection.since, until)
 
 
@@ -92,10 +93,11 @@ def _either_way(*addresses: str) -> set[str]:
 
 def parties(word: str, roster: Roster) -> set[str]:
     """Return every party that mail exchanged with a written address may name."""
-    lineage: tuple[str, ...] = ()  # of a role, a tag, or all
+    agent: set[str] = set()  # of a role, a tag, or all
     try:
         if word != ALL and (":" not in word or teammate(word)):
-            lineage = roster.lineage(roster.find(word).session_id)
+            found = roster.find(word)
+            agent = words_of(Reader(found.session_id, roster.lineage(found.session_id), found.name)) - {ALL}
     except MailboxError:
         pass
-    return {*lineage, *_either_way(word), f"role:{word}"}
+    return {*agent, *_either_way(word), f"role:{word}"}

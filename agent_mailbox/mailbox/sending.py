@@ -238,7 +238,7 @@ class Posting(OpenMailbox):
             told = validation.check(draft.content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
-        message = compose.message(draft, resolved.recipients, message_id, self.now())
+        message = compose.message(draft, resolved.recipients, message_id, self.now(), resolved.bare)
         if any(map(is_remote, message.recipients)):
             from . import leaving  # most mail stays here
 

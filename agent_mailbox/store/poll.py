@@ -340,7 +340,7 @@ def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader, view: ProofV
         if isinstance(message, BadLine) or message.id in seen:
             continue
         seen.add(message.id)
-        concerns = message.sender != reader.session_id and route(message.recipients, reader) is not None
+        concerns = message.sender != reader.session_id and route(message.recipients, reader, message.bare) is not None
         if concerns and not _holds_message(fd, others.get(message.id.encode(), ())):
             found[position] = weighed(message, view, line, position)
     return found

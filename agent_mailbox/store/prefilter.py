@@ -78,7 +78,8 @@ def addresses(reader: Reader) -> list[bytes]:
 def words_of(reader: Reader) -> set[str]:
     """Return everything by which mail reaches the reader (``address.route``), and perhaps more."""
     roles = [tag.removeprefix("role:") for tag in reader.tags if tag.startswith("role:")]
-    return {ALL, *reader.lineage, *reader.tags, *roles, reader.name or ALL}
+    names = (*reader.lineage, reader.name) if reader.name else reader.lineage
+    return {ALL, *names, *reader.tags, *roles, *(f"role:{name}" for name in names)}
 
 
 def message_id_of(line: bytes) -> bytes | None:

@@ -78,9 +78,10 @@ class _Wanted:
         self.reader = reader
         self.cutoffs: dict[bytes, bytes] = {}
         self.roles: dict[bytes, bytes] = {}
-        roles = [tag for tag in reader.tags if tag.startswith("role:")]
-        modes = {word: _direct(word, roster) for word in (*reader.lineage, reader.name) if word}
-        modes.update(dict.fromkeys((*roles, *(role[5:] for role in roles))))
+        names = [word for word in (*reader.lineage, reader.name) if word]
+        roles = [*(tag for tag in reader.tags if tag.startswith("role:")), *(f"role:{name}" for name in names)]
+        modes = {word: _direct(word, roster) for word in names}
+        modes.update(dict.fromkeys((*roles, *(role[5:] for role in roles if role in reader.tags))))
         modes.update({tag: TAG for tag in reader.tags if tag not in roles})
         modes[ALL] = BROADCAST
         keys = []
@@ -198,7 +199,7 @@ def _add_decoded(start: int, lines: bytes, wanted: _Wanted, found: dict[bytes, P
     place = start
     for line in lines.split(b"\n"):
         message = codec.message(line)
-        if not isinstance(message, BadLine) and route(message.recipients, wanted.reader) is not None:
+        if not isinstance(message, BadLine) and route(message.recipients, wanted.reader, message.bare) is not None:
             _add(found, message.id.encode(), place, None)
         place += len(line) + 1
 

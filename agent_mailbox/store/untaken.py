@@ -20,7 +20,7 @@ from bisect import bisect_left, bisect_right
 from itertools import chain, islice
 
 from ..core import codec
-from ..core.address import route
+from ..core.address import ROLE, TAG, role_or_tag, route
 from ..core.claims import Reads
 from ..core.dead_letters import last_dead
 from ..core.inbox import MailState
@@ -31,7 +31,7 @@ from .index_keys import number_of
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
 from .prefilter import words_of
-from .untaken_rows import SavedRows
+from .untaken_rows import SavedRows, hours_of, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 
     from ..core.address import Reader
     from ..core.records import Read
+    from ..core.roster import Roster
     from .logs import Logs, OpenLogs
     from .untaken_rows import Group, Row
 
@@ -49,7 +50,7 @@ TABLE = "untaken"
 MUCH, MANY = 1 << 17, 50_000
 """Bytes of new lines for which the table is written again, and for each so many rows more: fewer cost less to read
 again."""
-_ID, _TTL = b'{"id":"', b'"ttl_hours":'
+_ID = b'{"id":"'
 _FEW = 64
 """Ids whose lines are searched for one by one; for more the table begins again."""
 _LITTLE = 1 << 15
@@ -81,12 +82,14 @@ def found(
     about: Callable[[], Iterable[str]] = tuple,
     since: int = 0,
     newest: int | None = None,
+    waiting: bool = False,
 ) -> Lonely:
     """Return the mail that perhaps nobody took, from or to the session (None: anyone).
 
     The records and answers are there, too, that concern the ids which ``about`` gives. It is asked once the logs are
     open: whatever the steward moves later is still in them. Dead letters without any record are left out if they were
-    sent before ``since`` (ms). All but the ``newest`` of them are counted alone.
+    sent before ``since`` (ms). All but the ``newest`` of them are counted alone. ``waiting``: the mail of the session
+    that may wait for nobody is there, too.
     """
     with logs.open() as live:
         others = list(about())
@@ -96,6 +99,7 @@ def found(
             def part(table: UntakenTable) -> tuple[int, set[int], set[int]]:
                 dead = table.dead(state, session_id, now, since)
                 answers = asked.answers([*table.doubtful, *others])
+                answers |= table.waiting(state.roster, session_id) if waiting else set()
                 # What a killed steward left in both logs is decoded, and counts once.
                 shown = table.positions(dead, newest) | table.positions_of(others, dead)
                 surely = table.count(dead) - len(shown) - table.count_at(answers - shown, dead)
@@ -168,7 +172,7 @@ class UntakenTable:
         taken, doubted = self._read_records()
         for message_id in doubted:
             self.doubtful.setdefault(message_id, [])
-            n = self._row_of(number_of(_spelt(message_id)))
+            n = self._row_of(number_of(spelt(message_id)))
             if n is not None:
                 self._doubt(message_id, n)
         for word in taken:
@@ -176,7 +180,7 @@ class UntakenTable:
             if n is not None:
                 self._gone.add(n)
         # Before the new messages: one may stand a second time there, and the first line of an id counts.
-        missing = {one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one))}
+        missing = {one for one in doubted if not self.doubtful[one] and self._is_read(spelt(one))}
         missing |= self._read_messages(taken)
         if missing:
             self._locate(missing)
@@ -230,7 +234,7 @@ class UntakenTable:
             message_id = fields[0] if fields is not None else _id_of(line)
             if message_id is None:
                 continue
-            word = _spelt(message_id)
+            word = spelt(message_id)
             number, is_read = number_of(word), self._is_read(word)
             n = self._row_of(number)
             if fields is None or is_read or message_id in self.doubtful or n is not None:
@@ -242,8 +246,8 @@ class UntakenTable:
             elif word not in taken:
                 if self._places is not None:
                     self._places[number] = self._size + len(self._fresh)
-                group = fields[2][0], _hours(line)
-                self._fresh.append((group, (fields[3], number, at, number_of(_spelt(fields[1])))))
+                group = fields[2][0], hours_of(line)
+                self._fresh.append((group, (fields[3], number, at, number_of(spelt(fields[1])))))
         return missing
 
     def _is_read(self, message_id: bytes) -> bool:
@@ -257,7 +261,7 @@ class UntakenTable:
             raise ManyUnknown
         for place, chunk in line_chunks(self._live.messages, self._starts[0]):
             for message_id in missing:
-                key, at = b'"id":"%s"' % _spelt(message_id), -1
+                key, at = b'"id":"%s"' % spelt(message_id), -1
                 while (at := chunk.find(key, at + 1)) >= 0:
                     begin = chunk.rfind(b"\n", 0, at) + 1
                     places = self.doubtful[message_id]
@@ -321,6 +325,28 @@ class UntakenTable:
                 spans.append(range(n, n + 1))
         return spans
 
+    def waiting(self, roster: Roster, session_id: str | None) -> set[int]:
+        """Return where the mail without any record stands that may wait for nobody, the session's or anyone's.
+
+        Mail for one agent may: that one may be its sender."""
+        few: dict[str, bool] = {}
+
+        def may_wait(word: str) -> bool:
+            if word not in few:
+                few[word] = roster.mode(word) in (ROLE, TAG) and len(roster.carriers(role_or_tag(word))) < 2
+            return few[word]
+
+        saved, lineage = self._saved, None if session_id is None else roster.lineage(session_id)
+        senders = None if lineage is None else {number_of(spelt(one)) for one in lineage}
+        if senders is None:
+            rows = {n for g, word in enumerate(saved.words) if may_wait(word) for n in saved.span(g)}
+        else:
+            rows = {n for g, n in self._sent(senders) if may_wait(saved.words[g])}
+        for n, (group, row) in enumerate(self._fresh, self._size):
+            if (senders is None or row[3] in senders) and may_wait(group[0]):
+                rows.add(n)
+        return {self._row(n)[2] for n in self._kept(rows)}
+
     def _concerning(self, reader: Reader | None) -> tuple[Collection[int], set[str], set[int] | None]:
         """Return the saved groups that reach the reader (None: all), by which words, and the digests of its lineage."""
         words = self._saved.words
@@ -328,7 +354,7 @@ class UntakenTable:
             return range(len(words)), set(), None
         reached = {word for word in words_of(reader) if route((word,), reader) is not None}
         mine = {g for word in reached for g in range(bisect_left(words, word), bisect_right(words, word))}
-        return mine, reached, {number_of(_spelt(one)) for one in reader.lineage}
+        return mine, reached, {number_of(spelt(one)) for one in reader.lineage}
 
     def _sent(self, senders: Iterable[int]) -> Iterator[tuple[int, int]]:
         """Yield the group and the row of what these sent."""
@@ -360,23 +386,12 @@ class UntakenTable:
     def positions_of(self, ids: Iterable[str], spans: Sequence[range]) -> set[int]:
         """Return where those of these rows stand that are of messages with these ids, and by chance of others."""
         fresh = {row[1]: n for n, (_, row) in enumerate(self._fresh, self._size)}
-        numbers = {number_of(_spelt(message_id)) for message_id in ids}
+        numbers = {number_of(spelt(message_id)) for message_id in ids}
         rows = {fresh[number] for number in numbers & fresh.keys()}
         rows.update(n for number in numbers for n in self._saved.of_id(number))
         return {self._row(n)[2] for n in self._kept(rows) if any(n in span for span in spans)}
 
 
-def _spelt(message_id: str) -> bytes:
-    return message_id.encode("utf-8", "surrogatepass")
-
-
 def _id_of(line: bytes) -> str | None:
     message = codec.message(line)
     return None if isinstance(message, BadLine) else message.id
-
-
-def _hours(line: bytes) -> int:
-    """Return the hours to live in a line of our usual spelling; 0 for its mode's."""
-    begin = line.rfind(_TTL) + len(_TTL)
-    word = line[begin : line.find(b",", begin)]
-    return 0 if word == b"null" else int(word)

@@ -36,6 +36,7 @@ _HEAD = 1 << 16
 """Bytes of the file that are read first."""
 _BLOCK = 512
 _COLUMNS = 6
+_TTL = b'"ttl_hours":'
 
 
 class Column:
@@ -174,6 +175,18 @@ def _rows(order: Column, column: Column, number: int) -> Iterator[int]:
     while at < len(order) and column[n := order[at]] == number:
         yield n
         at += 1
+
+
+def spelt(message_id: str) -> bytes:
+    """Return an id or a sender as a line spells it."""
+    return message_id.encode("utf-8", "surrogatepass")
+
+
+def hours_of(line: bytes) -> int:
+    """Return the hours to live in a line of our usual spelling; 0 for its mode's."""
+    begin = line.rfind(_TTL) + len(_TTL)
+    word = line[begin : line.find(b",", begin)]
+    return 0 if word == b"null" else int(word)
 
 
 def save(

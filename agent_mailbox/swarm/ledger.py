@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import BadData, NotFound
+from ..mailbox import reachable
 from ..mailbox.opened import wall_clock
 from ..store.growing_log import GrowingLog
 from ..store.lines import line_at
@@ -23,7 +24,7 @@ from . import home as names
 from . import state_file
 from .home import Home
 from .protocol import gateway_events, wire
-from .protocol.membership import NOTHING, Event, Knowledge, fold
+from .protocol.membership import ACTIVE, NOTHING, Event, Knowledge, fold
 
 T = TypeVar("T")
 MAX_LINE = codec.MAX_LINE
@@ -46,6 +47,18 @@ def each_event(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, dict[s
 def events_of(lines: Iterable[tuple[int, bytes]]) -> list[dict[str, Any]]:
     """Return all events, without positions."""
     return [event for _, event in each_event(lines)]
+
+
+def _peers(known: Knowledge) -> dict[str, Any]:
+    """Return whom mail reaches, by each swarm's alias, with the mailbox to which that belongs (empty: the only one)."""
+    active = (swarm for swarm in known.swarms.values() if swarm.state == ACTIVE)
+    return {
+        swarm.alias: {
+            "mailbox": swarm.mailbox or known.first,
+            "agents": [a for a in swarm.members if a != known.agent_id],
+        }
+        for swarm in active
+    }
 
 
 def _announced(event: Event) -> list[dict[str, Any]]:
@@ -133,12 +146,16 @@ class Ledger:
         return self.known(), found
 
     def write_state(self) -> None:
-        """Write ``state.json`` from the ledger: atomic, 0600."""
+        """Write ``state.json`` and, for the mailboxes, ``peers.json`` from the ledger: atomic, 0600."""
         with FileLock(self.home.path(names.STATE_LOCK)):
             known = self.known()
-            aside = self.home.path(f"{names.STATE}.new")
-            names.write_private(aside, state_file.encode(state_file.export(known)))
-            os.replace(aside, self.home.path(names.STATE))
+            self._replace(names.STATE, state_file.encode(state_file.export(known)))
+            self._replace(reachable.PEERS, codec.dumps(_peers(known)).encode() + b"\n")
+
+    def _replace(self, name: str, data: bytes) -> None:
+        aside = self.home.path(f"{name}.new")
+        names.write_private(aside, data)
+        os.replace(aside, self.home.path(name))
 
     def placing(self, known: Knowledge, swarm_id: str) -> list[dict[str, Any]]:
         """Return the event by which a swarm comes to the mailbox that asks, if it must be said."""

@@ -14,13 +14,12 @@ from typing import Any
 from ..core import codec
 from ..core.records import BadLine
 from ..errors import MailboxError, Refused
+from ..mailbox.reachable import IN_MAILBOX as IN_MAILBOX
 from ..store import paths
 from ..store.log import HeldLog, Log
 from . import home as names
 from .home import Home
 
-IN_MAILBOX = "agent-swarm.jsonl"
-"""In the mailbox: ``{"home": PATH}``; the last line counts."""
 IN_HOME = "mailbox.jsonl"
 """In the gateway's directory: ``{"mailbox": PATH}`` names its only mailbox, and takes the place of all before; with
 ``"attached": true`` a further one. ``{"detached": PATH}`` takes it back."""

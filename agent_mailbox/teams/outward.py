@@ -174,7 +174,9 @@ class Outward:
         roster, sessions = self._mailbox.logs.read_roster(), self._mirror.lead_sessions()
         readers = [roster.reader(session) for session in sessions if roster.state(session) not in (None, DEAD)]
         items = [i for i in items if not readers or i.message.sender not in sessions]
-        return [i for i in items if all(route(i.message.recipients, reader) is None for reader in readers)]
+        return [
+            i for i in items if all(route(i.message.recipients, reader, i.message.bare) is None for reader in readers)
+        ]
 
     def _unreachable(self, member: str) -> str:
         """Return why the member reads no inbox at all; empty if it does."""

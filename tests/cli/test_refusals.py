@@ -279,13 +279,17 @@ def test_ids_in_a_batch_are_each_s_own(pair: Post) -> None:
 
 
 def test_a_batch_of_unknown_words_warns_by_line(pair: Post) -> None:
-    """Sent with a loud warning each; ``--strict`` refuses all."""
-    batch = f'{GOOD}\n{{"recipient": "architekt", "content": "x"}}'
+    """Sent with a loud warning each; ``--strict`` refuses all, as does a word that nearly is somebody's."""
+    batch = f'{GOOD}\n{{"recipient": "planner", "content": "x"}}'
     result = pair.call("send", "--jsonl", "-", "--from", "x", "--json", stdin=batch)
     assert (result.rc, result.json["sent"]) == (0, 2)
     assert len(result.warnings) == 1
-    assert result.warnings[0].startswith("warning: line 2: unknown recipient: 'architekt'")
-    refused(pair.call("send", "--jsonl", "-", "--from", "x", "--strict", stdin=batch), 1, "line 2", "architect")
+    assert result.warnings[0].startswith("warning: line 2: unknown recipient: 'planner'")
+    refused(pair.call("send", "--jsonl", "-", "--from", "x", "--strict", stdin=batch), 1, "line 2", "planner")
+    near = f'{GOOD}\n{{"recipient": "architekt", "content": "x"}}'
+    before = pair.snapshot()
+    refused(pair.call("send", "--jsonl", "-", "--from", "x", stdin=near), 1, "line 2", "did you mean architect")
+    assert pair.snapshot() == before
 
 
 # -- the environment --------------------------------------------------------------------------------------------------

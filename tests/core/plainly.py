@@ -113,6 +113,8 @@ class Logs:
                 found.add("role" if address.startswith("role:") else "tag")
             elif "role:" + address in tags:
                 found.add("role")
+            elif (message.extra or {}).get("bare") == [address[5:]] and address[5:] in self.selves(session_id):
+                found.add("role")  # the bare word that nobody had is given to who takes it
         return found
 
     def has_expired(self, message: Message, now: int) -> bool:

@@ -84,19 +84,54 @@ def test_what_can_be_no_address_is_malformed(word):
 
 
 def test_a_word_nobody_answers_to_waits_as_a_role_with_a_loud_warning():
-    """Near matches are named where there are any; under ``--strict`` it is refused instead."""
-    sent = resolved("architct", "zzz")
-    assert sent.recipients == ("role:architct", "role:zzz")
-    near, far = sent.warnings
-    assert "architct" in near
-    assert "did you mean" in near
-    assert "architect" in near
-    assert "zzz" in far
-    for word in ("architct", "zzz"):
-        with pytest.raises(NotFound) as refused:
-            resolved(word, strict=True)
-        assert refused.value.hint
+    """It is kept as a bare word, so that who takes it as a name gets the mail; under ``--strict`` it is refused."""
+    sent = resolved("zzz", "role:yyy")
+    assert (sent.recipients, sent.bare) == (("role:zzz", "role:yyy"), ("zzz",))
+    (warning,) = sent.warnings
+    assert "zzz" in warning
+    with pytest.raises(NotFound) as refused:
+        resolved("zzz", strict=True)
+    assert refused.value.hint
     assert resolved("ann", "architect", "role:never-held", "all", strict=True).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("architct", "architect"),
+        ("ARCHITECT", "architect"),
+        ("Ann", "ann"),
+        ("ann.", "ann"),
+        ("@ann", "ann"),
+        ("\u0430nn", "ann"),
+        ("bobb", "bob"),
+        ("ABCXYZ-2", "abcxyz-2"),
+        ("p", "project:p"),
+        ("All", "all"),
+        ("users", "user"),
+    ],
+)
+def test_a_word_that_nearly_is_one_is_refused_with_the_one_that_was_meant(word, meant):
+    """Case, signs around it, a look-alike letter or a slip of a key; a list with one such word is refused whole."""
+    for written in ((word,), ("ann", word)):
+        with pytest.raises(NotFound) as refused:
+            resolved(*written)
+        assert refused.value.code == "unknown_recipient"
+        assert meant in refused.value.hint
+        assert "agent-mailbox roster list" in refused.value.hint
+
+
+@pytest.mark.parametrize("word", ["worker-2", "worker-b", "dan", "zed", "architecture-board"])
+def test_another_name_is_no_misspelt_one(word):
+    """Numbers, letters behind a sign and short words that differ in a letter are names of their own."""
+    more = (register("worker-1"), register("worker-a"), register("zea"), register("den"))
+    assert resolved(word, events=more).bare == (word,)
+
+
+def test_a_misspelt_tag_is_warned_of():
+    """A tag may be new, so mail to it is sent."""
+    (warning,) = resolved("project:inscriptin", events=(register("x", "project:inscription"),)).warnings
+    assert "project:inscription?" in warning
 
 
 def test_a_misspelt_role_with_its_prefix_is_warned_of_too():

@@ -22,7 +22,9 @@ SESSIONS = ["s-1", "s-2", "s-3", "s-4"]
 EVERYBODY = [*SESSIONS, "user", "stranger"]
 ROLES = ["role:x", "role:y"]
 TAGS = ["project:p", "concern:c"]
-ADDRESSES = [*SESSIONS, *SESSIONS, *ROLES, "x", *TAGS, "all", "user"]
+BARE = "role:s-4"
+"""Mail to a word that nobody had when it was written: for who takes it as name or role."""
+ADDRESSES = [*SESSIONS, *SESSIONS, *ROLES, BARE, "role:s-3", "x", *TAGS, "all", "user"]
 
 START = [
     RosterEvent("register", "s-1", T0, tags=("role:x", "project:p")),
@@ -106,6 +108,7 @@ class World:
             type=kind,
             priority=priority,
             thread=thread,
+            extra={"bare": ["s-4"]} if BARE in to else None,
             proof=None,  # of nothing here is anything proven: `plainly` knows no seals
         )
         self.messages.append(sent)
@@ -143,7 +146,7 @@ class World:
 
     def _is_clear(self, mail: Message) -> bool:
         """Can a line without ``as`` mean one thing only, whatever the roster becomes?"""
-        by_role = [address in (*ROLES, "x") for address in mail.recipients]
+        by_role = [address in (*ROLES, BARE, "role:s-3", "x") for address in mail.recipients]
         return all(by_role) or not any(by_role)
 
     def ack(self, place) -> None:

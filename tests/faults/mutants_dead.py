@@ -38,10 +38,10 @@ MUTANTS = (
         "what is given back is looked for before its second line is",
         "UntakenTable.catch_up",
         (
-            "        missing = {one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one))}\n"
+            "        missing = {one for one in doubted if not self.doubtful[one] and self._is_read(spelt(one))}\n"
             "        missing |= self._read_messages(taken)\n",
             "        missing = self._read_messages(taken)\n"
-            "        missing |= {one for one in doubted if not self.doubtful[one] and self._is_read(_spelt(one))}\n",
+            "        missing |= {one for one in doubted if not self.doubtful[one] and self._is_read(spelt(one))}\n",
         ),
         tests=f"{UNTAKEN}::test_a_second_line_of_what_was_given_back_hides_no_first_one",
     ),

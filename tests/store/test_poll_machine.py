@@ -27,7 +27,9 @@ from agent_mailbox.store.poll import Poll
 AGENTS = ("amy", "bob", "cat")
 ROLES = ("role:dev", "role:ops")
 TAGS = ("project:x", "concern:y")
-ADDRESSES = (*AGENTS, *ROLES, *TAGS, "all")
+NAMES = ("nan", "uwe")
+"""Names that an agent may take; until one does, mail to such a word waits for whoever takes it."""
+ADDRESSES = (*AGENTS, *ROLES, *TAGS, *NAMES, "role:nan", "all")
 agents = st.sampled_from(AGENTS)
 hours = st.sampled_from((None, 1, 30))
 
@@ -105,7 +107,7 @@ class CursorMachine(RuleBasedStateMachine):
         who=agents,
         role=st.sampled_from((*ROLES, None)),
         tags=st.sets(st.sampled_from(TAGS)),
-        name=st.sampled_from((None, "nan")),
+        name=st.sampled_from((None, *NAMES)),
     )
     def register(self, who: str, role: str | None, tags: set[str], name: str | None) -> None:
         request = Request(session_id=who, roles=(role,) if role else None, tags=tuple(sorted(tags)), name=name)
@@ -167,6 +169,13 @@ class CursorMachine(RuleBasedStateMachine):
         message = self._id()
         self.foreign_read(who, message, "read", via)
         return message
+
+    @rule(target=sent, bare=st.sampled_from(([], ["nan"], ["uwe"], ["nan", 7], "nan")))
+    def foreign_bare_word(self, bare: object) -> str:
+        """Whatever another program puts there, only a list that names the recipient counts."""
+        message = Message(self._id(), "zed", ("role:nan", "role:dev"), self.now, "f", extra={"bare": bare})
+        self._append(paths.MESSAGES, codec.message_line(message))
+        return message.id
 
     @rule(
         who=agents,
@@ -257,7 +266,9 @@ class ScanMachine(CursorMachine):
         message_id=st.sampled_from(("uuid", "short", 'quo"te', "ümlaut")),
         spelling=st.sampled_from((", ", ",\t")),
         ttl=hours,
-        more=st.sampled_from(({}, {"ack": True}, {"metadata": {"ttl_hours": None, "read_by": []}})),
+        more=st.sampled_from(
+            ({}, {"ack": True}, {"metadata": {"ttl_hours": None, "read_by": []}}, {"bare": ["nan", "uwe"]})
+        ),
     )
     def foreign_spelling(self, to: str, message_id: str, spelling: str, ttl: int | None, more: dict[str, Any]) -> str:
         if message_id == "uuid":

@@ -31,7 +31,10 @@ mail = st.fixed_dictionaries(
     {
         "sender": st.sampled_from((UUIDS[5], "zed", "me")),
         "recipient": st.sampled_from(
-            ("me", "nan", "role:dev", "dev", "role:ops", "project:ü", "all", "other", ["role:dev", "role:ops"], ["me"])
+            (
+                *("me", "nan", "role:dev", "dev", "role:ops", "project:ü", "all", "other"),
+                *("role:nan", "role:old", ["role:dev", "role:ops"], ["me"]),
+            )
         ),
         "timestamp": instants,
         "content": st.sampled_from(("x", "} y", '","recipient":"me","', "für dich")),
@@ -41,6 +44,7 @@ mail = st.fixed_dictionaries(
     },
     optional={
         "ack": st.just(True),
+        "bare": st.sampled_from((["nan"], ["old"], ["nan", "old"], ["other"], "nan")),
         "metadata": st.sampled_from(({"ttl_hours": None, "read_by": []}, {"a": "b", "recipient": "me"})),
     },
 )
@@ -51,7 +55,7 @@ reads = st.fixed_dictionaries(
         "timestamp": instants,
         "event": st.sampled_from(("read", "read", "read", "ack", "release", "seen", "claim", "what")),
     },
-    optional={"as": st.sampled_from(("role:dev", "role:ops", "me", "project:x")), "title": st.just(True)},
+    optional={"as": st.sampled_from(("role:dev", "role:ops", "role:nan", "me", "project:x")), "title": st.just(True)},
 )
 spellings = st.sampled_from((COMPACT, COMPACT, COMPACT, (", ", ": ")))
 ends = st.sampled_from((b"\n", b"\n", b"\n", b"\n\n", b"", b'\n{"torn":"\n'))

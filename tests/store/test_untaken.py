@@ -37,7 +37,7 @@ ROSTER_LINES = (
     {"event": "register", "session_id": "zed"},
     {"event": "retire", "session_id": "zed"},
 )
-ADDRESSES = ("ann", "anna", "bob", "zed", "all", "project:x", "role:dev", "dev", ["zed", "bob"])
+ADDRESSES = ("ann", "anna", "bob", "zed", "all", "project:x", "role:dev", "dev", ["zed", "bob"], "role:anna")
 DATES = ("2026-03-16T11:00:00.000Z", "2026-01-16T11:00:00.000Z", "2024-02-29T00:00:00.000Z", "2026-02-30T00:00:00.000Z")
 
 
@@ -57,6 +57,7 @@ def records(chance: random.Random) -> tuple[list[dict[str, Any]], list[dict[str,
         {"id": message_id, "sender": chance.choice(WHO), "recipient": chance.choice(ADDRESSES)}
         | {"timestamp": chance.choice(DATES[:3]), "content": chance.choice(("x", '"ann"', '","event":"read"'))}
         | some(chance, thread=IDS, ack=(True,), ttl_hours=(1, 9999), read_by=(["bob"],), metadata=({"thread": None},))
+        | some(chance, bare=(["anna"], ["ann"]))
         for message_id in (*IDS, *chance.choices(IDS, k=chance.randint(0, 2)))
     ]
     reads = [

@@ -42,6 +42,22 @@ def test_nothing_else_loads_the_extra(program: Program) -> None:
         assert program.python(code, *words).stdout.splitlines()[-1] == "[]"
 
 
+def test_mail_that_the_gateway_could_not_carry_fails_at_once(machine: Make) -> None:
+    """The gateway tells its mailbox its swarms and their agents; a sender learns the known ones."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    for to, said in (
+        ("swarm:nosuch", "swarm:demo"),
+        ("swarm:nosuch/beta", "swarm:demo"),
+        ("swarm:demo/betta", "swarm:demo/beta"),
+        ("swarm:demo/alpha", "swarm:demo/beta"),
+    ):
+        words = ("send", "--from", "user", "--to", to, "--body", "x")
+        refused_both(a.call, 1, *words, said=["was not sent", said])
+    assert [m for m in a.objects("agent-mailbox.jsonl") if m["sender"] == "user"] == []
+    a.ok("send", "--from", "user", "--to", "swarm:demo/beta", "--body", "x")
+
+
 def test_commands_that_cannot_be(machine: Make) -> None:
     """Each says what happened, to what, and what to do; in text and under --json."""
     a = machine("alpha")

@@ -62,6 +62,16 @@ def test_mail_from_elsewhere_is_read_answered_and_found(post: Post) -> None:
     assert post.doctor() == []
 
 
+def test_mail_to_a_swarm_that_nobody_knows_fails_at_once(post: Post) -> None:
+    """Without a gateway the swarms are those that somebody joined; the hint names them."""
+    post.register("ann", "--tags", "swarm:demo")
+    for to in ("swarm:nosuch", "swarm:nosuch/bob", "swarm:dem"):
+        before = post.snapshot()
+        refused(post.call("send", "--from", "user", "--to", f"ann,{to}", "--body", "x"), 1, "swarm:demo", "no gateway")
+        assert post.snapshot() == before
+    post.ok("send", "--from", "user", "--to", "swarm:demo/bob", "--body", "x")
+
+
 def test_mail_from_elsewhere_makes_no_team(post: Post) -> None:
     """Its metadata may say so, and date it: no team is listed by that, and no history gets a line of it."""
     post.register("ann", "--tags", "swarm:demo")

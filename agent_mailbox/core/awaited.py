@@ -1,0 +1,104 @@
+"""The open ends of a sender: acks that are missing, and mail that reaches nobody.
+
+Belongs here: who still owes what to it. ``obligations`` has the reader's side. Everything is a function of one
+``MailState`` and ``now``.
+"""
+
+from __future__ import annotations
+
+from . import claims, obligations
+from .address import BROADCAST, DIRECT, ROLE, is_remote
+from .recipients import bearing
+from .records import Record
+from .roster import DEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator
+
+    from .inbox import MailState
+    from .records import Message
+    from .roster import Roster
+
+
+class Owing(Record):
+    """One who still owes an ack: an agent, or the address of mail that nobody took. ``has_read``: it was given the
+    mail."""
+
+    who: str
+    has_read: bool
+
+
+def missing_acks(session_id: str, state: MailState, now: int) -> list[tuple[Message, list[Owing]]]:
+    """Return the mail of the session, or of one it continues, that still lacks an ack, with those who owe it."""
+    lineage = state.roster.lineage(session_id)
+    asked = [m for m in state.messages.values() if m.ack and m.sender in lineage]
+    if not asked:
+        return []
+    replies = obligations.repliers(state)
+    rows = ((m, owing(m, state, replies.get(m.id, frozenset()), now)) for m in asked)
+    return [(m, owed) for m, owed in rows if owed]
+
+
+def owing(message: Message, state: MailState, repliers: Collection[str], now: int) -> list[Owing]:
+    """Return who still owes the message an ack; ``repliers`` are the senders of its answers.
+
+    That are all readers that neither acked nor answered, and until it expires everyone who has yet to read it.
+    """
+    roster, found = state.roster, dict[str, bool]()
+
+    def owes(who: str) -> bool:
+        lineage = roster.lineage(who)
+        return not state.reads.acked(message, lineage) and not any(one in repliers for one in lineage)
+
+    for reader in claims.readers(message, state.reads):
+        found.update(dict.fromkeys(filter(owes, roster.heirs(reader)), True))
+    if not state.expired(message, now):
+        for who in _unread(message, state):
+            if who not in found and owes(who) and not claims.read_by(message, state.reads, roster.lineage(who), roster):
+                found[who] = False
+    return [Owing(who, has_read) for who, has_read in found.items()]
+
+
+def _unread(message: Message, state: MailState) -> Iterator[str]:
+    """Yield the agents that the message is for; the address itself if nobody of a role or elsewhere took it."""
+    roster = state.roster
+    for stored in message.recipients:
+        if is_remote(stored) and "/" in stored:
+            yield stored
+            continue
+        mode = roster.mode(stored)
+        if mode == DIRECT:
+            yield from _direct(stored, roster)
+        elif mode != ROLE:
+            yield from _others(message, stored, roster)
+        elif claims.holder(message, state.reads, roster) is None:
+            claim = claims.claimer(message, state.reads, roster)
+            yield claim.session_id if claim is not None else stored
+
+
+def _direct(word: str, roster: Roster) -> list[str]:
+    agent = roster.meant(word)
+    return roster.heirs(agent.session_id if agent else word)
+
+
+def _others(message: Message, stored: str, roster: Roster) -> list[str]:
+    found = bearing(stored, roster, message.bare)
+    return [a.session_id for a in found if a.state != DEAD and a.session_id != message.sender]
+
+
+def waits_for_nobody(message: Message, state: MailState, now: int) -> bool:
+    """Return whether nobody ever took the message, and no agent that is not dead would be shown it."""
+    if claims.takers(message, state.reads) or state.expired(message, now):
+        return False
+    return not any(reaches(stored, message, state.roster) for stored in message.recipients)
+
+
+def reaches(stored: str, message: Message, roster: Roster) -> bool:
+    """Return whether one of the message's addresses means anybody but its sender.
+
+    Only a role, a tag or a bare word may mean nobody. A gateway's mail is on its way. Mail to a dead agent is a dead
+    letter.
+    """
+    mode = roster.mode(stored)
+    return is_remote(stored) or mode in (DIRECT, BROADCAST) or bool(_others(message, stored, roster))

@@ -1,0 +1,106 @@
+"""Misspelt names: which known words a word nearly is.
+
+Belongs here: that likeness. It decides whether mail is refused, so it is narrower than ``text.near``, which only
+suggests. Two words that differ in a number, or in a part of one or two signs, are two names (``worker-1``,
+``worker-2``).
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from .address import ALL
+from .frame import shown_words
+from .records import USER
+from .roster import DEAD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from .roster import Roster
+
+MOST = 3
+"""Known words that are named to somebody who misspelt one."""
+LONG = 8
+"""Letters from which a word may have two slips of a key; a shorter one has one, and below ``SHORT`` none."""
+SHORT = 3
+_LOOK_ALIKES = str.maketrans(
+    "авекмнорстухіјѕһԁԛԝαβεικμνορτυχγıɡ",
+    "abekmhopctyxijshdqwabeikmvoptuxyig",
+)
+"""Cyrillic and Greek letters, folded, that look like Latin ones."""
+_SEPARATORS = re.compile(r"[\s._+/#@:-]+")
+_NUMBER = re.compile(r"\d+")
+_HEX = re.compile(r"[0-9a-f]{6,}")
+
+
+def known_words(roster: Roster) -> list[str]:
+    """Return every word by which mail reaches somebody: agents not dead by name and id, roles ever held, tags."""
+    agents = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    shown = (word for agent in agents for word in shown_words(agent))
+    tags = (tag for agent in agents for tag in agent.tags if not tag.startswith("role:"))
+    roles = (role.removeprefix("role:") for role in sorted(roster.roles_ever))
+    return list(dict.fromkeys((*shown, *roles, *tags, ALL, USER)))
+
+
+def nearly(word: str, known: Iterable[str]) -> list[str]:
+    """Return the known words that the word nearly is, the likeliest first; at most ``MOST``."""
+    wanted = folded(word)
+    found: dict[str, tuple[int, str]] = {}
+    for one in known:
+        spelt = folded(one)
+        slips = _slips(wanted, spelt)
+        if slips is None and ":" in one:
+            slips = _slips(wanted, folded(one.partition(":")[2]))
+        if slips is not None:
+            found.setdefault(spelt, (slips, one))
+    return [one for _, one in sorted(found.values())][:MOST]
+
+
+def folded(word: str) -> str:
+    """Return a word without what the eye passes over: case, accents, look-alikes, signs around it and their kind."""
+    if not word.isascii():
+        plain = unicodedata.normalize("NFKD", word)
+        word = "".join(c for c in plain if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
+    return _SEPARATORS.sub("-", word.casefold().translate(_LOOK_ALIKES)).strip("-")
+
+
+def _slips(one: str, other: str) -> int | None:
+    """Return by how many slips of a key two folded words differ; None for two different names."""
+    if one == other:
+        return 0
+    if abs(len(one) - len(other)) > 2:
+        return None
+    parts, others = one.split("-"), other.split("-")
+    if len(parts) == len(others) > 1:
+        counts = [_slips(*pair) for pair in zip(parts, others, strict=True)]
+        return None if None in counts else max(filter(None, counts))
+    if not (_HEX.fullmatch(one) and _HEX.fullmatch(other)) and _NUMBER.findall(one) != _NUMBER.findall(other):
+        return None
+    short = min(len(one), len(other))
+    most = 0 if short < SHORT else 1 if short < LONG else 2
+    begin = next((at for at in range(short) if one[at] != other[at]), short)
+    one, other = one[begin:], other[begin:]
+    end = next((at for at in range(min(len(one), len(other))) if one[-1 - at] != other[-1 - at]), None)
+    end = min(len(one), len(other)) if end is None else end
+    one, other = one[: len(one) - end], other[: len(other) - end]
+    if short == SHORT and len(one) == len(other) == 1:
+        return None  # Bob and Rob are two
+    count = _distance(one, other) if max(len(one), len(other)) <= 2 * LONG else most + 1
+    return count if count <= most else None
+
+
+def _distance(one: str, other: str) -> int:
+    """Return how many letters to add, drop, change or swap with the next make one word of the other."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, a in enumerate(one, 1):
+        earlier, before, row = before, row, [i]
+        for j, b in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (a != b))
+            if i > 1 and j > 1 and a == other[j - 2] and one[i - 2] == b:
+                cost = min(cost, earlier[j - 2] + 1)
+            row.append(cost)
+    return row[-1]

@@ -1,0 +1,87 @@
+"""Other machines' agents that mail can reach, as this mailbox's gateway tells them.
+
+Belongs here: the gateway's note, and the refusal of mail that no gateway could carry. The note is derived from the
+gateway's ledger, which decides; mail to a swarm that is left later still fails in the outbox.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, misspelt
+from ..core.address import swarm_of
+from ..core.records import BadLine
+from ..errors import MailboxError, NotFound
+from ..store import system
+from ..store.log import Log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from ..core.roster import Roster
+
+IN_MAILBOX = "agent-swarm.jsonl"
+"""In the mailbox: ``{"home": PATH}``, its gateway's directory; the last line counts."""
+PEERS = "peers.json"
+"""In the gateway's directory: ``{ALIAS: {"mailbox": PATH, "agents": [ID]}}`` of the swarms that it is in."""
+_LONGEST = 1 << 22
+
+
+def check(words: Iterable[str], roster: Roster, directory: str) -> None:
+    """Raise ``NotFound`` for an address in a swarm that is no swarm of this mailbox, or has no such agent.
+
+    Without a gateway the swarms are those that somebody here joined, and their agents are unknown.
+    """
+    home = _home(directory)
+    known = None if home is None else _peers(home, directory)
+    if home is None:
+        known = {tag[6:]: None for agent in roster.agents.values() for tag in agent.tags if tag.startswith("swarm:")}
+    if known is None:
+        return  # its gateway is of an earlier version, or away: the outbox tells what becomes of the mail
+    for word in words:
+        alias, agent = swarm_of(word) or ("", "")
+        if alias not in known:
+            what = "this mailbox has no gateway" if home is None else "this mailbox's gateway is not in it"
+            raise _nobody(f"no swarm {alias!r} is known: {what}", f"swarm:{alias}", [f"swarm:{one}" for one in known])
+        agents = known[alias]
+        if agent and agents is not None and agent not in agents:
+            there = [f"swarm:{alias}/{one}" for one in agents]
+            raise _nobody(f"swarm:{alias} has no other agent {agent!r}", word, there)
+
+
+def _nobody(what: str, word: str, known: list[str]) -> NotFound:
+    meant = misspelt.nearly(word, known) or known[:8]
+    hint = f"it reaches {', '.join(meant)}; " if meant else ""
+    return NotFound(
+        f"{what}, and the mail was not sent", f"{hint}`agent-mailbox swarm status` shows all", code="unknown_recipient"
+    )
+
+
+def _home(directory: str) -> str | None:
+    found = None
+    try:
+        for _, line in Log(system.join(directory, IN_MAILBOX)).lines():
+            said = codec.parse(line)
+            if not isinstance(said, BadLine) and isinstance(said.get("home"), str):
+                found = said["home"]
+    except MailboxError:
+        pass
+    return found
+
+
+def _peers(home: str, directory: str) -> Mapping[str, list[str] | None] | None:
+    """Return the swarms of this mailbox, each with its agents elsewhere; None if the gateway tells none."""
+    try:
+        fd = system.open(system.join(home, PEERS), system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
+    except (OSError, ValueError):
+        return None
+    try:
+        told = codec.parse(system.read(fd, _LONGEST), _LONGEST, ours=False)
+    except OSError:
+        return None
+    finally:
+        system.close(fd)
+    if isinstance(told, BadLine):
+        return None
+    here = system.real_path(directory)
+    rows = {alias: one for alias, one in told.items() if isinstance(one, dict) and one.get("mailbox") in ("", here)}
+    return {alias: one["agents"] for alias, one in rows.items() if isinstance(one.get("agents"), list)}
