@@ -107,7 +107,7 @@ class Context:
         self.json = False
         self.answered = False  # printing began: an error must not add a second JSON document
         self.vouched = False  # the user named the mailbox, or their ``init`` made it
-        self.proves: Callable[[str], str | None] = self._proof  # commands with another proof replace it
+        self.proves: Callable[[str], str | None] = self.proof  # commands with another proof replace it
         self._desk: OpenMailbox | None = None
         self._caller: Caller | None = None
         self._speakers: dict[str, str] = {}  # teammate or old id -> the session that may use it
@@ -146,7 +146,8 @@ class Context:
             self._caller = callers.of(self.environ)
         return self._caller
 
-    def _proof(self, session_id: str) -> str | None:
+    def proof(self, session_id: str) -> str | None:
+        """Return what is proven of the caller, for a record in the session's name."""
         return self.caller.proof(self._speakers.get(session_id, session_id))
 
     def me(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from .. import config as configuration
 from ..core.records import USER
 from ..core.roster import ALIVE
+from ..errors import StorageFailed
 from ..store import logs, paths, system
 from ..store.hosts import HostRecords
 from ..store.lock import WAIT
@@ -222,7 +223,10 @@ class OpenMailbox:
             return None
         if (why := self.logs.custody.broken()) is None:
             for log in (self.logs.messages, self.logs.reads, self.logs.roster):
-                log.notice()
+                try:
+                    log.notice()
+                except StorageFailed:
+                    pass  # whoever reads it says so; the other logs are looked at all the same
             why = self.logs.custody.broken()
         return why
 

@@ -115,9 +115,16 @@ class Door:
         who = self.app.who(session) if session or self._has_session() else USER
         if who == USER:
             return None
-        request = Registration(session_id=who, event="update", add_tags=(f"swarm:{alias}",))
-        self.app.mailbox.register(request, self.app.acts(who))
+        self._tag(Registration(session_id=who, event="update", add_tags=(f"swarm:{alias}",)), self.app.acts(who))
         return who
+
+    def _tag(self, request: Registration, actor: str) -> None:
+        """Change an agent's tags, with the proof of who calls: that is no mail from elsewhere."""
+        self.app.proves, before = self.app.proof, self.app.proves
+        try:
+            self.app.mailbox.register(request, actor)
+        finally:
+            self.app.proves = before
 
     def check(self, session: str | None) -> None:
         """Raise what ``enter`` would before anything is decided: repeating a failed ``create`` would make a second
@@ -134,7 +141,7 @@ class Door:
         roster = self.app.mailbox.logs.read_roster()
         agents = [a.session_id for a in roster.carrying(tag, None)] if session is None else [self.app.who(session)]
         for who in agents:
-            self.app.mailbox.register(Registration(session_id=who, event="update", remove_tags=(tag,)), USER)
+            self._tag(Registration(session_id=who, event="update", remove_tags=(tag,)), self.app.acts(who))
         return agents
 
     def _has_session(self) -> bool:

@@ -6,7 +6,7 @@ count then. The command line checks that the person asked.
 
 from __future__ import annotations
 
-from ..core import codec, frame, proofs, seals
+from ..core import claims, codec, frame, proofs, seals
 from ..core.records import USER, BadLine, Record
 from ..core.roster import DEAD
 from ..core.text import typed
@@ -102,12 +102,15 @@ def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> int:
     """Confirm the unsealed deciding lines by their MACs, beside those confirmed before; return how many are new."""
     known = record.adopted()
     found: set[bytes] = set()
+    asked: set[str] = set()  # of the messages, whose log is the first
     for log in held:
         kept, view = record.log(log.path), log.view()
         for _, line in lines_of(log.fd):
             sealed = view is not None and proofs.proves(view.proof(line))
-            if not sealed and (kept.decides(line) or _is_the_person_s(line)):
+            if not sealed and (kept.decides(line) or _is_the_person_s(line) or _is_about(line, asked)):
                 found.add(record.adoption(kept.name, line))
+            if log is held[0]:
+                asked.update(_kept(line))
     record.adopt(known | found)
     return len(found - known)
 
@@ -115,6 +118,19 @@ def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> int:
 def _is_the_person_s(line: bytes) -> bool:
     message = codec.message(line)
     return not isinstance(message, BadLine) and message.sender == USER
+
+
+def _kept(line: bytes) -> Iterator[str]:
+    """Yield the id of a message whose records only a proof settles."""
+    message = codec.message(line)
+    if not isinstance(message, BadLine) and claims.is_kept(message):
+        yield message.id
+
+
+def _is_about(line: bytes, asked: set[str]) -> bool:
+    """Return whether a line is a record about one of these messages."""
+    record = codec.read(line)
+    return not isinstance(record, BadLine) and record.message_id in asked
 
 
 def _standing(mailbox: Mailbox) -> Iterator[str]:

@@ -102,8 +102,15 @@ def _quiet_until(settings: Mapping[str, Any], now: int) -> int | None:
     if not settings.get("quiet"):
         return None
     local = time.localtime(now / 1000)
-    left = attention.quiet_for(attention.quiet_hours(settings["quiet"]), local.tm_hour * 60 + local.tm_min)
-    return None if left is None else now + left * _MINUTE
+    minute = local.tm_hour * 60 + local.tm_min
+    left = attention.quiet_for(attention.quiet_hours(settings["quiet"]), minute)
+    if left is None:
+        return None
+    # The wall's clock may be put on or back meanwhile: the end is where it shows that minute, not so many minutes away.
+    ends = [round(time.mktime((*local[:3], 0, minute + left, 0, 0, 0, dst)) * 1000) for dst in (0, 1)]
+    shown = [(at, time.localtime(at / 1000)) for at in ends if at > now]
+    is_it = [at for at, wall in shown if wall.tm_hour * 60 + wall.tm_min == (minute + left) % 1440]
+    return min(is_it, default=now + left * _MINUTE)
 
 
 def _load(content: bytes | None) -> LastNotice:

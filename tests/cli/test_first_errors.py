@@ -103,10 +103,10 @@ def test_mail_to_oneself_is_said_to_reach_nobody(post: Post) -> None:
 
 
 def test_the_doctor_says_what_an_unproven_line_means_for_the_person(post: Post) -> None:
-    """It may forbid, and permits nothing."""
+    """To whom it is, and how it is shown."""
     post.append(MESSAGES, record(sender="user", recipient="b"))
     told = post.call("doctor").stdout
-    assert "this may forbid your agents something, but permits nothing" in told
+    assert "nothing proves that this mail to b is the person's, so it is shown as `user (unverified)`" in told
 
 
 def test_the_figures_script_has_help(post: Post) -> None:

@@ -8,6 +8,8 @@ import shutil
 import subprocess
 import sys
 import threading
+import time
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -219,3 +221,30 @@ def test_the_desktop_shows_it_under_a_real_session_bus(asked: Post) -> None:
     assert done.returncode == 0, done
     shown = repr(("agent-mailbox", "2 things wait for you", "permission request from Ada\nmail from Ada"))
     assert shown in done.stdout.decode()
+
+
+@pytest.mark.parametrize(
+    ("now", "hours", "end"),
+    [
+        ("2026-03-28T22:30:00+01:00", "22:00-07:00", "2026-03-29T07:00:00+02:00"),
+        ("2026-03-29T01:30:00+01:00", "22:00-07:00", "2026-03-29T07:00:00+02:00"),
+        ("2026-03-29T01:30:00+01:00", "22:00-02:30", "2026-03-29T03:30:00+02:00"),
+        ("2026-10-24T22:30:00+02:00", "22:00-07:00", "2026-10-25T07:00:00+01:00"),
+        ("2026-10-25T02:10:00+02:00", "22:00-02:30", "2026-10-25T02:30:00+02:00"),
+        ("2026-10-25T02:10:00+01:00", "22:00-02:30", "2026-10-25T02:30:00+01:00"),
+        ("2026-06-30T23:10:00+02:00", "22:00-07:00", "2026-07-01T07:00:00+02:00"),
+        ("2026-03-29T12:00:00+02:00", "22:00-07:00", None),
+    ],
+)
+def test_quiet_hours_end_by_the_clock_on_the_wall(
+    monkeypatch: pytest.MonkeyPatch, now: str, hours: str, end: str | None
+) -> None:
+    """Also in the night in which the clock is put on or back; an end that no clock shows is as far away as it was."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    try:
+        at = notify._quiet_until({"quiet": hours}, round(datetime.fromisoformat(now).timestamp() * 1000))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert at == (None if end is None else round(datetime.fromisoformat(end).timestamp() * 1000))

@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.swarm.peer_client import is_public
-from tests.helpers import Program, refused, refused_both, until
+from tests.helpers import ROSTER, Program, refused, refused_both, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import meet
 
@@ -56,6 +58,16 @@ def test_mail_that_the_gateway_could_not_carry_fails_at_once(machine: Make) -> N
         refused_both(a.call, 1, *words, said=["was not sent", said])
     assert [m for m in a.objects("agent-mailbox.jsonl") if m["sender"] == "user"] == []
     a.ok("send", "--from", "user", "--to", "swarm:demo/beta", "--body", "x")
+
+
+def test_an_agent_with_a_client_joins_and_leaves_with_the_proof_of_who_calls(machine: Make) -> None:
+    """Its tag counts, and the doctor has nothing to say of the command's own lines."""
+    a = machine("alpha")
+    Mailbox(str(a.box)).register(Registration(session_id="ann", client="4711"), "ann")
+    a.ok("swarm", "create", "demo", "--session", "ann")
+    assert a.ok("roster", "show", "ann")["agent"]["tags"] == ["swarm:demo"]
+    assert b'"seal":"' in a.lines(ROSTER)[-1]
+    assert not any(ROSTER in note["file"] for note in a.call("doctor", "--json").json.get("notes", []))
 
 
 def test_commands_that_cannot_be(machine: Make) -> None:

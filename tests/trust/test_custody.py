@@ -454,6 +454,27 @@ def unsealed(path: Path) -> None:
     path.write_bytes(b"".join(line.partition(b',"seal":"')[0] + b"}\n" for line in lines))
 
 
+def test_lines_of_a_backup_are_told_as_such_until_the_person_confirms_all_of_them(scene: Scene) -> None:
+    """They are not from before seals; reads and acks of what the person asked are confirmed, too."""
+    scene.policy(deny=(RULE,))
+    asked = scene.post.send(USER, WORKER, "done?", "--ack")
+    scene.post.check(WORKER)
+    scene.post.ok("ack", asked, "--session", WORKER)
+    place = scene.post.scratch / "again"
+    scene.post.ok("backup", scene.post.scratch / "b.tar")
+    scene.post.ok("restore", scene.post.scratch / "b.tar", place)
+
+    def told() -> str:
+        return scene.post.call("doctor", "--dir", place).stdout
+
+    assert "sealed in another mailbox" in told()
+    assert "before seals" not in told()
+    assert f"`agent-mailbox init --adopt {place}`" in told()
+    assert scene.post.call("init", place, "--adopt").rc == 0
+    assert told() == "no problems found\n"
+    assert scene.post.call("status", "--dir", place, "--session", WORKER, "--json").json["obligations"] == []
+
+
 def test_an_upgrade_frees_nobody_and_the_person_confirms(scene: Scene) -> None:
     """A mailbox of an earlier version works on: its rules deny, allow nothing, its lead binds, until ``--adopt``."""
     scene.policy(allow=("Bash(ls:*)",), deny=(RULE,))

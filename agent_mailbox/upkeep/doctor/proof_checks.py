@@ -1,14 +1,17 @@
-"""Check the proofs: do the logs continue what our writers left, and what do unproven lines claim?
+"""Check the proofs: do the logs continue what our writers left, and what would unproven lines have done?
 
-Belongs here: comparing the mailbox's record outside the project (``store.custody``) with the logs, and counting the
-lines that claim more than they prove.
+Belongs here: comparing the mailbox's record outside the project (``store.custody``) with the logs, and naming the lines
+on whose proof something hangs. Most unproven lines need none: mail, and the roster's lines of agents without a client.
 """
 
 from __future__ import annotations
 
-from ...core import claims, codec
-from ...core.proofs import BEFORE, proves
-from ...core.records import USER, BadLine
+from ...core import claims, codec, frame, seals
+from ...core.control import message_text, summary
+from ...core.proofs import proves
+from ...core.records import USER, BadLine, Message, Record
+from ...core.roster import Roster, narrowed
+from ...core.text import clipped, neutral, typed
 from ...store import system
 from ...store.line_numbers import numbered_in
 from .findings import Problem
@@ -22,12 +25,25 @@ if TYPE_CHECKING:
     from ...store.proof_view import ProofView
 
 TRUST = "`agent-mailbox doctor --trust`"
-ADOPT = "`agent-mailbox init --adopt`"
-WEAK = "this may forbid your agents something, but permits nothing and settles nothing that you asked"
+LOOK = "if you do not know it, look which program wrote it"
+SHOWN = 90
+
+
+class UnprovenLine(Record):
+    """A line of which nothing is proven: its number and position, and how it came to be so.
+
+    ``kind`` is *foreign* if a program wrote it, *waits* if another machine did. A copy of a sealed line is
+    *moved*, a line older than the seals *before*. One that was sealed in another mailbox is *elsewhere*.
+    """
+
+    number: int
+    position: int
+    line: bytes
+    kind: str
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
-    """Yield a log that our writers did not leave so, and notes of unproven lines in others' names."""
+    """Yield a log that our writers did not leave so, and notes of unproven lines on which something hangs."""
     record = mailbox.logs.custody
     if record is None:
         return  # place_checks reports it
@@ -38,10 +54,10 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         what = f"{why}: nothing here counts as proven, and agents keep their restrictions, until you check the logs"
         yield Problem(mailbox.directory, None, f"{what} and run {TRUST}")
         return
-    asked = _asked(logs.messages)
-    yield from _counted(logs.messages, _claims_much, "in the person's name or about control")
-    yield from _counted(logs.roster, lambda _: True, "of the roster")
-    yield from _counted(logs.reads, lambda line: _settles(line, asked), "about control or the person's requests")
+    roster, asked = logs.read_only().read_roster(), _asked(logs.messages)
+    yield from _told(logs.messages, lambda one: _of_message(one, roster))
+    yield from _told(logs.roster, _of_events(logs.roster))
+    yield from _told(logs.reads, lambda one: _of_read(one, asked, roster))
 
 
 def _read(fd: int, view: ProofView | None) -> bool:
@@ -62,50 +78,117 @@ def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
         yield number, position, line
 
 
-def _asked(log: Log) -> set[str]:
-    """Return the ids of proven control messages, and of proven messages for which the person asked an ack."""
-    view, found = log.view(), set[str]()
+def _asked(log: Log) -> dict[str, Message]:
+    """Return the proven messages whose records only a proof settles (``claims.is_kept``), by id."""
+    view, found = log.view(), dict[str, Message]()
     if view is None:
         return found
     for position, line in log.lines():
         if b'"ack":true' in line or b'"type":"control"' in line:
             message = codec.message(line)
             if not isinstance(message, BadLine) and claims.is_kept(message) and proves(view.proof(line, position)):
-                found.add(message.id)
+                found[message.id] = message
     return found
 
 
-def _claims_much(line: bytes) -> bool:
-    message = codec.message(line)
-    return not isinstance(message, BadLine) and (message.type == "control" or message.sender == USER)
-
-
-def _settles(line: bytes, asked: set[str]) -> bool:
-    record = codec.read(line)
-    return not isinstance(record, BadLine) and record.message_id in asked
-
-
-def _counted(log: Log, matters: Callable[[bytes], bool], what: str) -> Iterator[Problem]:
-    """Yield notes of unproven lines: from before seals, from another program, and sealed ones copied elsewhere."""
-    found: dict[str, list[int]] = {}
+def _unproven(log: Log) -> Iterator[UnprovenLine]:
+    """Yield the log's unproven lines."""
     view, fd = log.view(), log.open()
     if view is None or fd is None:
         return
     try:
         for number, position, line in _lines(fd):
             proof = view.proof(line, position)
-            if not proves(proof) and matters(line):
-                kind = "moved" if view.is_misplaced(line, position) else "before" if proof == BEFORE else "foreign"
-                kind = "waits" if view.waits(line, position) else kind
-                found.setdefault(kind, []).append(number)
+            if proves(proof):
+                continue
+            kind = "foreign" if proof is None else "before"
+            if view.waits(line, position):
+                kind = "waits"
+            elif view.is_misplaced(line, position):
+                kind = "moved"
+            elif kind == "before" and seals.of(line) is not None:
+                kind = "elsewhere"
+            yield UnprovenLine(number, position, line, kind)
     finally:
         system.close(fd)
-    told = {
-        "foreign": f"unproven {{}} {what}, of another program: {WEAK}; look who wrote it",
-        "waits": f"unproven {{}} {what}, of another machine of the space: {WEAK}; see `agent-mailbox engine status`",
-        "moved": "sealed {} copied to another place, which do not count there; look who copied it",
-        "before": f"unsealed {{}} {what}, from before seals: {WEAK}; if you trust all of them, run {ADOPT}",
-    }
-    for kind, numbers in found.items():
-        lines = "line" if len(numbers) == 1 else "lines"
-        yield Problem(log.path, numbers[0], f"{len(numbers)} {told[kind].format(lines)}", note=True)
+
+
+HOLDS = "what they forbid holds, and what they allow does not count"
+TOLD = {
+    "foreign": "{}; " + LOOK,
+    "waits": "{}, on another machine of the space, whose word does not count here: `agent-mailbox engine status`",
+    "moved": "{}; it is a copy of a sealed line, which does not count at this place; look who copied it",
+    "before": f"{{}} without a seal, from before seals: {HOLDS}; if you trust them, run {{adopt}}",
+    "elsewhere": f"{{}} sealed in another mailbox, as a backup brings them: {HOLDS}; if you trust them, run {{adopt}}",
+}
+
+
+def _told(log: Log, said: Callable[[UnprovenLine], str]) -> Iterator[Problem]:
+    """Yield a note for each thing that unproven lines would have done; ``said`` tells it, empty for nothing."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for one in _unproven(log):
+        if what := said(one):
+            old = one.kind in ("before", "elsewhere")  # their writer is known: an earlier version, or a backup
+            found.setdefault((one.kind, "" if old else what), []).append(one.number)
+    for (kind, what), numbers in found.items():
+        more = f" (and {len(numbers) - 1} more such line{'s' if len(numbers) > 2 else ''})" if len(numbers) > 1 else ""
+        lines = f"{len(numbers)} {'lines' if len(numbers) > 1 else 'line'}"
+        adopt = f"`agent-mailbox init --adopt {typed(system.dirname(log.path))}`"
+        yield Problem(log.path, numbers[0], TOLD[kind].format(what + more if what else lines, adopt=adopt), note=True)
+
+
+def _of_message(one: UnprovenLine, roster: Roster) -> str:
+    """Return what an unproven message claims, if it claims to be the person's, or orders somebody around."""
+    message = codec.message(one.line)
+    if isinstance(message, BadLine):
+        return ""
+    to = ", ".join(_name(word, roster) for word in message.recipients)
+    if message.type != "control":
+        said = f"nothing proves that this mail to {to} is the person's, so it is shown as `user (unverified)`"
+        return said if message.sender == USER else ""
+    agents = [agent for agent in map(roster.meant, message.recipients) if agent is not None]
+    leads = any(agent.lead == message.sender for agent in agents)
+    if message.sender != USER and not leads and not roster.has_client(message.sender):
+        return ""  # whoever that is may order nobody around
+    order = clipped(neutral(summary.line(message_text.parse(message.content))), SHOWN)
+    return f"nothing proves that {_name(message.sender, roster)} sent {to} `{order}`: it may forbid, and allows nothing"
+
+
+def _of_events(log: Log) -> Callable[[UnprovenLine], str]:
+    """Return what tells of an unproven roster event, if it needed a proof: a client runs its session, or it names a
+    lead from before."""
+    roster, view, found = Roster(), log.view(), dict[int, str]()
+    for position, line in log.lines():
+        event = codec.roster_event(line)
+        if isinstance(event, BadLine):
+            continue
+        event = event.replace(proof=None if view is None else view.proof(line, position))
+        agent = roster.get(event.session_id)
+        if not proves(event.proof) and (roster.has_client(event.session_id) or (event.proof and event.lead)):
+            name, by = _name(event.session_id, roster), f" by {_name(event.by, roster)}" if event.by else ""
+            binds = narrowed(agent, event, None) is not None and event.lead is not None
+            effect = (
+                f"it binds {name} to {_name(event.lead or '', roster)}, and allows nothing"
+                if binds
+                else "it does not count"
+            )
+            found[position] = f"nothing proves this {event.event} of {name}{by}, which a client runs: {effect}"
+        roster.apply(event)
+    return lambda one: found.get(one.position, "")
+
+
+def _of_read(one: UnprovenLine, asked: dict[str, Message], roster: Roster) -> str:
+    """Return what an unproven record would have settled: of control, or of mail whose ack the person asked for."""
+    record = codec.read(one.line)
+    message = None if isinstance(record, BadLine) else asked.get(record.message_id)
+    if isinstance(record, BadLine) or message is None:
+        return ""
+    if record.event not in ("ack", "release") and not roster.has_client(record.session_id):
+        return ""
+    title = clipped(neutral(frame.title(message)), SHOWN)
+    who = _name(record.session_id, roster)
+    return f"nothing proves that {who} did this {record.event} of `{title}`: it settles nothing"
+
+
+def _name(word: str, roster: Roster) -> str:
+    return frame.name_of(word, roster) if roster.meant(word) is not None else frame.word(word)
