@@ -26,7 +26,7 @@ def keep(directory: str | None) -> int:
     else 0. Codex is woken by its own command. It says nothing else: the session's own hooks report errors."""
     environ = environment()
     try:
-        call = client_input.parse("Doorbell", given(), environ, os.getcwd())
+        call = client_input.parse("Doorbell", given(environ), environ, os.getcwd())
         found = _client(call, environ)
         place = None if found is None or call.agent_id is not None else mailbox_of(call, directory, environ)
         if place is None or found is None:

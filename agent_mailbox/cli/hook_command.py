@@ -20,7 +20,9 @@ from .output import PATIENCE, write_out, write_taken
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
+    from ..core.records import BadLine
     from ..core.roster import Roster
 
 TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
@@ -77,15 +79,15 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if name == FILES:
         from ..clients.permission import file_guard  # where the shim cannot tell
 
-        data = given()
-        if text := file_guard.answer(data, client_input.MAX_INPUT, _here(), environ):
+        said = given(environ)
+        if text := file_guard.answer(said, _here(), environ):
             write(text)
         else:
-            _lease(data, directory, environ, write)
+            _lease(said, directory, environ, write)
         return
-    data = given()
+    said = given(environ)
     try:
-        call = client_input.parse(name, data, environ, _here())
+        call = client_input.parse(name, said, environ, _here())
     except Exception as error:
         if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
             asked = client_input.unread(name, environ, _here())
@@ -96,7 +98,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
             write(text)
         elif call.client is not CURSOR_CLI:
             try:
-                _lease(data, directory, environ, write)
+                _lease(said, directory, environ, write)
             except MailboxError:
                 pass  # without a mailbox there is no lease
         return
@@ -161,13 +163,15 @@ def _permit(
         raise
 
 
-def _lease(data: bytes, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+def _lease(
+    said: dict[str, Any] | BadLine, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
+) -> None:
     """Warn a session of another that leases a file it is about to write, or wrote it a moment ago.
 
     The shell guard read the client's JSON, so the input proves nothing of the caller. The process it runs below does:
     whoever calls this says no more than the session itself may say."""
     try:
-        call = client_input.parse(FILES, data, environ, _here())
+        call = client_input.parse(FILES, said, environ, _here())
     except BadData:
         return  # no session
     place = None if call.tool.startswith("mcp__") else mailbox_of(call, directory, environ)

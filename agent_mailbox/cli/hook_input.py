@@ -8,30 +8,43 @@ from __future__ import annotations
 import sys
 
 from ..clients.hooks import client_input
+from ..core import codec
+from ..core.records import BadLine
 from ..core.text import neutral
 from ..errors import NoMailbox, StorageFailed
 from ..identity import hook_calls
 from ..store import paths
+from . import standard_input
 from .mailbox_place import MailboxPlace, locate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
 TELLING = ("SessionStart", "UserPromptSubmit", "Stop")
 """Events that tell the person of a mailbox whose log was removed; a tool's would repeat it each time."""
-_PART = 1 << 16
-"""Bytes of a client's JSON read at once: mostly all of it."""
+PATIENCE = 2.0
+"""Seconds without a byte behind which the client's JSON counts as ended: some clients never close the pipe."""
+REST = "AGENT_MAILBOX_HOOK_REST"
+"""Names the seconds to wait for the rest of the client's JSON, which is at ``_REST``: the shim did not see its end."""
+_REST = 3
 
 
-def given() -> bytes:
-    """Return the client's JSON, read a little past the limit, so that too long a text shows."""
-    data = bytearray()
-    while sys.stdin is not None and len(data) <= client_input.MAX_INPUT:
-        data += (part := sys.stdin.buffer.read(_PART) or b"")  # None: a non-blocking pipe
-        if len(part) < _PART:
-            break
-    return bytes(data)
+def given(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
+    """Return the client's JSON as soon as it is whole; why it is none if it ended, or nothing more came, before."""
+    found: dict[str, Any] | BadLine = BadLine("empty")
+
+    def take(data: bytes) -> bool:
+        nonlocal found
+        found = codec.parse(data, client_input.MAX_INPUT, ours=False) if data.strip() else BadLine("empty")
+        return not isinstance(found, BadLine)
+
+    if sys.stdin is not None:
+        seconds = {"1": 1.0, "2": PATIENCE}.get(environ.get(REST, ""))
+        then = None if seconds is None else _REST
+        standard_input.read_object(take, client_input.MAX_INPUT, seconds or PATIENCE, then)
+    return found
 
 
 def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:

@@ -104,6 +104,17 @@ def _descriptor() -> int | None:
         return None
 
 
+def write_bytes(data: bytes) -> None:
+    """Write bytes, as long as it takes; raise ``OSError``. They may be no text: a history, a key."""
+    try:
+        fd = sys.stdout.fileno()
+    except (OSError, ValueError, AttributeError):  # not a real file
+        sys.stdout.buffer.write(data)
+        return
+    sys.stdout.flush()
+    _write(fd, data, None)
+
+
 def _write_at_once(fd: int, data: bytes) -> int:
     """Write to a pipe without waiting; return the bytes it took, mostly all.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
@@ -22,6 +22,7 @@ from . import exporting, mail_output, mailbox_place, render, values
 from .group import Commands, cli
 from .hook_command import answer
 from .options import App, Verb, pass_app
+from .output import write_bytes
 
 if TYPE_CHECKING:
     from ..upkeep.backup import Backup
@@ -298,19 +299,26 @@ def export(app: App, form: str, since: str | None) -> None:
     _write(exporting.FORMATS[form](mail, roster, start or 0))
 
 
+_PIECE = 1 << 16
+"""Bytes of a history that are written at once."""
+
+
 def _write(parts: Iterable[bytes]) -> None:
     """Write any number of parts. Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
     if sys.stdout is None:
         raise StorageFailed("standard output is closed", "give it an output", code="output")
-    sys.stdout.flush()
+    waiting = bytearray()
     for part in parts:
-        _take(sys.stdout.buffer.write, part)
-    _take(sys.stdout.buffer.flush)
+        waiting += part
+        if len(waiting) >= _PIECE:
+            _take(bytes(waiting))
+            waiting.clear()
+    _take(bytes(waiting))
 
 
-def _take(step: Callable[..., object], *part: bytes) -> None:
+def _take(piece: bytes) -> None:
     try:
-        step(*part)
+        write_bytes(piece)
     except BrokenPipeError:
         raise
     except OSError as error:

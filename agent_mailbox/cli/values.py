@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from ..core import compose, instant
 from ..core.attachments import MOST, File
 from ..errors import BadData, Malformed, Refused
 from ..store import attachment_files, creation
+from . import standard_input
 from .options import App
 
 
@@ -61,19 +61,18 @@ def read(app: App, source: str, what: str, limit: int) -> bytes:
     project.
     """
     try:
-        if source == "-":
-            if sys.stdin is None:
-                raise Malformed("standard input is closed", "pass the text as --body TEXT")
-            data = sys.stdin.buffer.read(limit + 2)
+        if source == "-" or source in STANDARD:
+            data = standard_input.read_all(limit + 2)
         else:
             with open(source, "rb") as file:
-                if app.is_session and source not in STANDARD:
+                if app.is_session:
                     _refuse_outside(app, source, file.fileno())
                 data = file.read(limit + 2)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         at = "; send a text that begins with @ by --body -" if what == "body" else ""
-        raise Malformed(f"cannot read {source}: {reason}", f"check the path{at}") from None
+        hint = "pass the text as --body TEXT" if source == "-" else f"check the path{at}"
+        raise Malformed(f"cannot read {'standard input' if source == '-' else source}: {reason}", hint) from None
     if len(data.removesuffix(b"\n")) > limit:
         raise BadData(
             f"the {what} is over the limit of {limit} bytes", "write it to a file and send its path", code="too_large"

@@ -56,10 +56,14 @@ class Input(io.TextIOBase):
         return line.decode("utf-8", "replace")
 
     def _more(self) -> bytes:
-        while not self._poll.poll(_LOOK * 1000):
+        while True:
+            if self._poll.poll(_LOOK * 1000):
+                try:
+                    return os.read(self._fd, 1 << 16)
+                except BlockingIOError:  # another process that holds the pipe took what was there
+                    continue
             if os.getppid() != self._parent:
                 return b""
-        return os.read(self._fd, 1 << 16)
 
 
 class Output(io.TextIOBase):
@@ -78,7 +82,10 @@ class Output(io.TextIOBase):
             piece = data[start : start + _CHUNK]
             while piece:
                 self._await()
-                piece = piece[os.write(self._fd, piece) :]
+                try:
+                    piece = piece[os.write(self._fd, piece) :]
+                except BlockingIOError:  # another process that holds the pipe filled it
+                    continue
         message = json.loads(text)
         if "method" not in message and output_reader.why_untaken(self._fd, TAKEN) is None:
             self._taken(message.get("id"))

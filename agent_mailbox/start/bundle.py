@@ -66,6 +66,7 @@ HOT_MODULES = {
     "store.hosts": "ack check dead-letters hook release reply roster search send show start status",
     "identity.callers": "ack check dead-letters release reply roster search send show status",
     "cli.context": "ack check dead-letters release reply roster search send show status",
+    "cli.standard_input": "hook start",
     "clients": "hook start",
     "clients.hooks": "hook start",
     "clients.hooks.client_input": "hook start",

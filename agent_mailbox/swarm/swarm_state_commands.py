@@ -9,9 +9,10 @@ import sys
 
 import click
 
-from ..cli import mail_output
+from ..cli import mail_output, standard_input
 from ..cli.group import Commands
 from ..cli.options import Verb
+from ..cli.output import write_bytes
 from ..core import instant
 from ..errors import BadData, Malformed, Refused
 from .swarm_commands import swarm
@@ -22,12 +23,13 @@ def read_file(source: str, most: int, what: str) -> bytes:
     """Return the bytes of a file, or of standard input for ``-``. Raise ``BadData`` if there are more than ``most``."""
     try:
         if source == "-":
-            data = sys.stdin.buffer.read(most + 1)
+            data = standard_input.read_all(most + 1)
         else:
             with open(source, "rb") as file:
                 data = file.read(most + 1)
-    except OSError as error:
-        raise Malformed(f"{what} unreadable: {source} ({error.strerror})", f"pass the path of a {what}") from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise Malformed(f"{what} unreadable: {source} ({why})", f"pass the path of a {what}") from None
     if len(data) > most:
         raise BadData(f"{what} too large: {source} (over {most} bytes)", f"pass a real {what}", code="too_large")
     return data
@@ -66,8 +68,7 @@ def backup(door: Door, target: str) -> None:
         return
     if sys.stdout.isatty():
         raise Refused("gateway backup holds the private key: a terminal would show it", "pipe it into a program")
-    sys.stdout.buffer.write(data)
-    sys.stdout.buffer.flush()
+    write_bytes(data)
 
 
 @swarm.command(cls=Verb)

@@ -145,8 +145,9 @@ def test_the_project_is_its_workspace() -> None:
     """A hook of the user runs in ``~/.cursor``, and a client around it has variables of its own."""
     said = {**BASE, **REST, "workspace_roots": ["/project", "/other"]}
     for roots, cwd in ((["/project", "/other"], "/project"), ([], "/outer"), ([1], "/outer"), ("/x", "/outer")):
-        data = json.dumps({**said, "workspace_roots": roots}).encode()
-        call = client_input.parse("SessionStart", data, {"CLAUDE_PROJECT_DIR": "/outer"}, "/home/ann/.cursor")
+        call = client_input.parse(
+            "SessionStart", {**said, "workspace_roots": roots}, {"CLAUDE_PROJECT_DIR": "/outer"}, "/home/ann/.cursor"
+        )
         assert (call.session_id, call.client, call.cwd) == (ID, CURSOR_CLI, cwd)
 
 

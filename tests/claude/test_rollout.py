@@ -108,5 +108,5 @@ def test_lines_of_another_form_tell_nothing(tmp_path: Path, line: dict[str, Any]
 def test_a_session_s_own_rollout_alone_is_looked_at(name: str, kept: bool) -> None:
     """A subagent's hook bears its parent's id, and another conversation."""
     call = {"session_id": SESSION, "transcript_path": name and f"/home/x/.codex/sessions/{name}", "turn_id": "t"}
-    found = client_input.parse("Stop", json.dumps(call).encode(), {}, "/")
+    found = client_input.parse("Stop", call, {}, "/")
     assert (bool(found.conversation), found.transcript) == (kept, "")

@@ -6,7 +6,6 @@ are ``hook_events``'.
 
 from __future__ import annotations
 
-from ...core import codec
 from ...core.address import is_shown
 from ...core.records import BadLine, Record
 from ...errors import BadData
@@ -67,16 +66,12 @@ class Call(Record):
         return self.client.word if self.client else ""
 
 
-def parse(event: str, data: bytes, environ: Mapping[str, str], here: str) -> Call:
+def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, str], here: str) -> Call:
     """Return the client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends.
 
     No session of a client has a reserved id: by one a program would read and consume the person's mail."""
-    obj = codec.parse(data, MAX_INPUT, ours=False)
     if isinstance(obj, BadLine):
-        raise BadData(
-            f"hook input: {obj.reason if data.strip() else 'empty'}",
-            "run `agent-mailbox check` instead: only a client calls hooks",
-        )
+        raise BadData(f"hook input: {obj.reason}", "run `agent-mailbox check` instead: only a client calls hooks")
 
     def text(key: str, default: str | None = "") -> Any:
         value = obj.get(key)
@@ -134,4 +129,4 @@ def _workspace(obj: Mapping[str, Any], client: KnownClient | None) -> str:
 
 def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
     """Return what is known of a call with unreadable JSON; raises ``BadData`` if even the session is unknown."""
-    return parse(event, b"{}", environ, here)
+    return parse(event, {}, environ, here)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 
-from ...core import codec
 from ...core.records import BadLine
 from ...store import paths, user_state
 from . import tool_files
@@ -32,10 +31,9 @@ _LONGEST = 4096
 """Bytes of a path at most (Linux's PATH_MAX)."""
 
 
-def answer(data: bytes, most: int, here: str, environ: Mapping[str, str]) -> str:
+def answer(call: dict[str, Any] | BadLine, here: str, environ: Mapping[str, str]) -> str:
     """Return the client's answer to a call: a refusal, or nothing. A call that cannot be read is refused."""
     try:
-        call = codec.parse(data, most, ours=False)
         why = UNREAD if isinstance(call, BadLine) else _refusal(call, here, environ)
     except Exception:  # a failing hook fails open
         why = UNREAD
