@@ -36,6 +36,9 @@ _session = click.option(
 def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     """Show your unread mail, and mark it as read.
 
+    A message is read once whoever reads the output took it: `check | head -7` leaves the rest unread. Below a client a
+    check shows some 25,000 characters at once.
+
     \b
     Example: agent-mailbox check --limit 5
     """
@@ -55,16 +58,19 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
 
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
+@click.option("--at", metavar="N", type=click.IntRange(min=0), default=0, help="Begin at this character of the text.")
 @pass_app
-def show(app: App, /, message_id: str) -> None:
+def show(app: App, /, message_id: str, at: int) -> None:
     """Show one message with its receipts, and the agents it reaches now. ID may be a unique prefix.
 
-    Receipts: offered (a hook showed it), read (a command did), seen (the model continued after a hook showed it),
-    ack (dealt with), release (given back).
+    Below a client a text is shown in parts of some 25,000 characters; each names the command for the next.
 
-    A receipt "by title" is of the title alone: a hook had no room for the text.
+    Receipts: offered (shown to a client's session), read (shown to another), seen (the model continued after it), ack
+    (dealt with), release (given back).
+
+    A receipt "by title" is of the title alone, or of a text that was cut.
     """
-    verbs.show(app, app.mailbox, message_id)
+    verbs.show(app, app.mailbox, message_id, at)
 
 
 @cli.command(cls=Verb)

@@ -88,11 +88,18 @@ def check_json(session_id: str, items: Sequence[Item], more: int, box: str) -> d
 
 
 def check_pieces(
-    session_id: str, items: Sequence[Item], more: int, roster: Roster, style: Style, box: str, *, named: bool = False
+    session_id: str,
+    items: Sequence[Item],
+    lines: Callable[[Item], list[str]],
+    more: int,
+    roster: Roster,
+    style: Style,
+    *,
+    named: bool = False,
 ) -> list[str]:
     """Return the text of ``check``, a piece for each message in its frame; the last has the command to answer.
-    ``box``: the mailbox's path. ``named``: an option named the session, so the next commands must name it, too."""
-    blocks = [["\n".join(frame.item(item, roster, style, box)), ""] for item in items]
+    ``lines``: those of a message. ``named``: an option named the session, so the next commands must name it, too."""
+    blocks = [["\n".join(lines(item)), ""] for item in items]
     head = f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}"
     blocks[0].insert(0, style(head, "dim") + "\n")
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control

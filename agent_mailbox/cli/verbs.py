@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..core.awaited import Owing
     from ..core.inbox import Item
     from ..core.records import Message
-    from ..mailbox.delivery import Delivery
+    from ..mailbox.delivery import Delivery, Offering
     from ..mailbox.facade import FoundMessage, Mailbox
     from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
@@ -27,31 +27,25 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
     me = app.me(session, desk)
+    page = CheckPage(app, desk, me, limit, named=session is not None)
+    if peek:  # it holds no lock that others wait for, and may take its time
+        items = desk.peek(me)
+        shown = items[: limit or None]
+        if pieces := page.pieces(shown, len(items) - len(shown)):
+            app.print(app.framed("".join(pieces)))
+        return
     failed: list[MailboxError] = []
+    page.begin()
 
     def show(items: list[Item]) -> Sequence[Item]:
-        shown = items[: limit or None]
-        more = len(items) - len(shown) + desk.left
-        if app.json:
-            pieces = [mail_output.json(mail_output.check_json(me, shown, more, desk.directory))]
-        elif shown:
-            roster, named = desk.logs.read_roster(), session is not None
-            pieces = mail_output.check_pieces(me, shown, more, roster, app.style, desk.directory, named=named)
-        else:
-            app.nothing("no new mail\n")
-            return shown
-        if peek:  # it holds no lock that others wait for
-            app.print(app.framed("".join(pieces)))
-            return shown
-        taken, error = app.hand_over(pieces)
+        shown = page.choose(items)
+        pieces = page.pieces(shown, len(items) - len(shown) + desk.left)
+        taken, error = app.hand_over(pieces) if pieces else (0, None)
         if error is not None:
             failed.append(_partly(error, taken, len(shown)) if taken else error)
-        return shown[:taken] if error is not None else shown
+        return shown if error is None else shown[:taken]
 
-    if peek:
-        show(desk.peek(me))
-        return
-    desk.deliver(me, show, choose=lambda items: items[: limit or None])
+    desk.deliver(me, show, choose=page.choose, offering=page.offer)
     if failed:
         raise failed[0]
     if desk.registered and session is not None:
@@ -59,6 +53,84 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
             f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
             f" `agent-mailbox roster retire {me}` removes this one"
         )
+
+
+class CheckPage:
+    """The mail of one check as output: as much as there is room for, as text or as JSON.
+
+    ``offer``: below a client, what later tells whether its model saw the mail.
+    """
+
+    offer: Offering | None = None
+
+    def __init__(self, app: Context, desk: Delivery, me: str, limit: int, *, named: bool) -> None:
+        self._app = app
+        self._desk = desk
+        self._me = me
+        self._limit = limit
+        self._named = named
+
+    def begin(self) -> None:
+        """Note what a client's model is to be shown."""
+        if self._app.is_session:
+            from . import client_output  # below a client
+
+            self.offer = client_output.offering(self._app, self._desk, self._me)
+
+    def choose(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return the first items, as many as there is room for."""
+        items = items[: self._limit or None]
+        if self.offer is None or sum(len(item.message.content) + _HEAD for item in items) < _SHORT:
+            return items
+        from . import client_output
+
+        return client_output.fitting(items, self._length)
+
+    def _length(self, item: Item) -> int:
+        if self._app.json:
+            return len(mail_output.json(mail_output.item_json(item, self._desk.directory)))
+        return len("\n".join(self._lines(item)))
+
+    def pieces(self, items: Sequence[Item], more: int) -> list[str]:
+        """Return the output in pieces, one for each message or one in all; none if there is nothing to print."""
+        app, desk, me = self._app, self._desk, self._me
+        if app.json:
+            if self.offer is not None:  # a program takes the whole document; whether a model does is unknown
+                self.offer.titles.update(item.message.id for item in items[:1] if self._length(item) > _PASSED_ON)
+            return [mail_output.json(mail_output.check_json(me, items, more, desk.directory))]
+        if not items:
+            app.nothing("no new mail\n")
+            return []
+        roster = desk.logs.read_roster()
+        pieces = mail_output.check_pieces(me, items, self._lines, more, roster, app.style, named=self._named)
+        if self.offer is None or self.offer.nonce is None:
+            return pieces
+        from . import client_output
+
+        return client_output.marked(pieces, self.offer.nonce)
+
+    def _lines(self, item: Item) -> list[str]:
+        """Return the lines of a message: below a client no more than fit, and then it is known by title."""
+        app, desk = self._app, self._desk
+        roster = desk.logs.read_roster()
+
+        def lines(message: Message) -> list[str]:
+            return frame.item(item.replace(message=message), roster, app.style, desk.directory)
+
+        if self.offer is None or len(item.message.content) < _SHORT:
+            return lines(item.message)
+        from . import client_output
+
+        found = client_output.cut(item.message, 0, lines, client_output.show_command(item.message, app))
+        if client_output.is_cut(found):
+            self.offer.titles.add(item.message.id)
+        return found
+
+
+_SHORT, _HEAD = 4000, 300
+"""Characters of a text that surely fits, whatever signs it has; of what stands before a text."""
+_PASSED_ON = 30_000
+"""Characters of a command's output that Claude Code passes on."""
 
 
 def _partly(error: MailboxError, taken: int, of: int) -> MailboxError:
@@ -102,14 +174,14 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
         app.confirm(mail_output.sent_text(sent, found, desk.logs.read_roster(), app.style))
 
 
-def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
-    """Print one message with its receipts, and the agents it reaches now."""
+def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:
+    """Print one message with its receipts, and the agents it reaches now; its text from character ``start`` on."""
     from . import render
 
     found = mailbox.find(message_id)
     roster, shown = mailbox.logs.read_roster(), mailbox.here(found.message)
     resolved = mailbox.delivery(found.message, roster)
-    lines = render.message_text(shown, roster, app.style, mailbox.directory)
+    lines, is_all = _message_lines(app, mailbox, shown, start)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
     lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
     owed = _owing(mailbox, found) if found.message.ack else []
@@ -120,7 +192,26 @@ def show(app: Context, mailbox: Mailbox, message_id: str) -> None:
         "receipts": render.receipts_json(found.receipts),
         **({"owed_by": render.owing_json(owed)} if found.message.ack else {}),
     }
-    tell(app, mailbox, "\n".join(lines) + "\n", value, [found.message], found.reads)
+    tell(app, mailbox, "\n".join(lines) + "\n", value, [found.message] if is_all else [], found.reads)
+
+
+def _message_lines(app: Context, mailbox: Mailbox, message: Message, start: int) -> tuple[list[str], bool]:
+    """Return the lines of a message from a character of its text on, and whether they reach to its end."""
+    from . import render
+
+    roster = mailbox.logs.read_roster()
+
+    def lines(message: Message) -> list[str]:
+        return render.message_text(message, roster, app.style, mailbox.directory)
+
+    if message.type == "control" or (not start and len(message.content) < _SHORT):
+        return lines(message), True
+    from . import client_output
+
+    if app.is_session:
+        found = client_output.cut(message, start, lines, client_output.show_command(message, app))
+        return found, not client_output.is_cut(found)
+    return lines(message.replace(content=message.content[start:])), True
 
 
 def _owing(mailbox: Mailbox, found: FoundMessage) -> list[Owing]:

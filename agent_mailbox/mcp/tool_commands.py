@@ -16,8 +16,10 @@ from ..core.roster import ALIVE, FROZEN
 from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import agents, arrivals
+from ..mailbox.delivery import Offering
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
+from ..store import offers
 from .call_context import CallContext
 from .tool_schemas import MOST, TOOLS, ToolAnswer, arguments
 
@@ -73,6 +75,7 @@ def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Show unread mail, as much as there is room for; it is recorded as read once the client has it."""
     me, limit = app.me(given.get("session"), desk), given.get("limit", MOST)
     room = desk.config.hook_tokens * TOKEN
+    offer = Offering(None, 0, "", {}, set(), quiet=not offers.load(desk.logs, me))
 
     def choose(items: list[Item]) -> Sequence[Item]:
         return _fitting(items[:limit], desk.logs.read_roster(), room, desk.directory)
@@ -82,20 +85,24 @@ def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
         more = len(items) - len(shown) + desk.left
         data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
         write(_answer(app, _check_text(me, shown, more, roster, room, box), data | {"more": more}))
+        offer.titles.update(i.message.id for i in shown if len(_whole(i, roster, box)) > room)  # those were cut
         return shown
 
-    desk.deliver(me, show, choose=choose)
+    desk.deliver(me, show, choose=choose, offering=offer)
 
 
 def _block(item: Item, roster: Roster, room: int, box: str) -> str:
     """Return a message in its frame, cut to the room."""
-    lines = frame.item(item, roster, box=box)
-    text = "\n".join(lines)
+    text = _whole(item, roster, box)
     if len(text) <= room:
         return text
     kept = text[:room].rpartition("\n")[0] if "\n" in text[:room] else ""
     body = kept if kept.count("\n") else text[:room]
     return f"{body}\n(cut; all: search id:{frame.short(item.message.id)})"
+
+
+def _whole(item: Item, roster: Roster, box: str) -> str:
+    return "\n".join(frame.item(item, roster, box=box))
 
 
 def _fitting(items: Sequence[Item], roster: Roster, room: int, box: str) -> list[Item]:

@@ -127,7 +127,7 @@ HOT_MODULES = {
     "store.small_files": "start",
     "store.custody_setup": "start",
     "store.creation": "start",
-    "store.whereabouts": "start",
+    "store.whereabouts": "check start",
     "clients.hooks.session": "start",
     "core.arrival": "reply send",
     "store.doorbell_lock": "reply send",
@@ -143,6 +143,7 @@ HOT_MODULES = {
 """Each module that hot verbs load, with the verbs, behind those it imports. A test traces the verbs and compares."""
 
 LATER_MODULES = {
+    "cli.client_output": "check show",
     "store.bindings": "hook",
     "clients.hooks.transcript": "hook",
     "mailbox.receipts": "hook",

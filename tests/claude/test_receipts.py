@@ -611,3 +611,162 @@ def test_status_tells_what_hooks_spent(talk: Talk) -> None:
     assert abs(sum(c["tokens"] for c in cost) - len(text) / 4) <= 2
     assert "tokens that hooks spent on mail" in talk.post.call("status", "--session", ME, "--cost").stdout
     assert "cost" not in talk.post.ok("status", "--session", ME)
+
+
+# -- a check below a client -------------------------------------------------------------------------------------------
+
+
+class Checking:
+    """A session's own ``check``, as its client's shell tool runs it."""
+
+    def __init__(self, talk: Talk) -> None:
+        self.talk = talk
+        talk.speak()
+
+    def run(self, *words: str) -> Any:
+        """The command below the client."""
+        done = self.talk.post.call(*(words or ("check",)), env={"CLAUDE_CODE_SESSION_ID": ME})
+        assert done.rc == 0, done
+        return done
+
+    def result(self, text: str, **line: Any) -> None:
+        """The client gives the model a tool's output."""
+        block = {"type": "tool_result", "tool_use_id": "toolu_1", "content": text.strip()}
+        self.talk.write(type="user", message={"role": "user", "content": [block]}, **line)
+
+
+@pytest.fixture
+def checking(talk: Talk) -> Checking:
+    """A session in the midst of a turn."""
+    return Checking(talk)
+
+
+def test_a_check_whose_output_reached_the_model_is_seen(checking: Checking) -> None:
+    """Once the model went on after it; until then it is offered, as by a hook."""
+    talk = checking.talk
+    sent = talk.post.send("x", ME, "first\nsecond")
+    said = checking.run().stdout
+    assert re.match(r"1 unread message for \S+, mail [0-9a-f]{6}\n\n", said)
+    assert re.search(r"\nend of mail [0-9a-f]{6}: \d+ characters\n$", said)
+    assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "offered"}}
+    checking.result(said)
+    assert talk.context("PostToolUse") == ""
+    assert talk.events() == ["read"]
+    talk.speak()
+    assert talk.context("Stop") == ""
+    assert talk.events() == ["read", "seen"]
+    assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "seen"}}
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        lambda _: "",
+        lambda said: "\n".join(said.split("\n")[:4]),
+        lambda said: "\n".join(said.split("\n")[-4:]),
+        lambda said: "\n".join(line for line in said.split("\n") if "body" in line),
+        lambda said: "\n".join([*said.split("\n")[:4], "... [3 lines truncated] ...", *said.split("\n")[-3:]]),
+        lambda said: said.replace("body", "b", 1),
+        lambda said: "\n".join(f"  {line}" for line in said.split("\n")),
+    ],
+    ids=["nothing", "head", "tail", "grep", "middle left out", "a character", "indented"],
+)
+def test_a_check_of_which_the_model_got_a_part_is_offered_again(checking: Checking, cut: Any) -> None:
+    """A pipe into ``tail``, ``grep`` or a file takes everything; the transcript shows what came of it."""
+    talk = checking.talk
+    sent = [talk.post.send("x", ME, f"body {n}") for n in range(3)]
+    checking.result(cut(checking.run().stdout))
+    talk.speak()
+    again = talk.told("Stop")
+    assert all(i[:8] in again for i in sent)
+    talk.speak()
+    assert talk.context("Stop", stop_hook_active=True) == ""
+    assert talk.events() == ["read"] * 3 + ["release"] * 3 + ["read"] * 3 + ["seen"] * 3
+
+
+@pytest.mark.parametrize("line", [{"isSidechain": True}, {"sessionId": "another"}])
+def test_a_check_that_another_got_is_offered_again(checking: Checking, line: dict[str, Any]) -> None:
+    """A subagent's command takes its parent's mail, and the parent's model never saw it."""
+    talk = checking.talk
+    sent = talk.post.send("x", ME)
+    checking.result(checking.run().stdout, **line)
+    talk.speak()
+    assert sent[:8] in talk.told("Stop")
+
+
+def test_what_was_acked_after_a_check_is_not_offered_again(checking: Checking) -> None:
+    """Whatever the model was given of it: it dealt with it."""
+    talk = checking.talk
+    sent = talk.post.send("x", ME, "hello", "--ack")
+    checking.run()
+    checking.run("ack", sent)
+    talk.speak()
+    assert talk.context("Stop") == ""
+
+
+def test_a_program_s_document_and_a_client_without_a_transcript_are_read_at_once(talk: Talk) -> None:
+    """Nothing can show more: no marks, and no offer is left open."""
+    checking = Checking(talk)
+    for words in (("check", "--json"), ("check",)):
+        sent = talk.post.send("x", ME)
+        if words == ("check",):
+            talk.path.unlink()
+        assert ", mail " not in checking.run(*words).stdout
+        assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "read"}}
+
+
+def test_below_a_client_a_check_shows_what_its_client_passes_on(checking: Checking) -> None:
+    """Some 25,000 characters; the rest stays unread and is counted. At a program's side all is shown."""
+    talk = checking.talk
+    sent = [talk.post.send("x", ME, f"{n} " + "word " * 1200) for n in range(9)]
+    for words in (("check", "--limit", "0"), ("check",)):
+        said = checking.run(*words).stdout
+        assert 20_000 < len(said) < 26_000
+        left = talk.post.unread(ME)
+        assert f"\n{len(left)} more: agent-mailbox check\n" in said
+        assert left == sent[9 - len(left) :]
+        assert [i for i in sent if f"\n{i[:8]}  " in said] == [r["message_id"] for r in talk.post.objects(READS)[-4:]]
+    assert len(talk.post.call("check", "--session", ME, "--peek").stdout) < 25_000
+    talk.post.register("ann")
+    fresh = [talk.post.send("x", "ann", "word " * 1200) for _ in range(9)]
+    assert talk.post.check("ann") == fresh
+
+
+def test_a_document_is_as_long_as_its_client_passes_on(checking: Checking) -> None:
+    """The rest stays unread, as of a text."""
+    talk = checking.talk
+    sent = [talk.post.send("x", ME, "\u6587" * 4000) for _ in range(9)]
+    done = checking.run("check", "--json")
+    assert 15_000 < len(done.stdout) < 26_000
+    assert [m["id"] for m in done.json["messages"]] + talk.post.unread(ME) == sent
+    assert done.json["more"] == len(talk.post.unread(ME)) > 0
+
+
+@pytest.mark.parametrize("text", ["word " * 12_000, "line\n" * 12_000, "w" * 60_000, "\x1b" * 20_000])
+def test_a_longer_message_comes_in_parts_each_with_the_command_for_the_next(checking: Checking, text: str) -> None:
+    """Until the last part was shown it is known by title; every character is in one part."""
+    talk = checking.talk
+    sent = talk.post.send("x", ME, text, "--ack")
+    said = checking.run().stdout
+    assert len(said) < 26_000
+    stages = set()
+    parts = [said]
+    while found := re.search(r"^\(cut; it goes on: agent-mailbox (show \S+ --at \d+)\)$", parts[-1], re.MULTILINE):
+        stages.add(talk.post.ok("thread", sent)["receipts"][sent][ME])
+        parts.append(checking.run(*found[1].split()).stdout)
+        assert len(parts[-1]) < 26_000
+    assert stages == {"offered"}
+    assert len(parts) > 2
+    assert talk.post.ok("thread", sent)["receipts"][sent][ME] == "read"
+    bodies = [[line[2:] for line in part.split("\n") if line.startswith("| ")] for part in parts]
+    shown = "".join("".join(body) for body in bodies)
+    assert shown.replace("\\x1b", "\x1b") == text.replace("\n", "")
+
+
+def test_a_message_that_is_cut_is_known_by_title_and_a_short_one_beside_it_is_not(checking: Checking) -> None:
+    """Each has its own receipt."""
+    talk = checking.talk
+    long, short = talk.post.send("x", ME, "word " * 9000), talk.post.send("x", ME)
+    said = checking.run().stdout
+    assert (long[:8] in said, short[:8] in said, len(said) < 26_000) == (True, True, True)
+    assert [r["message_id"] for r in talk.post.objects(READS) if r.get("title")] == [long]

@@ -77,7 +77,7 @@ MUTANTS = (
         "mail is recorded as read only after it was shown",
         "verbs.check",
         (
-            "    desk.deliver(me, show, choose=lambda items: items[: limit or None])\n",
+            "    desk.deliver(me, show, choose=page.choose, offering=page.offer)\n",
             "    later = []\n    real = app.hand_over\n"
             "    app.hand_over = lambda said: (later.append(said), (len(said), None))[1]\n"
             "    desk.deliver(me, show)\n    for said in later:\n        real(said)\n",
@@ -113,6 +113,18 @@ MUTANTS = (
         "client_input.parse",
         ("if is_shown(session_id):", "if False:"),
         tests="tests/claude/test_hooks.py::test_no_event_of_any_client_is_of_a_reserved_session",
+    ),
+    Mutant(
+        "a check counts as shown to a model that got all of it",
+        "transcript.is_whole_check",
+        ('count.startswith(f"{len(shown) + 1} characters")', "True"),
+        tests=f"{RECEIPTS}::test_a_check_of_which_the_model_got_a_part_is_offered_again",
+    ),
+    Mutant(
+        "a client is given no more mail than it passes on",
+        "client_output.fitting",
+        ("if room < 0 and number:", "if False:"),
+        tests=f"{RECEIPTS}::test_below_a_client_a_check_shows_what_its_client_passes_on",
     ),
     Mutant(
         "the words of another session tell nothing",

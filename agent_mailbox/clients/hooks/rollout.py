@@ -15,7 +15,7 @@ from __future__ import annotations
 from ...core import codec, instant
 from ...core.records import BadLine
 from . import budget
-from .transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, read
+from .transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,9 +51,10 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
                     found[offer.nonce] = SEEN
                 elif state == OPEN and instant.told(event.get("timestamp")) >= offer.time:
                     found[offer.nonce] = PASSED
-        elif _is_a_hook_s(item):
+        else:
+            tells = _tells if _is_a_hook_s(item) else _returns
             for mark, nonce in marks.items():
-                if mark in line and found[nonce] in (OPEN, PASSED) and _tells(item, nonce):
+                if mark in line and found[nonce] in (OPEN, PASSED) and tells(item, nonce):
                     found[nonce], places[nonce] = SHOWN, place
     return found
 
@@ -82,6 +83,12 @@ def _is_a_hook_s(item: Mapping[str, Any]) -> bool:
     return item.get("role") in ("developer", "user") and any(
         isinstance(p, dict) and p.get("hook") is True for p in found
     )
+
+
+def _returns(item: Mapping[str, Any], nonce: str) -> bool:
+    """Return whether the item is a tool's result with the whole output of a check in it."""
+    output = item.get("output") if item.get("type") in _GIVEN else None
+    return isinstance(output, str) and is_whole_check(output, nonce)
 
 
 def _tells(item: Mapping[str, Any], nonce: str) -> bool:

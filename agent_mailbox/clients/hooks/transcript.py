@@ -140,13 +140,16 @@ def _states(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) ->
         for nonce in shown:
             if found[nonce] in (OPEN, PASSED) and _tells(event, nonce):
                 found[nonce], during[nonce] = SHOWN, answer
-                if event["attachment"].get("hookEvent") == "UserPromptSubmit":
+                if kind == "attachment" and event["attachment"].get("hookEvent") == "UserPromptSubmit":
                     prompted.add(nonce)
     return found
 
 
 def _tells(event: dict[str, Any], nonce: str) -> bool:
-    """Return whether the event is a hook's text for the model, with our delivery in it."""
+    """Return whether the event is a hook's text for the model with our delivery in it, or the whole output of a check
+    that made it."""
+    if event.get("type") == "user":
+        return any(is_whole_check(text, nonce) for text in _texts(event))
     attachment = event.get("attachment")
     if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
         return False
@@ -154,6 +157,24 @@ def _tells(event: dict[str, Any], nonce: str) -> bool:
     texts = said if isinstance(said, list) else [said]
     heads = budget.heads(nonce)
     return any(line in heads for text in texts if isinstance(text, str) for line in text.split("\n"))
+
+
+def _texts(event: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts that a line of type ``user`` gave the model: a prompt's, and the results of tools."""
+    message = event.get("message")
+    if isinstance(message, dict) and isinstance(content := message.get("content"), str):
+        yield content
+    for block in _blocks(event):
+        content = block.get("content") if block.get("type") == "tool_result" else block.get("text")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        yield from (text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str))
+
+
+def is_whole_check(text: str, nonce: str) -> bool:
+    """Return whether a text holds all that a check showed with that nonce (``cli.client_output.marked``)."""
+    _, head, rest = text.replace("\r\n", "\n").partition(f", mail {nonce}\n")
+    shown, end, count = rest.partition(f"\nend of mail {nonce}: ")
+    return bool(head and end) and count.startswith(f"{len(shown) + 1} characters")
 
 
 def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
