@@ -9,6 +9,8 @@ import subprocess
 import threading
 from typing import TYPE_CHECKING
 
+import pytest
+
 from agent_mailbox.clients.install.texts import SECTION
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows
@@ -319,3 +321,25 @@ def test_a_prompt_taken_back_does_not_take_its_mail_along(client: Client) -> Non
     # A busy client may take the key for an interruption: then the prompt stays in the conversation, with its mail.
     told = ["read", "seen"] if "[Request interrupted by user" in talk else ["read", "release", "read", "seen"]
     assert [event for _, event in client.events("MAIL_TAKEN_BACK")] == told
+
+
+@pytest.mark.usefixtures("on_path")
+@pytest.mark.parametrize(
+    ("pipe", "stages"),
+    [
+        ("", ["read", "seen"]),
+        ("| head -99", ["read", "seen"]),
+        ("| tail -3", ["read", "release", "read", "seen"]),
+        ("| head -3", ["read", "seen"]),
+        ("> copy.txt; cat copy.txt", ["read", "seen"]),
+        ("> copy.txt", ["read", "release", "read", "seen"]),
+    ],
+)
+def test_a_check_that_the_model_runs_is_seen_as_far_as_it_got_it(client: Client, pipe: str, stages: list[str]) -> None:
+    """What its pipe kept from the model comes with a hook; the client keeps the output in its transcript as it
+    passed it on."""
+    client.model.script = in_turn([bash(f"{client.mailer('MAIL_CHECKED')}; agent-mailbox check {pipe}")])
+    client.ask("PROMPT_ONE", "--allowedTools", "Bash")
+    talk = client.model.asked("PROMPT_ONE")[-1]
+    assert "MAIL_CHECKED" in talk.partition("PROMPT_ONE")[2]
+    assert [event for _, event in client.events("MAIL_CHECKED")] == stages
