@@ -146,8 +146,8 @@ def _states(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) ->
 
 
 def _tells(event: dict[str, Any], nonce: str) -> bool:
-    """Return whether the event is a hook's text for the model with our delivery in it, or the whole output of a check
-    that made it."""
+    """Return whether the event is a hook's text for the model, with our delivery in it. A check's whole output counts,
+    too."""
     if event.get("type") == "user":
         return any(is_whole_check(text, nonce) for text in _texts(event))
     attachment = event.get("attachment")
