@@ -65,13 +65,16 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
         check_name(me, "session id")
         _refuse_role_word(me, "session id", roster)
         _refuse_taken(me, me, "session id", roster)
-    tags = _tags(request, present, tuple(namespaces))
+    olds, ends = _succession(request, roster, now)
+    inherited = [tag for old in olds for tag in _left_by(old, me, roster)]
+    tags = _tags(request, present, inherited, tuple(namespaces))
     name = request.name if request.name is not None else present.name if present else None
     for tag in tags:
         _refuse_agent_word(tag, (me, name), me, roster)
-    olds, ends = _succession(request, roster, now)
     if actor != USER:
         _refuse_own_lead(me, request.lead, [old for old in olds if old != request.continues], roster)
+    lead = _lead(request, present, roster, USER if request.lead_by_person else actor)
+    _refuse_circle(me, lead, roster)
     muted = _muted(request, present or (roster.get(olds[0]) if olds else None))
     event = RosterEvent(
         event=request.event,
@@ -79,7 +82,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
         timestamp=now,
         name=request.name if present is None or request.name != present.name else None,
         tags=tags if present is None or set(tags) != set(present.tags) else None,
-        lead=_lead(request, present, roster, USER if request.lead_by_person else actor),
+        lead=lead,
         continues=olds[0] if olds else None,
         by=actor if actor != me else None,
         client=request.client if present is None or request.client != present.client else None,
@@ -169,10 +172,9 @@ def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Ros
     above, next_ones = {me}, [lead] if lead is not None and roster.get(me) is None else [me]
     while next_ones:
         for one in roster.lineage(next_ones.pop()):
-            agent = roster.get(one)
-            leads = () if agent is None or agent.lead in (None, USER) else (agent.lead, *roster.heirs(agent.lead))
-            next_ones += [who for who in (one, *leads) if who not in above]
-            above.update((one, *leads))
+            found = (one, *_leads_of(one, roster))
+            next_ones += [who for who in found if who not in above]
+            above.update(found)
     old = next((old for old in olds if old != me and old in above), None)
     if old is not None:
         raise Refused(
@@ -182,10 +184,53 @@ def _refuse_own_lead(me: str, lead: str | None, olds: Iterable[str], roster: Ros
         )
 
 
-def _tags(request: Registration, present: Agent | None, namespaces: tuple[str, ...]) -> tuple[str, ...]:
+def _leads_of(session_id: str, roster: Roster) -> tuple[str, ...]:
+    """Return an agent's lead and those in its place; none if the person leads it."""
+    agent = roster.get(session_id)
+    return () if agent is None or agent.lead in (None, USER) else (agent.lead, *roster.heirs(agent.lead))
+
+
+def _refuse_circle(me: str, lead: str | None, roster: Roster) -> None:
+    """Refuse a lead that the agent leads itself, straight or through others: nobody would decide for them."""
+    below = {lead: me} if lead not in (None, USER) else {}
+    for one in (queue := [*below]):
+        for above in _leads_of(str(one), roster):
+            if above not in below:
+                below[above] = str(one)
+                queue.append(above)
+    if me not in below:
+        return
+    chain = [me]
+    while chain[-1] != lead:
+        chain.append(below[chain[-1]])
+    raise Refused(
+        f"{lead} cannot lead {me}: it would lead itself, through {' → '.join([*chain, me])}",
+        f"name another lead; or run `agent-mailbox roster update --session-id {typed(chain[1])} --lead user` before",
+        code="lead_circle",
+    )
+
+
+def _left_by(old: str, me: str, roster: Roster) -> list[str]:
+    """Return the tags that a successor continues. A client's own team has its members from that client, and a role
+    that is an agent's name by now stays free."""
+    agent = roster.get(old)
+
+    def is_free(tag: str) -> bool:
+        try:
+            _refuse_agent_word(tag, (), me, roster)
+        except Refused:
+            return False
+        return not tag.startswith("team:")
+
+    return [tag for tag in agent.tags if is_free(tag)] if agent is not None else []
+
+
+def _tags(
+    request: Registration, present: Agent | None, inherited: Iterable[str], namespaces: tuple[str, ...]
+) -> tuple[str, ...]:
     """Return the tags after the request: ``--tags`` replaces all but role tags; ``--role`` and ``role:`` tags replace
-    roles."""
-    before = present.tags if present else ()
+    roles. ``inherited``: those of agents that it comes to continue."""
+    before = (*(present.tags if present else ()), *inherited)
     roles = [tag for tag in before if tag.startswith("role:")]
     others = [tag for tag in before if not tag.startswith("role:")]
     given = [check_tag(tag, namespaces) for tag in request.tags or ()]

@@ -179,6 +179,30 @@ def test_a_shared_role_is_reported(post: Post) -> None:
     assert told == ["role:builder is also held by a, b, c and others; each message goes to one of you"]
 
 
+def test_mail_to_a_project_reaches_who_takes_its_bearers_name(post: Post) -> None:
+    """What the earlier agent had not read, and not what it had; the roster shows the tags."""
+    post.register("ana-1", "--name", "Ana", "--tags", "project:toy", "--role", "dev")
+    read = post.send("x", "project:toy", "read")
+    assert post.check("ana-1") == [read]
+    unread = post.send("x", "project:toy", "unread")
+    post.ok("roster", "retire", "ana-1")
+    later = post.send("x", "role:dev", "between the two")
+    post.register("ana-2", "--name", "Ana")
+    assert post.check("ana-2") == [unread, later]
+    assert post.ok("roster", "show", "ana-2")["agent"]["tags"] == ["role:dev", "project:toy"]
+
+
+def test_a_circle_of_leads_is_refused(post: Post) -> None:
+    """The hint's command takes one out of it."""
+    post.register("ana")
+    post.register("ben", "--lead", "ana")
+    post.register("cat", "--lead", "ben")
+    words = ("roster", "update", "--session-id", "ana", "--lead", "cat")
+    told = refused(post.call(*words), 1, "cat cannot lead ana", "ana → ben → cat → ana")
+    post.call(*told.stderr.partition("`agent-mailbox ")[2].partition("`")[0].split())
+    assert post.ok(*words)["agent"]["lead"] == "cat"
+
+
 def test_registering_under_the_name_of_one_that_is_gone_continues_it(post: Post) -> None:
     """Its unread direct mail and its obligations pass over; what it read counts as read; mail to the old id follows."""
     post.register("old-session", "--name", "Ann")

@@ -411,7 +411,53 @@ def test_nobody_leads_itself():
         decide(roster(register("bob-1", name="bob")), "bob-1", "user", event="update", lead="bob")
 
 
+@pytest.mark.parametrize("others", [0, 1, 4])
+@pytest.mark.parametrize("kind", ["register", "update"])
+@pytest.mark.parametrize("actor", ["w-0", "user"])
+def test_nobody_leads_itself_through_others(others, kind, actor):
+    """A circle of any length is refused, whoever asks; the hint takes one out of it."""
+    agents = roster(*(register(f"w-{n + 1}", lead=f"w-{n}") for n in range(others + 1)))
+    if actor == "user":
+        agents.apply(register("w-0", name="Top"))
+    with pytest.raises(Refused) as refused:
+        decide(agents, "w-0", actor, event=kind, lead=f"w-{others + 1}")
+    assert refused.value.code == "lead_circle"
+    assert f"w-{others + 1} → w-0" in str(refused.value)
+    enrolled(agents, "w-1", "user", event="update", lead="user")
+    assert enrolled(agents, "w-0", actor, event=kind, lead=f"w-{others + 1}").events or actor == "w-0"
+
+
+def test_nobody_leads_itself_through_who_continues_another():
+    """The lead of a worker is who continues the lead that it had."""
+    agents = roster(register("old-1", name="bob"), event("retire", "old-1"), register("w-1", lead="old-1"))
+    enrolled(agents, "new-1", "user", name="bob")
+    with pytest.raises(Refused):
+        decide(agents, "new-1", "user", event="update", lead="w-1")
+
+
 # -- succession -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("end", ["freeze", "retire"])
+def test_a_successor_by_name_continues_the_tags(end):
+    """Projects, concerns and roles; what it names itself takes their place, and a client's team is the client's."""
+    carried = ("role:dev", "project:toy", "concern:x", "team:t")
+    before = (register("ana-1", *carried, name="ana"), event(end, "ana-1"))
+    for asked, tags in (
+        ({}, {"role:dev", "project:toy", "concern:x"}),
+        ({"roles": ("ops",)}, {"role:ops", "project:toy", "concern:x"}),
+        ({"tags": ("project:new",)}, {"role:dev", "project:new"}),
+        ({"add_tags": ("domain:d",), "remove_tags": ("concern:x",)}, {"role:dev", "project:toy", "domain:d"}),
+    ):
+        agents = roster(*before)
+        enrolled(agents, "ana-2", name="ana", **asked)
+        assert set(agents.get("ana-2").tags) == tags
+    agents = roster(*before, register("ana-2", "project:own"))
+    enrolled(agents, "ana-2", event="update", name="ana")
+    assert set(agents.get("ana-2").tags) == {"role:dev", "project:toy", "concern:x", "project:own"}
+    agents = roster(*before, event("retire", "ana-1"), register("other", name="dev"))
+    enrolled(agents, "ana-2", name="ana")
+    assert set(agents.get("ana-2").tags) == {"project:toy", "concern:x"}
 
 
 def test_registering_under_the_name_of_the_dead_continues_it():
@@ -685,3 +731,23 @@ def test_no_history_of_requests_gives_a_word_two_meanings_or_a_lead_by_the_wrong
             if before is not None and after.lead != before.lead:
                 assert actor in ("user", before.lead)
         assert clashes(agents) == []
+
+
+@given(st.lists(st.tuples(requests, st.sampled_from([*WORDS, "user"])), max_size=12))
+@settings(max_examples=300)
+def test_no_history_of_requests_makes_an_agent_its_own_lead(asked):
+    """Through however many others; a name of the gone that the person lets somebody take is another matter."""
+    agents = roster()
+    for moment, (request, actor) in enumerate(asked):
+        try:
+            plain = request.replace(name=None, continues=None)
+            decision = roster_changes.enrolled(plain, agents, actor, at(moment), NAMESPACES)
+        except MailboxError:
+            continue
+        for told in decision.events:
+            agents.apply(told.replace(proof=proof_of(actor)))
+        for agent in agents.agents.values():
+            above = [agent.lead]
+            while above[-1] in agents.agents:
+                assert above[-1] != agent.session_id
+                above.append(agents.get(above[-1]).lead)
