@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from .logs import Logs
 
-DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", DOORBELL, TOLD)
+DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", DOORBELL, TOLD)
 """Directories of ``.cache`` with a file a session; ``chains`` counts a client's turns (``clients.hooks``)."""
 
 

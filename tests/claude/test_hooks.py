@@ -19,7 +19,20 @@ from agent_mailbox import Mailbox, Registration
 from agent_mailbox.clients.hooks import session
 from agent_mailbox.core import address
 from agent_mailbox.store.whereabouts import Whereabouts
-from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Program, Result, record, utf16
+from tests.helpers import (
+    HEARTBEATS,
+    MESSAGES,
+    PATIENCE,
+    READS,
+    ROOT,
+    ROSTER,
+    Post,
+    Program,
+    Result,
+    record,
+    refused,
+    utf16,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -295,16 +308,56 @@ def test_session_end_freezes_with_its_reason(client: Client) -> None:
     assert OTHER not in [a["session_id"] for a in client.post.ok("roster", "list")["agents"]]
 
 
-def test_the_dead_are_told_nothing_and_consume_nothing(client: Client) -> None:
-    """After ``/bye`` a prompt or a stop brings no mail; a new start registers anew."""
+def test_the_dead_consume_nothing(client: Client) -> None:
+    """After ``/bye`` a prompt or a stop brings no mail; a new start registers again."""
     client.hook("SessionStart")
     client.post.ok("roster", "retire", ME)
     client.post.append(MESSAGES, record("x", ME, "for the dead"))
     for event in ("UserPromptSubmit", "Stop", "SessionEnd"):
-        assert client.hook(event).raw == b""
+        assert "for the dead" not in client.hook(event).stdout
         assert client.agent()["state"] == "dead"
     assert "for the dead" in client.context("SessionStart", source="resume")
     assert client.agent()["state"] == "alive"
+
+
+@pytest.mark.parametrize("event", ["UserPromptSubmit", "PostToolUse", "SessionStart"])
+def test_a_retired_session_that_goes_on_is_told_once_how_to_come_back(client: Client, event: str) -> None:
+    """The model and the person are told by its next hook, and again after its next end. The command that it names
+    brings it back, and `check` names the same."""
+    post = client.post
+    client.hook("SessionStart")
+    client.hook("UserPromptSubmit")  # leaves a quiet stamp
+    for _ in range(2):
+        post.ok("roster", "retire", ME)
+        assert not (post.box / ".cache" / "quiet" / ME).exists()
+        told = client.hook(event, source="compact").json
+        shown = told["hookSpecificOutput"]["additionalContext"]
+        assert told["systemMessage"] == shown
+        assert "was retired" in shown
+        assert client.hook(event, source="compact").raw == b""
+        refused(post.call("check", "--session", ME), 1, "dead", f"roster register --session-id {ME}")
+        command = shown.rpartition("To come back: ")[2].strip("`").split()
+        assert post.call(*command[command.index("roster") :]).rc == 0
+        assert client.agent()["state"] == "alive"
+        sent = post.send("x", ME, "heard again")
+        assert sent[:8] in client.context("UserPromptSubmit")
+
+
+def test_the_command_that_retires_its_session_is_not_answered_by_it(client: Client) -> None:
+    """``/bye`` ends with it, and the model is not asked back in the same breath; its next prompt tells."""
+    client.hook("SessionStart")
+    client.post.ok("roster", "retire", ME)
+    leaving = {"command": "agent-mailbox roster retire", "description": "leave"}
+    assert client.hook("PostToolUse", tool_input=leaving).raw == b""
+    assert "was retired" in client.hook("UserPromptSubmit").stdout
+
+
+def test_a_retired_session_is_told_who_continues_it(client: Client) -> None:
+    """Its mail goes there."""
+    client.hook("SessionStart", env={"AGENT_MAILBOX_NAME": "Ann"})
+    client.post.ok("roster", "retire", ME)
+    client.post.register("next-1", "--name", "Ann")
+    assert "Ann continues it" in client.hook("UserPromptSubmit").stdout
 
 
 # -- who the session is -----------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.faults import (
+    mutants_addresses,
     mutants_attachments,
     mutants_claims,
     mutants_clocks,
@@ -601,6 +602,7 @@ MUTANTS = (
     *mutants_control.MUTANTS,
     *mutants_console.MUTANTS,
     *mutants_attachments.MUTANTS,
+    *mutants_addresses.MUTANTS,
     *mutants_dead.MUTANTS,
     *mutants_engine.MUTANTS,
     *mutants_mcp.MUTANTS,

@@ -108,6 +108,19 @@ class Hook(Record):
             self.write(_json({"systemMessage": told[0]}))
             self._alarm_was_shown()
 
+    def tell_retired(self) -> None:
+        """Tell a session that is dead in the roster, and its person, that it gets no mail: once for each end."""
+        if self.alarmed():
+            self.cry()
+            return
+        from . import retired  # where somebody ended a session whose client goes on
+
+        retired.tell(self.desk, self.call.session_id, self.program, self.call.command, self._tell_both)
+
+    def _tell_both(self, text: str) -> None:
+        shown = codec.parse(_context(self.call)(text).encode())
+        self.write(_json({"systemMessage": text, **shown} if isinstance(shown, dict) else {"systemMessage": text}))
+
     def offered(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""
         return offers.load(self.desk.logs, self.call.session_id) if self.call.conversation else []
@@ -236,7 +249,8 @@ def _context(call: Call) -> Callable[[str], str]:
 
 def _session_start(hook: Hook) -> None:
     if hook.call.source == "compact" and hook.state() == "dead":
-        return  # it left; the client's own compacting does not bring it back
+        hook.tell_retired()  # the client's own compacting does not bring it back
+        return
     known = hook.state() is not None
     told = hook.enter(hook.call.source)
     left = known and hook.settle()
@@ -270,12 +284,16 @@ def _prompt(hook: Hook) -> None:
         hook.deliver(_context(hook.call), hook.enter("") if state is None else hook.alarmed(), quiet=not left)
         if hook.call.prompt.partition("\n")[0] not in budget.heads(""):  # else Copilot's, for mail at a turn's end
             hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
+    else:
+        hook.tell_retired()
 
 
 def _tool_used(hook: Hook) -> None:
     if hook.state() == "alive":
         left = hook.settle()
         hook.deliver(_context(hook.call), hook.alarmed(), quiet=not left)
+    elif hook.state() == "dead":
+        hook.tell_retired()
     else:
         hook.cry()
 
