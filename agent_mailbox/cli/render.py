@@ -71,7 +71,7 @@ def messages_text(
         furthest = min(ways.values(), key=_WAYS.index, default="unread")
         by = frame.some([frame.name_of(who, roster) for who, stage in stages.items() if ways[stage] == furthest], 3)
         read = f"{furthest} {by}".rstrip()
-        way = f"{frame.name_of(m.sender, roster)} → {frame.target_of(m, roster)}"
+        way = f"{frame.named(m, roster)} → {frame.target_of(m, roster)}"
         rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title(m), read))
     room = TITLE
     if columns is not None and rows:
@@ -92,7 +92,10 @@ def _way(stage: str) -> str:
 def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, style: Style) -> str:
     """Return dead letters, one line each."""
     rows = [
-        (frame.short(m.id), frame.when(m.timestamp), reason, frame.target_of(m, roster), clipped(_title(m), 50))
+        (
+            *(frame.short(m.id), frame.when(m.timestamp), reason),
+            *(f"{frame.named(m, roster)} → {frame.target_of(m, roster)}", clipped(_title(m), 50)),
+        )
         for m, reason in letters
     ]
     return "".join(f"{line}\n" for line in table(rows, styles=[("id", "dim", "warning")] * len(rows), style=style))
@@ -178,7 +181,7 @@ def receipts_json(records: Sequence[Read]) -> list[dict[str, Any]]:
 def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roster: Roster) -> list[str]:
     """Return the lines of a message's way: sent, the agents it reaches or waits for, its receipts."""
     titles = by_title(records)
-    rows = [(frame.when(message.timestamp), "sent", frame.name_of(message.sender, roster), "")]
+    rows = [(frame.when(message.timestamp), "sent", frame.named(message, roster), "")]
     rows += [("", *row, "") for row in frame.reach(reach, lambda a: frame.party(a, roster))]
     rows += [
         (

@@ -57,7 +57,7 @@ def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int)
     return Card(
         id=request.id,
         flow=request.flow,
-        asker=presenters.name(request.asker, roster),
+        asker=presenters.name(request.asker, roster) + ("" if request.proven else " (unverified)"),
         asker_id=request.asker,
         deciders=", ".join(presenters.name(who, roster) for who in deciders),
         mine=mine and authority.commands(USER, request.asker, now, roster),

@@ -88,7 +88,7 @@ def _told(request: ControlRequest, roster: Roster, now: int) -> Decided:
         id=request.id,
         sign=_SIGNS.get(request.state, "•"),
         state=request.state.replace("_", " "),
-        asker=presenters.name(request.asker, roster),
+        asker=presenters.name(request.asker, roster) + ("" if request.proven else " (unverified)"),
         asker_id=request.asker,
         title=cards.asks(request, roster),
         what=summary.line(request.payload).partition(": ")[2],

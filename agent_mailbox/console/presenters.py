@@ -162,6 +162,13 @@ def name(session_id: str, roster: Roster, person: str = "you") -> str:
     return f"{called} (agent {frame.short(session_id)})" if taken else called
 
 
+def sender(message: Message, roster: Roster, person: str = "you") -> str:
+    """Return a message's sender for a page; one whose word would count is marked if nothing proves it."""
+    if not frame.is_unverified(message, roster):
+        return name(message.sender, roster, person)
+    return f"{name(message.sender, roster, USER)} (unverified)"
+
+
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
@@ -261,10 +268,10 @@ def row(
     roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
     return Row(
         id=message.id,
-        sender=name(message.sender, roster, person="You"),
+        sender=sender(message, roster, person="You"),
         sender_id=message.sender,
         roles=", ".join(roles),
-        is_person=message.sender == USER,
+        is_person=message.sender == USER and not frame.is_unverified(message, roster),
         to=() if message.recipients == (home,) else tuple(_target(to, roster) for to in message.recipients[:8]),
         at=message.timestamp,
         iso=iso(message.timestamp),
@@ -290,7 +297,7 @@ def row(
 def said(message: Message, roster: Roster) -> str:
     """Return a message's sender and title."""
     what = summary.line(message_text.parse(message.content)) if message.type == "control" else title(message)
-    return f"{name(message.sender, roster)}: {clipped(what, 80)}"
+    return f"{sender(message, roster)}: {clipped(what, 80)}"
 
 
 def title(message: Message) -> str:
@@ -306,7 +313,7 @@ def history(message: Message, records: list[Read], roster: Roster, now: int) -> 
             "iso": iso(message.timestamp),
             "clock": moment(message.timestamp, now),
             "what": "sent",
-            "who": name(message.sender, roster),
+            "who": sender(message, roster),
             "via": "",
             "cost": "",
         }

@@ -100,7 +100,7 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
         waited = max(now - request.asked, 0) // 1000
         expires = getattr(request.payload, "expires", None)
         left = f", gives up in {max(expires - now, 0) // 1000} s" if expires is not None else ""
-        asker = style(_names(desk, [request.asker]), "sender")
+        asker = style(_names(desk, [request.asker]) + ("" if request.proven else " (unverified)"), "sender")
         lines += [
             "",
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",

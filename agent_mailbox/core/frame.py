@@ -124,6 +124,22 @@ def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
     return f"{shown} ({', '.join(roles)})" if roles else shown
 
 
+def named(message: Message, roster: Roster) -> str:
+    """Return the sender's name for one row of a list, with its mark: see ``sender_of``."""
+    shown = name_of(message.sender, roster)
+    return f"{shown} (unverified)" if is_unverified(message, roster) else shown
+
+
+def is_unverified(message: Message, roster: Roster) -> bool:
+    """Return whether nothing proves a sender whose word would count: the person's, our job's, or of control."""
+    if message.sender == USER:
+        return proofs.speaker(message.proof, USER) != USER
+    agent = roster.get(message.sender)
+    if message.type == "control" or message.sender == proofs.STEWARD:
+        return not proofs.proves(message.proof)
+    return is_shown((agent and agent.name) or message.sender)
+
+
 def target_of(message: Message, roster: Roster) -> str:
     """Return the addressees, as people write addresses."""
     return some([party(address, roster) for address in message.recipients])

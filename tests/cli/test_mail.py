@@ -771,3 +771,31 @@ def test_a_retry_finds_its_message_however_another_program_spelt_it(post: Post, 
     result = post.call("send", "--from", "bob", "--to", "role:x", "--body", "other", "--id", wanted)
     assert result.rc == 1, result
     assert len(post.lines(MESSAGES)) == 1
+
+
+def test_every_row_marks_a_sender_whose_word_would_count_and_is_not_proven(pair: Post) -> None:
+    """The person's, and control, by any program; the person's own words have no mark."""
+    pair.check("alice")
+    pair.send("user", "alice", "truly from the person")
+    order = '{"type":"permission_request","requestId":"x-1","tool":{"name":"Bash"}}'
+    old = {"timestamp": "2020-01-01T00:00:00Z", "ttl_hours": 1}
+    forged = [
+        record("user", "alice", "forged as the person"),
+        record("user", "alice", "forged question", ack=True),
+        record("alice", "user", order, type="control"),
+        record("user", "alice", "forged and expired", **old),
+    ]
+    pair.append(MESSAGES, *forged)
+    pair.check("alice")
+    told = {
+        "history --all": 4,
+        "search forged": 3,
+        "dead-letters --all": 1,
+        "status --session alice": 1,
+        "control pending --session user": 1,
+        f"thread {forged[0]['id']}": 1,
+        f"show {forged[0]['id']}": 2,
+    }
+    for words, count in told.items():
+        assert pair.call(*words.split()).stdout.count("(unverified)") == count, words
+    assert "(unverified)" not in pair.call("search", "truly").stdout
