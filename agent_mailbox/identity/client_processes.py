@@ -78,10 +78,9 @@ def _ran(process: Process) -> list[str]:
     return words[start:]
 
 
-def marks(environ: Mapping[str, str]) -> str:
-    """Return which client's variable the environment has, as a reason; empty for none."""
-    found = next((name for name in MARKS if environ.get(name)), None)
-    return f"the environment has a client's {found}" if found else ""
+def marks(environ: Mapping[str, str]) -> list[str]:
+    """Return the variables of clients that the environment has."""
+    return [name for name in dict.fromkeys(MARKS) if environ.get(name)]
 
 
 def started_by_client(process: Process) -> str:
@@ -93,4 +92,10 @@ def started_by_client(process: Process) -> str:
         if processes.is_whole(process):
             return ""
         return f"process {process.pid} above it cannot be read" if processes.is_ours(process.pid) else ""
-    return marks(started) and f"process {process.pid} above it ({process.name}) was started by a client"
+    if not (found := marks(started)):
+        return ""
+    anew = " ".join(["env", *(f"-u {name}" for name in found), process.name])
+    return (
+        f"process {process.pid} above it ({process.name}) was started by a client, whose {' and '.join(found)} it has;"
+        f" if it is yours, start it again without: `{anew}`"
+    )

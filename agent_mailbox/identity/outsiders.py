@@ -38,7 +38,8 @@ def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> Outsider | tupl
         host = hosts.of(process)
         if host is not None or process.name in NAMES:
             return process, host
-    marked = marks(environ) if above else ""
+    found = " ".join(marks(environ)) if above else ""
+    marked = f"the environment has a client's {found}; if this terminal is yours: `unset {found}`" if found else ""
     return Outsider(marked or ("" if above and above[0].terminal else "it has no terminal"))
 
 
