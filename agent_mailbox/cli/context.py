@@ -14,7 +14,7 @@ from ..core.address import check_id
 from ..core.records import USER
 from ..core.roster import MIN_PREFIX
 from ..core.text import neutral
-from ..errors import MailboxError, Malformed, Refused
+from ..errors import MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
 from ..store import paths
 from . import mail_output
@@ -115,8 +115,11 @@ class Context:
     def desk(self, kind: type[D]) -> D:
         """Return the mailbox, opened once, as the part of the facade that is needed."""
         if not isinstance(self._desk, kind):
-            place = locate(self.directory, self.environ)
-            self._desk = desk = kind(place.directory, prove=lambda session_id: self.proves(session_id))
+            try:
+                place = locate(self.directory, self.environ)
+                self._desk = desk = kind(place.directory, prove=lambda session_id: self.proves(session_id))
+            except NoMailbox as error:
+                raise self._without_mailbox(error) from None
             self.vouched = place.named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
                 self.warn(
@@ -131,6 +134,14 @@ class Context:
             self._warn_misplaced(desk)
             return desk
         return self._desk
+
+    def _without_mailbox(self, error: NoMailbox) -> NoMailbox:
+        """Return the error as the caller is to hear it: an agent must not make a mailbox in a strange project."""
+        if not self.is_session:
+            return error
+        return NoMailbox(
+            error.what, "nothing to do: this project has no agent mail, and only its person makes a mailbox"
+        )
 
     def _warn_misplaced(self, desk: OpenMailbox) -> None:
         """Warn of settings in the mailbox that belong in the person's own configuration."""
@@ -257,6 +268,10 @@ class Context:
         """Print as ``out`` does; return why it is unknown that the reader took it. See ``output.write_in_full``."""
         self.answered = True
         return write_in_full(mail_output.json(value) if self.json else text)
+
+    def place(self, directory: str) -> str:
+        """Return the line that tells a person which mailbox answers; empty where the output is no terminal."""
+        return f"mailbox {neutral(directory)}\n" if sys.stdout is not None and sys.stdout.isatty() else ""
 
     def nothing(self, text: str) -> None:
         """Print a notice for a person, on a terminal only: there is nothing, or the next step."""

@@ -90,9 +90,10 @@ def show_all(app: Context, state: str | None) -> None:
     found = agents.every(desk, state)
     gone = desk.gone_of(agent for agent, _ in found)
     if app.json:
-        app.out("", {"agents": [render.agent_json(agent, seen, gone) for agent, seen in found]})
+        agents_here = [render.agent_json(agent, seen, gone) for agent, seen in found]
+        app.out("", {"agents": agents_here, "dir": desk.directory})
     else:
-        app.print(app.framed(render.agents_text(found, gone, app.painter)))
+        app.print(app.place(desk.directory) + app.framed(render.agents_text(found, gone, app.painter)))
 
 
 def show_one(app: Context, session_id: str | None, word: str | None) -> None:

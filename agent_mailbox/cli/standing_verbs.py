@@ -45,6 +45,7 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
             {**_waiting_json(m, found.now, box), "owed_by": render.owing_json(owed)} for m, owed in found.missing_acks
         ],
         "waiting_for_nobody": [_waiting_json(m, found.now, box) for m in found.waiting],
+        "dir": box,
     }
     if cost:
         costs = library.costs(me)
@@ -52,7 +53,7 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
         lines += render.costs_text(costs, roster, wakes, spent)
         value["cost"] = [render.cost_json(c) for c in costs]
         value["wakes"] = {"count": wakes, "tokens": spent}
-    app.out(app.framed("\n".join(lines) + "\n"), value)
+    app.out(app.place(mailbox.directory) + app.framed("\n".join(lines) + "\n"), value)
 
 
 def _status_text(app: Context, found: Status, roster: Roster, own: str) -> list[str]:

@@ -15,10 +15,10 @@ import click
 
 from .. import own_config
 from ..core import instant, proofs
-from ..core.text import neutral
-from ..errors import NotFound, Refused, StorageFailed
+from ..core.text import neutral, typed
+from ..errors import NoMailbox, NotFound, Refused, StorageFailed
 from ..store import creation, mounts, paths
-from . import exporting, mail_output, mailbox_place, render, values
+from . import exporting, mail_output, mailbox_place, new_place, render, values
 from .group import Commands, cli
 from .hook_command import answer
 from .options import App, Verb, pass_app
@@ -31,14 +31,16 @@ if TYPE_CHECKING:
 @cli.command(cls=Verb)
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--git", "in_git", is_flag=True, help="Make it in .git/agent-mailbox of the repository around DIR.")
+@click.option("--here", is_flag=True, help="Make it although another mailbox covers that place.")
 @click.option(
     "--adopt", is_flag=True, help="Trust the mailbox's unsealed lines: leads, policies and decisions in them count."
 )
 @pass_app
-def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
+def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool) -> None:
     """Make a mailbox, by default in data/ of the project. Idempotent.
 
-    DIR defaults to --dir, else to AGENT_MAILBOX_DIR.
+    DIR defaults to --dir, else to AGENT_MAILBOX_DIR. If sessions there use a mailbox already, it is named, and without
+    --here none is made. A new one holds a .gitignore, so that git passes by its files.
 
     With --git all worktrees and submodules of the repository share the mailbox, and no checkout, pull or `git clean`
     touches it.
@@ -49,8 +51,10 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
     \b
     Example: agent-mailbox init --git
     """
-    place = _place_in_git(where or mailbox_place.here()) if in_git else where or _wanted_place(app)
+    place = new_place.in_git(where or mailbox_place.here()) if in_git else where or new_place.wanted(app)
     known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
+    if not paths.is_mailbox(place):
+        _refuse_making(app, place, adopt=adopt, here=here, again=_again(app, where, in_git))
     made = creation.create(place, app.environ)
     if adopt:
         _trust(app, made, adopt=True)
@@ -61,6 +65,23 @@ def init(app: App, where: str | None, in_git: bool, adopt: bool) -> None:
     app.out(f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n", {"dir": made})
     if not app.json:
         app.nothing(NEXT)
+
+
+def _again(app: App, where: str | None, in_git: bool) -> str:
+    """Return the command, as it was given, with ``--here``."""
+    words = [*(["--dir", app.directory] if app.directory and not where else []), *([where] if where else [])]
+    return " ".join(["agent-mailbox init", *map(typed, words), *(["--git"] if in_git else []), "--here"])
+
+
+def _refuse_making(app: App, place: str, *, adopt: bool, here: bool, again: str) -> None:
+    """Raise the error of an ``init`` that is not to make a mailbox."""
+    new_place.refuse_session(app, place)
+    if adopt:
+        found = new_place.covering(place)
+        hint = f"name the one you mean: `agent-mailbox init --adopt {typed(found)}`" if found else "name one: --dir DIR"
+        raise NoMailbox(f"no mailbox to adopt at {place}", hint)
+    if not here:
+        new_place.refuse_second(place, again)
 
 
 NEXT = """next: agent-mailbox install claude-code --user                     show sessions their mail
@@ -75,37 +96,12 @@ def _trust(app: App, directory: str, *, adopt: bool) -> None:
     from ..upkeep import adoption
 
     done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt)
-    lines = [f"{done.why}; you confirmed the logs as they are"] if done.why else []
+    lines = [f"mailbox at {directory}"] if adopt else []
+    lines += [f"{done.why}; you confirmed the logs as they are"] if done.why else []
     lines += [f"confirmed {mail_output.plural(done.adopted, 'unsealed line')}"] if adopt else []
     lines += [*done.standing] or ["no agent has a lead, a mode or rules"]
     value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
     app.done("".join(f"{neutral(line)}\n" for line in lines), value)
-
-
-def _place_in_git(start: str) -> str:
-    """Return the mailbox path in the repository around a directory; raises ``NotFound`` if there is none."""
-    here = os.path.realpath(start)
-    while (common := paths.common_directory(here)) is None:
-        if here == os.path.dirname(here):
-            raise NotFound(f"not in a git repository: {start}", "run `git init` first, or leave --git out")
-        here = os.path.dirname(here)
-    return os.path.join(common, paths.IN_GIT)
-
-
-def _wanted_place(app: App) -> str:
-    """Return where to make a mailbox: the place named, else ``data/`` of the repository's main worktree, which all its
-    worktrees share, else ``data/`` here.
-
-    If the repository's own directory has one, that is it: commands find no other there.
-    """
-    named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
-    if named:
-        return named
-    here = mailbox_place.here()
-    common = paths.common_directory(here)
-    if common is not None and paths.is_mailbox(inside := os.path.join(common, paths.IN_GIT)):
-        return inside
-    return os.path.join(paths.main_worktree(here) or here, paths.DATA)
 
 
 @cli.command(cls=Verb)
@@ -264,8 +260,11 @@ def restore(app: App, file: str, where: str | None) -> None:
     """
     from ..upkeep import restoring
 
-    made = restoring.restore(file, where or _wanted_place(app), app.environ)
-    directory = os.path.realpath(where or _wanted_place(app))
+    place = where or new_place.wanted(app)
+    if where is None and not paths.is_mailbox(place):
+        new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")
+    made = restoring.restore(file, place, app.environ)
+    directory = os.path.realpath(place)
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
     text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings(made)}"
     app.done(

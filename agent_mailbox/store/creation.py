@@ -9,6 +9,9 @@ from ..errors import Refused
 from . import bindings, custody, custody_setup, keys, system, user_state
 from .paths import (
     ARCHIVE,
+    CACHE,
+    CONFIG,
+    GITIGNORE,
     HEARTBEATS,
     MESSAGES,
     check_owner,
@@ -53,6 +56,8 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
             system.make_directory(system.join(directory, name))
         path = system.join(directory, MESSAGES)
         is_new = not is_there(path)
+        if is_new:
+            hide_from_git(directory)
         system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
     except OSError as error:
         raise storage_failed("make a mailbox at", directory, error) from None
@@ -70,6 +75,22 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     except OSError as error:
         raise storage_failed("sync", place, error) from None
     return directory
+
+
+def hide_from_git(directory: str) -> None:
+    """Have git pass by a new mailbox: all of its directory, or only its own files beside those of a project. A
+    ``.gitignore`` that is there stays as it is."""
+    shared = [name for name in system.listdir(directory) if name != CACHE and not name.startswith("agent-")]
+    rules = f"/agent-*\n/{CACHE}/\n/{CONFIG}\n/{GITIGNORE}\n" if shared else "*\n"
+    flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_NOFOLLOW | system.O_CLOEXEC
+    try:
+        fd = system.open(system.join(directory, GITIGNORE), flags, 0o600)
+    except FileExistsError:
+        return
+    try:
+        system.write_whole(fd, rules.encode())
+    finally:
+        system.close(fd)
 
 
 def _forget(directory: str, environ: Mapping[str, str]) -> None:

@@ -94,6 +94,7 @@ def _refuse_strange(aside: str) -> None:
 def _unpack(file: str, aside: str) -> Backup:
     """Empty the directory of a killed restore's remains, unpack the backup into it, and sync it."""
     system.empty(aside)
+    creation.hide_from_git(aside)
     for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY):
         system.mkdir(system.join(aside, name), 0o700)
 

@@ -405,7 +405,7 @@ def test_a_mailbox_that_git_tracks_is_a_problem(post: Post) -> None:
     subprocess.run([*git, "add", "other"], check=True)
     assert told(post) == ([], [])
     post.send("x", "all")
-    subprocess.run([*git, "add", "box"], check=True)
+    subprocess.run([*git, "add", "--force", "box"], check=True)
     problems, _ = told(post)
     assert [p[:3] for p in problems] == [(MESSAGES, None, None)]
     assert "git rm --cached" in problems[0][3]

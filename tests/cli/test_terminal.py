@@ -97,9 +97,11 @@ def test_colour_is_for_terminals_and_only_where_it_is_wanted(pair: Post) -> None
     for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         assert on_terminal(pair, *words, env=env) == (0, plain)
     roster = on_terminal(pair, "roster", "list")[1]
-    assert [line.rstrip() for line in ESCAPE.sub(b"", roster).splitlines()] == pair.run(
-        "roster", "list"
-    ).raw.splitlines()
+    place, *lines = [line.rstrip() for line in ESCAPE.sub(b"", roster).splitlines()]
+    assert place == f"mailbox {pair.box}".encode()
+    assert lines == pair.run("roster", "list").raw.splitlines()
+    assert on_terminal(pair, "status", "--session", "alice")[1].splitlines()[0].rstrip() == place
+    assert place not in pair.run("status", "--session", "alice").raw
     assert ESCAPE.search(roster)
     assert on_terminal(pair, *words, "--json")[1] == pair.run(*words, "--json").raw
     assert pair.run(*words, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm"}).raw == plain

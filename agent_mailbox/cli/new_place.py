@@ -1,0 +1,83 @@
+"""The place of a new mailbox, and what speaks against making one there.
+
+Belongs here: where ``init`` and ``restore`` make it, which mailbox covers that place already, who may make one.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ..core.text import typed
+from ..errors import NotFound, Refused
+from ..identity import callers
+from ..store import paths, system
+from . import mailbox_place
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+def in_git(start: str) -> str:
+    """Return the mailbox path in the repository around a directory; raises ``NotFound`` if there is none."""
+    here = os.path.realpath(start)
+    while (common := paths.common_directory(here)) is None:
+        if here == os.path.dirname(here):
+            raise NotFound(f"not in a git repository: {start}", "run `git init` first, or leave --git out")
+        here = os.path.dirname(here)
+    return os.path.join(common, paths.IN_GIT)
+
+
+def wanted(app: Context) -> str:
+    """Return where to make a mailbox: the place named, else ``data/`` of the repository's main worktree, which all its
+    worktrees share, else ``data/`` here.
+
+    If the repository's own directory has one, that is it: commands find no other there.
+    """
+    named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
+    if named:
+        return named
+    here = mailbox_place.here()
+    common = paths.common_directory(here)
+    if common is not None and paths.is_mailbox(inside := os.path.join(common, paths.IN_GIT)):
+        return inside
+    return os.path.join(paths.main_worktree(here) or here, paths.DATA)
+
+
+def covering(place: str) -> str | None:
+    """Return the mailbox that the sessions use which would find a new one at ``place``; None if they have none.
+
+    Another user's is none: its mail is not theirs to read.
+    """
+    real = os.path.realpath(place)
+    above = os.path.dirname(real)
+    if os.path.basename(real) == paths.IN_GIT and os.path.basename(above) == ".git":
+        start = os.path.dirname(above)
+    else:
+        start = above if os.path.basename(real) == paths.DATA else real
+    found = paths.find(start)
+    return found if found and found != real and system.stat(found).st_uid == system.geteuid() else None
+
+
+def refuse_second(place: str, again: str) -> None:
+    """Raise ``Refused`` if a mailbox covers the place: the mail of one project would go to two. ``again``: the command
+    that makes another all the same."""
+    found = covering(place)
+    if found is not None:
+        raise Refused(
+            f"the mailbox {found} covers this place already",
+            f"use it: every command finds it from here. A second one splits the mail: `{again}` makes it",
+            code="covered",
+        )
+
+
+def refuse_session(app: Context, place: str) -> None:
+    """Raise ``Refused`` if an agent makes a mailbox: whether a project has one is the person's to decide."""
+    if app.is_session:
+        project = os.path.dirname(os.path.realpath(place))
+        raise Refused(
+            "only the person makes a mailbox, and this is a process of an agent's client",
+            f"nothing to do here without one; the person runs `agent-mailbox init {typed(os.path.realpath(place))}`"
+            f" at a terminal of their own, if the sessions in {project} are to have mail",
+            code=callers.NOT_THE_PERSON,
+        )
