@@ -14,6 +14,7 @@ from ..cli.options import App, Verb, complete_request, complete_session, pass_ap
 from ..core.address import ALL
 from ..core.control import messages, transitions
 from ..errors import Malformed
+from ..store.lock import Patience
 from . import control_output
 from .requests import Control
 
@@ -74,7 +75,8 @@ def _ask(
     desk, me = _desk(app, session)
     if given.get("timeout") is not None:
         payload = payload.replace(expires=desk.now() + round(given["timeout"] * 1000))
-    asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
+    with Patience(given.get("timeout")):  # behind that time nobody could answer it
+        asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
     app.done(control_output.asked_text(asked, desk, app.style), control_output.asked_json(asked, desk))
 
 

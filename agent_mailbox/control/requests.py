@@ -16,6 +16,7 @@ from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed, Refused
 from ..store import system
+from ..store.lock import Patience
 from . import control_log
 from .control_log import ControlStep, note
 from .orders import Coordination, written
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Beside", "Control", "ControlRequest", "Standing", "overdue"]
 
+GRACE = 0.5
+"""Seconds to wait for a lock at a time-out, to append the decision that follows from it."""
 PREFIXES = {
     messages.PlanRequest: "plan",
     messages.PermissionRequest: "perm",
@@ -174,7 +177,8 @@ class Control(Coordination):
                     if not changes.wait(until):
                         break
         if request.is_open and authority.is_same(me, request.asker, self.now(), self.logs.read_roster()):
-            request = self.give_up(me, request, beside.why() if beside else "")
+            with Patience(GRACE):
+                request = self.give_up(me, request, beside.why() if beside else "")
         return request
 
     def give_up(self, me: str, request: ControlRequest, why: str = "") -> ControlRequest:

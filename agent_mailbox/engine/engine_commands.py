@@ -254,7 +254,7 @@ def serve(app: App, /) -> None:
     space = spaces.of(logs)
     if space is None:
         return
-    with FileLock(system.join(record.path(spaces.PLACE), joining_space.SERVING), 0):
+    with FileLock(system.join(record.path(spaces.PLACE), spaces.SERVING), 0):
         relayed = _relayed(space, record.path(spaces.PLACE))
         app.out(f"serving {found.space} as {found.machine}\n", _value(found))
         copy = spaces.opened(logs, space)

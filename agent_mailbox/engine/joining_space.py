@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from .purging import PurgePlan
     from .space_trust import RightsChange
 
-SERVING = "serving"
-"""The file whose lock the replicator holds."""
 STARTING, PAUSE = 10.0, 0.2
 """Seconds within which servers may come up as a machine joins, and between two looks."""
 
@@ -187,7 +185,7 @@ def standing(logs: Logs) -> SpaceStanding:
         trouble = error.what
     queued = len(copy.queue.entries())
     waiting = sum(1 for _ in publishing.waiting(copy))
-    serving = is_held(spaces.record_of(logs).path(spaces.PLACE, SERVING))
+    serving = is_held(spaces.record_of(logs).path(spaces.PLACE, spaces.SERVING))
     where = space.space, space.machine, space.url
     others = tuple(
         {"machine": one.machine, "behind": max(records - one.applied, 0), "heard": instant.text(one.heard)}

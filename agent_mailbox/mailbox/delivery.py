@@ -19,6 +19,7 @@ from ..core.records import USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, StorageFailed, Unavailable
 from ..store import offers
+from ..store.lock import Patience
 from ..store.poll import Poll
 from ..store.watched import Watched
 from .opened import OpenMailbox
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 WITHHELD = 60.0
 """Seconds until whoever waits for mail looks again at role mail that another session claimed: time may free it."""
+SOON = 0.25
+"""Seconds to wait for a lock under which only derived files are written: whoever looks at mail is not held up."""
 
 
 class Offering(Record):
@@ -80,11 +83,12 @@ class Delivery(OpenMailbox):
         if self.logs.read_roster().state(session_id) != ALIVE:
             return self.peek(session_id)
         poll = self._poll(session_id)
-        items = poll.unread(self.now())
+        items = self._unread(poll)
         self.withheld = poll.withheld
         done = all(item.muted for item in items) and not offers.load(self.logs, session_id)
         try:
-            self._settle(poll, set(), 0, quiet=done)
+            with Patience(SOON):
+                self._settle(poll, set(), 0, quiet=done)
         except (Busy, StorageFailed):
             pass  # the next look does it
         return self._judged(session_id, items)
@@ -108,7 +112,7 @@ class Delivery(OpenMailbox):
         self._note_gone_holders(session_id)
         with self.logs.delivery(session_id):
             poll = self._poll(session_id)
-            items = poll.unread(self.now())
+            items = self._unread(poll)
             self.left = 0
             if any(item.claims for item in items):
                 items = self._claimed(poll, items, items if choose is None else choose(items))
@@ -158,6 +162,14 @@ class Delivery(OpenMailbox):
     def _poll(self, session_id: str) -> Poll:
         return Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
 
+    def _unread(self, poll: Poll) -> list[Item]:
+        """Return the session's unread mail; a log that is locked or takes no writes costs the next look time."""
+        try:
+            with Patience(SOON):
+                return poll.unread(self.now())
+        except (Busy, StorageFailed):
+            return poll.unread(self.now(), adopt=False)
+
     def _show(
         self,
         poll: Poll,
@@ -187,7 +199,8 @@ class Delivery(OpenMailbox):
         else:
             quiet = offering.quiet and (offering.nonce is None or not records)
         try:
-            self._settle(poll, {record.message_id for record in records}, size, quiet)
+            with Patience(SOON):
+                self._settle(poll, {record.message_id for record in records}, size, quiet)
         except (Busy, StorageFailed):
             pass  # everything is shown and recorded; what is derived can wait for the next poll
         return len(shown)

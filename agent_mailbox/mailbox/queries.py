@@ -13,6 +13,8 @@ from ..core.inbox import MailState
 from ..core.instant import DAY
 from ..core.records import Message, Record
 from ..errors import NotFound
+from ..store import system
+from ..store.lock import Patience
 from . import agents
 from .delivery import WITHHELD
 from .facade import MIN_MESSAGE_PREFIX
@@ -274,7 +276,8 @@ class Library:
             while True:
                 if known is None and (why := self._mailbox.broken()) is not None:
                     raise BadData(why, "look at the log, then run `agent-mailbox doctor --trust`", code="broken")
-                unread = len(self._mailbox.look(session_id))
+                with Patience(None if deadline is None else deadline - system.monotonic()):
+                    unread = len(self._mailbox.look(session_id))
                 again = watch.deadline(WITHHELD) if self._mailbox.withheld else None
                 until = min((end for end in (deadline, again) if end is not None), default=None)
                 if unread or (not changes.wait(until) and until == deadline):

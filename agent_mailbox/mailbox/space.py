@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from .replica import Replica
     from .space_judge import SpaceJudge
 
-PLACE, FILE = "engine", "space"
+PLACE, FILE, SERVING = "engine", "space", "serving"
+"""Within the user's record: a directory, the space, and the file whose lock the replicator holds."""
 
 
 class Space(Record):

@@ -19,8 +19,10 @@ record are ``proofs.BEFORE``.
 from __future__ import annotations
 
 from ..core import seals
+from ..errors import Busy, StorageFailed
 from . import paths, system, user_state
 from .lines import chunks
+from .lock import acquire, deadline
 from .log_ends import LogEnd, read_entry
 
 TYPE_CHECKING = False
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 BOXES = "boxes"
 NEXT = ".next"
 """The suffix of the entry that announces a log's replacement."""
+PATIENCE = 1.0
+"""Seconds to wait for the lock of an entry, which its holder keeps for some 0.1 ms."""
 _CONTROL = b'"type":"control"'
 _ROSTER = paths.ROSTER.removesuffix(".jsonl")
 
@@ -175,12 +179,14 @@ class Kept:
             pass
 
     def change(self, how: Callable[[LogEnd], LogEnd]) -> bool:
-        """Change the entry under a lock, so that concurrent changes follow each other; return whether it is noted."""
+        """Change the entry under a lock, so that concurrent changes follow each other; return whether it is noted.
+
+        A process that was stopped may keep the lock: then the next writer notes what this one wrote."""
         flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
         try:
             fd = system.open(self.path, flags, 0o600)
             try:
-                system.flock(fd, system.LOCK_EX)
+                acquire(fd, self.path, deadline(PATIENCE))
                 before = read_entry(system.pread(fd, 400, 0)) or LogEnd()
                 after = how(before)
                 text, done = after.text(), 0
@@ -188,7 +194,7 @@ class Kept:
                     done += system.pwrite(fd, text[done:], done)
             finally:
                 system.close(fd)
-        except OSError:
+        except (OSError, Busy, StorageFailed):
             return False  # the log goes on beyond its note: the next writer notes that
         return True
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from ..core import instant
 from . import system
 
+STOPPED = ", stopped: "
+"""The words behind a stopped process; what follows has it go on."""
+
 
 def holder_of(fd: int) -> str:
     """Return `` by pid N (command, since T)`` for an open file's lock if the system tells (Linux: proc(5)), else
@@ -35,5 +38,5 @@ def _process(pid: str) -> str:
     except (OSError, ValueError, IndexError):
         return "ended"
     since = instant.text(int((system.time_ns() / 1e9 - age) * 1000))[:19] + "Z"
-    stopped = f", stopped: `kill -CONT {pid}` has it go on" if state in "Tt" else ""
+    stopped = f"{STOPPED}`kill -CONT {pid}` has it go on" if state in "Tt" else ""
     return f"{command or 'no command'}, since {since}{stopped}"

@@ -10,6 +10,7 @@ Order, to be taken only from left to right: session delivery, messages, reads, r
 from __future__ import annotations
 
 import errno
+from _contextvars import ContextVar
 
 from ..errors import Busy, StorageFailed
 from . import system
@@ -26,6 +27,8 @@ _TURNS = 10
 """Retries that only yield the processor: an append holds a lock for some 0.1 ms. To start a thread takes as long."""
 
 _held: set[FileLock] = set()
+_until: ContextVar[float | None] = ContextVar("until", default=None)
+"""The monotonic instant beyond which nobody here waits for a lock (``Patience``)."""
 
 
 def _forked() -> None:
@@ -38,6 +41,31 @@ def _forked() -> None:
 
 
 system.register_at_fork(after_in_child=_forked)
+
+
+class Patience:
+    """Bound all waits for locks in a ``with`` block by one instant: some seconds from now, None: as before.
+
+    A caller with a time-out keeps it, however many locks are taken on the way.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._until = None if seconds is None else system.monotonic() + seconds
+
+    def __enter__(self) -> None:
+        before, mine = _until.get(), self._until
+        self._token = _until.set(before if mine is None else mine if before is None else min(before, mine))
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _until.reset(self._token)
+
+
+def deadline(seconds: float) -> float:
+    """Return the monotonic instant until which a lock is waited for."""
+    until, wanted = _until.get(), system.monotonic() + seconds
+    return wanted if until is None else min(until, wanted)
 
 
 class FileLock:
@@ -55,11 +83,11 @@ class FileLock:
 
     def take(self) -> Self:
         """Get the lock, ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
-        deadline = system.monotonic() + self._wait
+        until = deadline(self._wait)
         while True:
             fd = self._open()
             try:
-                acquire(fd, self.path, deadline)
+                acquire(fd, self.path, until)
                 if self._is_at_path(fd):
                     self.fd = fd
                     _held.add(self)
@@ -136,8 +164,8 @@ def is_held(path: str) -> bool:
     return False
 
 
-def acquire(fd: int, path: str, deadline: float) -> None:
-    """Lock the open file; at ``deadline`` (monotonic seconds) raise ``Busy``, which names the holder."""
+def acquire(fd: int, path: str, until: float) -> None:
+    """Lock the open file; at ``until`` (monotonic seconds) raise ``Busy``, which names the holder."""
     turns = _TURNS
     while True:
         try:
@@ -153,7 +181,7 @@ def acquire(fd: int, path: str, deadline: float) -> None:
             turns -= 1
             system.sched_yield()
             continue
-        left = deadline - system.monotonic()
+        left = until - system.monotonic()
         if left > 0 and system.flock_within(fd, left):
             return
         from .holder import holder_of  # only to explain a time-out

@@ -327,8 +327,12 @@ class HeldLog(FileLock):
             return
         there = system.fstat(self.fd)
         size, left = there.st_size, self._left_by_us(there.st_ino, there.st_size)
+        flags = system.O_WRONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
         try:
-            fd = open_file(self.path, system.O_WRONLY)  # ours appends, wherever it is told to write
+            try:
+                fd = system.open(self.path, flags)  # ours appends, wherever it is told to write
+            except PermissionError:  # an append-only file (chattr +a) takes no write but at its end
+                return
             try:
                 for start, end in spans:
                     for chunk in chunks(self.fd, start, size if end is None else min(end, size)):

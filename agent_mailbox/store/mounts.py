@@ -17,19 +17,29 @@ NETWORK = {
 
 def doubt(path: str) -> str | None:
     """Return a warning about a path on a network file system; None if it is on another, or on an unknown one."""
-    try:
-        with system.stream(MOUNTINFO, "r", encoding="utf-8", errors="surrogateescape") as file:
-            kind = _kind(system.real_path(path), file.read().split("\n"))
-    except OSError:
-        return None
+    _, kind = _mount(path)
     if kind not in NETWORK:
         return None
     return f"is on a network file system ({kind}): locks and syncs may not hold there; move the mailbox to a local disk"
 
 
-def _kind(path: str, lines: list[str]) -> str | None:
-    """Return the type of the mount that holds the path: the longest matching mount point, of equal ones the last."""
-    best, found = -1, None
+def point(path: str) -> str:
+    """Return the mount point that a path is below, or is; empty if the system does not tell."""
+    return _mount(path)[0]
+
+
+def _mount(path: str) -> tuple[str, str | None]:
+    try:
+        with system.stream(MOUNTINFO, "r", encoding="utf-8", errors="surrogateescape") as file:
+            return _found(system.real_path(path), file.read().split("\n"))
+    except OSError:
+        return "", None
+
+
+def _found(path: str, lines: list[str]) -> tuple[str, str | None]:
+    """Return the point and the type of the mount that holds the path: the longest matching one, of equal ones the
+    last."""
+    best, where, found = -1, "", None
     for line in lines:
         head, dash, tail = line.partition(" - ")
         fields = head.split(" ")
@@ -37,8 +47,8 @@ def _kind(path: str, lines: list[str]) -> str | None:
             continue
         point = _unescaped(fields[4]).rstrip("/")
         if (path == point or path.startswith(point + "/")) and len(point) >= best:
-            best, found = len(point), tail.split(" ")[0]
-    return found
+            best, where, found = len(point), point or "/", tail.split(" ")[0]
+    return where, found
 
 
 def _unescaped(text: str) -> str:

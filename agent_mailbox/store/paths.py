@@ -38,6 +38,8 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
         "ELOOP": "move the target here: it is a symbolic link, and mailbox files must be regular files",
         "EISDIR": "move away the directory that is in the place of this file",
         "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
+        "EPERM": f"if `lsattr {typed(path)}` shows i or a, run `sudo chattr -ia {typed(path)}`",
+        "ENXIO": "move it away: it is no regular file",
         "EROFS": "make the file system writable, or move the mailbox: it is read-only",
         "ENOSPC": "free some space, then repeat the command",
         "ENOENT": "look whether its directory is still there, and takes files",

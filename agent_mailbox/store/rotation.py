@@ -25,6 +25,7 @@ from ..core.records import BadLine, Record
 from ..errors import Busy, Refused, StorageFailed
 from . import paths, system
 from .archive import LOCK, Archive
+from .holder import holder_of
 from .lines import boundary, chunks, lines_of
 from .log import Log
 from .logs import Logs, parse_messages, parse_reads
@@ -84,12 +85,25 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
         lock.acquire()
     except LockException:
         raise Busy(
-            f"another steward is at work in {archive.directory}", "wait for it, then try again: it does the same work"
+            f"another steward is at work in {archive.directory}{_holder(archive)}",
+            "wait for it, then try again: it does the same work",
         ) from None
     try:
         yield
     finally:
         lock.release()
+
+
+def _holder(archive: Archive) -> str:
+    """Return who holds the maintenance lock, as far as the system tells."""
+    try:
+        fd = paths.open_file(system.join(archive.directory, LOCK), system.O_RDONLY)
+    except (FileNotFoundError, StorageFailed):
+        return ""
+    try:
+        return holder_of(fd).replace(" by ", ": ", 1)
+    finally:
+        system.close(fd)
 
 
 def at_work(archive: Archive) -> bool:

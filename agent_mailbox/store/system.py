@@ -153,6 +153,25 @@ def at_home(path: str) -> str:
     return expanduser(path)
 
 
+def marks(path: str) -> str:
+    """Return the marks of chattr(1) that refuse writes: ``i`` immutable, ``a`` append-only; empty if none is known."""
+    from array import array
+    from fcntl import ioctl  # FS_IOC_GETFLAGS, of Linux alone
+
+    try:
+        fd = open(path, posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
+    except OSError:
+        return ""
+    flags = array("L", [0])
+    try:
+        ioctl(fd, 0x80006601 | flags.itemsize << 16, flags)
+    except OSError:
+        return ""
+    finally:
+        close(fd)
+    return ("i" if flags[0] & 0x10 else "") + ("a" if flags[0] & 0x20 else "")
+
+
 def write_whole(fd: int, data: bytes) -> None:
     """Write all of the data: a single write may take a part."""
     while data:

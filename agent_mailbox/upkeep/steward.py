@@ -20,14 +20,14 @@ from ..errors import BadData, MailboxError, Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from ..store import attachment_files, events, leftovers, roster_compaction, rotation
+from ..store import attachment_files, events, leftovers, obstacles, roster_compaction, rotation
 from ..store.paths import CONFIG
 from . import clock_signs, doctor, notices
+from .doctor.findings import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.roster import Roster
-    from .doctor.findings import Problem
 
 
 _GOES_BY = ("steward", "ttl")
@@ -63,8 +63,9 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         swept = _sweep(mailbox)
         _tell_watchers(mailbox)
         hopeless = notices.tell(mailbox, mailbox.now())
+        kept = [] if copy is not None else _immovable(mailbox)
         if copy is None:
-            moved = _moved(mailbox, limit, hopeless)
+            moved = _moved(mailbox, limit, hopeless, movable=not kept)
         else:
             from . import shared_steward  # most mailboxes are one machine's
 
@@ -83,7 +84,7 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         pending=moved.pending,
         frozen=sum(event.event == "freeze" for event in swept),
         retired=sum(event.event == "retire" for event in swept),
-        problems=tuple(doctor.problems(doctor.examine(mailbox, archived=False))),
+        problems=(*kept, *doctor.problems(doctor.examine(mailbox, archived=False))),
     )
 
 
@@ -94,8 +95,22 @@ def _check_settings(mailbox: Mailbox) -> None:
         raise BadData(f"{mailbox.logs.path(CONFIG)}: {wrong[0]}", "correct it; until then the steward moves nothing")
 
 
-def _moved(mailbox: Mailbox, limit: int, hopeless: set[str]) -> rotation.Rotated:
-    """Archive what is finished, and compact the roster."""
+def _immovable(mailbox: Mailbox) -> list[Problem]:
+    """Return why nothing can be archived: a log that cannot be replaced keeps all its lines, in both places never."""
+    logs = mailbox.logs
+    places = [log.path for log in (logs.messages, logs.reads, logs.roster)]
+    if logs.custody is not None:
+        places += [logs.custody.log(path).path for path in tuple(places)]
+    found = dict.fromkeys(filter(None, map(obstacles.to_replace, places)))
+    return [Problem(one.path, None, f"{one.why}, so nothing was archived; {one.repair}") for one in found]
+
+
+def _moved(mailbox: Mailbox, limit: int, hopeless: set[str], *, movable: bool) -> rotation.Rotated:
+    """Archive what is finished, and compact the roster; if nothing is ``movable``, only count."""
+    if not movable:
+        state = mailbox.state()
+        pending = retention.plan(state, mailbox.now(), limit).pending
+        return rotation.Rotated(archived=0, kept=len(state.messages), pending=pending)
     moved = rotation.rotate(
         mailbox.logs,
         mailbox.archive,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Mailbox
-from tests.helpers import ROOT, Post
+from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -137,3 +138,167 @@ def test_a_stamp_that_stayed_counts_for_nothing_until_it_can_go(
     assert desk.logs.trail.counting("a", desk.now())
     quiet.send("b", "a", "seen")
     assert not os.path.exists(quiet.file(".cache/quiet/a"))
+
+
+# -- the doctor -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def used(quiet: Post) -> Post:
+    """The same with an archive, an attachment and telemetry."""
+    quiet.ok("steward", "run", "--max-live", "0")
+    (quiet.scratch / "notes.txt").write_text("notes")
+    quiet.send("b", "a", "with a file", "--attach", str(quiet.scratch / "notes.txt"))
+    quiet.file("agent-mailbox-events.jsonl").touch(0o600)
+    quiet.check("a")
+    assert quiet.doctor() == []
+    return quiet
+
+
+def places(post: Post) -> dict[str, Path]:
+    """Every place that commands write, by a name for the test."""
+    record = next((post.user_state / "boxes").iterdir())
+    archive = post.file(ARCHIVE)
+    named = (MESSAGES, READS, ROSTER, "agent-mailbox-events.jsonl", HEARTBEATS, f"{HEARTBEATS}/a", ARCHIVE)
+    derived = (
+        ".cache",
+        ".cache/quiet",
+        ".cache/quiet/a",
+        ".cache/ends/agent-mailbox",
+        ".cache/cursors/a",
+        "attachments",
+    )
+    return {
+        **{name: post.file(name) for name in (*named, *derived, "attachments")},
+        "a month": next(path for path in archive.iterdir() if path.name[:2] == "20"),
+        "the manifest": archive / "MANIFEST.jsonl",
+        "the user's records": post.user_state,
+        "the mailbox's record": record,
+        "the record of a log": record / "agent-mailbox",
+    }
+
+
+def test_an_immutable_place_is_told_with_the_command_that_mends_it(
+    used: Post, marked: Callable[[str, Path], None]
+) -> None:
+    """The command is run as it is printed; then nothing is wrong any more, and trying left nothing."""
+    before = used.snapshot()
+    for name, path in places(used).items():
+        marked("i", path)
+        (problem,) = used.doctor()
+        assert (problem["file"], problem["line"]) == (str(path), None), name
+        command = problem["what"].split("`")[1]
+        assert command == f"sudo chattr -i {path}", name
+        subprocess.run(command.removeprefix("sudo ").split(), check=True)
+        assert used.doctor() == [], name
+    assert used.snapshot() == before
+
+
+def test_a_place_that_is_mounted_read_only_is_told_once(used: Post) -> None:
+    """With its mount point, which is to be made writable, and what fails meanwhile."""
+    known = places(used)
+    for path in (used.box, known[MESSAGES], known[HEARTBEATS], known[".cache"], known["the mailbox's record"]):
+        done = used.run("doctor", "--json", under=read_only(path))
+        assert done.rc == 3, path
+        (problem,) = done.json["problems"]
+        assert f"run `sudo mount -o remount,rw {path}`" in problem["what"], path
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(READS, "a directory"), (READS, "a FIFO"), (f"{HEARTBEATS}/a", "a symbolic link"), (".cache/cursors/a", "a FIFO")],
+)
+def test_something_else_in_the_place_of_a_file_is_told(used: Post, name: str, kind: str) -> None:
+    """Nobody waits for a FIFO, follows a link, or hides the other findings."""
+    path = used.file(name)
+    path.unlink()
+    if kind == "a directory":
+        path.mkdir(0o700)
+    elif kind == "a FIFO":
+        os.mkfifo(path, 0o600)
+    else:
+        path.symlink_to(used.scratch / "nowhere")
+    told = [p["what"] for p in used.doctor() if p["file"] == str(path)]
+    assert [f"{kind} is in the place of this file" in what for what in told] == [True]
+    assert f"run `mv {path} {path}.away`" in told[0]
+
+
+@pytest.mark.parametrize("name", [HEARTBEATS, ARCHIVE, ".cache"])
+def test_a_file_in_the_place_of_a_directory_is_told(used: Post, name: str) -> None:
+    """The command that puts it aside is run as it is printed."""
+    path = used.file(name)
+    shutil.rmtree(path)
+    path.touch(0o600)
+    told = [p["what"] for p in used.doctor() if p["file"] == str(path)]
+    assert len(told) == 1
+    assert "a file is in the place of this directory" in told[0]
+    subprocess.run(told[0].split("`")[1].split(), check=True)
+    assert not [p for p in used.doctor() if p["file"] == str(path)]
+
+
+@pytest.mark.parametrize(("options", "why"), [("size=256k", "file system is full"), ("nr_inodes=64", "no inode left")])
+def test_a_full_file_system_is_told(used: Post, options: str, why: str) -> None:
+    """No page is left, or no inode; with room again nothing is wrong."""
+    small = used.scratch / "small"
+    small.mkdir()
+    mounted = ["mount", "-t", "tmpfs", "-o", f"{options},mode=0700", "none", small]
+    if os.geteuid() or subprocess.run(mounted, capture_output=True, check=False).returncode:
+        pytest.skip("mounting a small file system needs root")
+    try:
+        used.env["AGENT_MAILBOX_DIR"] = str(small / "box")
+        used.ok("init", small / "box")
+        ballast = small / "ballast"
+        ballast.mkdir()
+        with contextlib.suppress(OSError), open(ballast / "0", "wb", buffering=0) as file:
+            for number in range(1 << 12):
+                file.write(bytes(4096)) if "size" in options else (ballast / f"n{number}").touch()
+        assert [why in p["what"] for p in used.doctor()] == [True]
+        shutil.rmtree(ballast)
+        assert used.doctor() == []
+    finally:
+        subprocess.run(["umount", small], check=True)
+
+
+# -- the steward ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mark", "name"), [("a", MESSAGES), ("a", READS), ("a", "."), ("i", "."), ("i", "the record of a log")]
+)
+def test_what_cannot_be_replaced_is_not_archived_half_way(
+    used: Post, name: str, mark: str, marked: Callable[[str, Path], None]
+) -> None:
+    """The steward does the rest of its work and says why; nothing is in two places; mended, it archives."""
+    used.send("b", "a", "done")
+    used.check("a")
+    path = used.box if name == "." else places(used)[name]
+    before = used.snapshot()
+    marked(mark, path)
+    report = used.ok("steward", "run", "--max-live", "0")
+    assert report["archived"] == 0
+    assert [p["file"] for p in report["problems"]] == [str(path)]
+    assert "so nothing was archived" in report["problems"][0]["what"]
+    assert f"sudo chattr -{mark} {path}" in report["problems"][0]["what"]
+    assert {k: v for k, v in used.snapshot().items() if ".lock" not in k} == {
+        k: v for k, v in before.items() if ".lock" not in k
+    }
+    assert str(path) in [p["file"] for p in used.doctor()]
+    subprocess.run(["chattr", f"-{mark}", path], check=True)
+    assert used.ok("steward", "run", "--max-live", "0")["archived"] == 2
+    assert used.doctor() == []
+
+
+def test_mail_in_an_append_only_mailbox_works_as_ever(used: Post, marked: Callable[[str, Path], None]) -> None:
+    """Sent, read, acknowledged, given back, repeated by its id: none of this needs another write than at the end."""
+    for name in (MESSAGES, READS, ROSTER):
+        marked("a", used.file(name))
+    mine = used.send("b", "a", "once", "--ack")
+    assert used.send("b", "a", "once", "--ack", "--id", mine) == mine
+    assert used.check("a") == [mine]
+    used.ok("release", mine, "--session", "a")
+    used.ok("release", mine, "--session", "a")
+    assert used.check("a") == [mine]
+    used.ok("ack", mine, "--session", "a")
+    used.ok("ack", mine, "--session", "a")
+    used.register("c")
+    assert len(used.lines(MESSAGES)) == 2

@@ -124,6 +124,9 @@ class Kernel(Files):
     def real_path(self, process: Process, path: str) -> str:
         return posixpath.normpath(path)
 
+    def marks(self, process: Process, path: str) -> str:
+        return ""
+
     absolute = real_path
     at_home = real_path
 

@@ -18,6 +18,7 @@ from ...known_clients.cursor_cli import CURSOR_CLI
 from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
 from ...store import cache, offers, system
+from ...store.lock import Patience
 from ...store.paths import CONFIG
 from ...store.watched import Watched
 from . import budget
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+PATIENCE = 3.0
+"""Seconds from a hook's start to the last instant at which it waits for a lock; the client ends it after 10."""
 FLUSH = (0.05, 0.1, 0.2)
 """Seconds between looks at a turn's end for the model's last words: the client writes them a moment late."""
 MAX_CHAIN = 5
@@ -185,7 +188,7 @@ class Hook(Record):
         except Busy as error:
             if error.code != "busy":
                 raise
-            return 0  # another process is showing this session its mail now
+            raise Busy(f"this session's mail waits: {error.what}", error.hint) from None
 
     def report_idle(self) -> None:
         """Tell the session's lead, if it has one, and those who watch it, that its turn ends."""
@@ -214,7 +217,8 @@ def answer(hook: Hook) -> None:
         return  # it runs Claude Code's hooks as well, and may drop the mail that these show
     if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)
-        EVENTS[hook.call.event](hook)
+        with Patience(LOCK_WAIT if hook.call.event == "SessionEnd" else PATIENCE):
+            EVENTS[hook.call.event](hook)
 
 
 def refusal(call: Call, roster: Callable[[], Roster | None]) -> str:
@@ -322,7 +326,12 @@ def _stop(hook: Hook) -> None:
     # Claude Code shows context to the model once, a block's reason twice; other clients know only blocks.
     as_context = client is not None and client.stop == "context"
     answer = _context(hook.call) if as_context else lambda text: _json({"decision": "block", "reason": text})
-    if hook.deliver(answer, hook.alarmed(), quiet=not left):
+    try:
+        shown = hook.deliver(answer, hook.alarmed(), quiet=not left)
+    except Busy:
+        hook.report_idle()  # its turn ends all the same
+        raise
+    if shown:
         hook.count_turns(turns + 1)
     else:
         hook.report_idle()

@@ -24,6 +24,7 @@ from . import (
     place_checks,
     proof_checks,
     torn_lines,
+    use_checks,
 )
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
 
@@ -40,14 +41,16 @@ def examine(
 ) -> Iterator[Problem]:
     """Yield the mailbox's problems and notes.
 
-    Without ``archived`` only the archive's checksums are checked, not its records. ``alone``: the caller holds the
-    stewards' lock, so any unfinished move was interrupted.
+    Without ``archived`` only the archive's checksums are checked, not its records, and nothing is tried. ``alone``: the
+    caller holds the stewards' lock, so any unfinished move was interrupted.
     """
 
     def at_work() -> bool:
         return not alone and rotation.at_work(mailbox.archive)
 
+    told: set[str] = set()
     for part in (
+        use_checks.examine(mailbox) if archived else iter(()),
         place_checks.examine(mailbox, environ),
         proof_checks.examine(mailbox),
         log_checks.examine(mailbox, archived=archived, at_work=at_work),
@@ -57,9 +60,13 @@ def examine(
         agent_checks.examine(mailbox),
     ):
         try:
-            yield from part
+            for problem in part:
+                told.add(problem.file)
+                yield problem
         except StorageFailed as error:  # in one part; the others are still checked
-            yield Problem(mailbox.directory, None, f"{error.what}; {error.hint}".removesuffix("; "))
+            if not any(f"{path} " in f"{error.what} ".replace(":", " ") for path in told - {mailbox.directory}):
+                yield Problem(mailbox.directory, None, f"{error.what}; {error.hint}".removesuffix("; "))
+                told.add(error.what.split()[0])
 
 
 def problems(found: Iterator[Problem]) -> list[Problem]:

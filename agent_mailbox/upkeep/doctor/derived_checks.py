@@ -20,6 +20,7 @@ from ...core.roster_cache import Rollbook
 from ...errors import BadData, MailboxError, StorageFailed
 from ...store import bindings, cache, stamps, system
 from ...store.lines import lines_of
+from ...store.lock import Patience
 from ...store.logs import Logs, parse_roster, read_head
 from ...store.poll import CURSORS, Poll
 from . import search_checks
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from ...store.poll import Cursor
     from ...store.proof_view import ProofView
 
+PATIENCE = 1.0
+"""Seconds that a check waits for each log's lock; ``use_checks`` tells who keeps one."""
 FOLDED = 8 << 20
 """Bytes of live logs up to which one fold serves all sessions; above it each session's mail is folded again, to bound
 memory."""
@@ -123,7 +126,8 @@ def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
         try:
             for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
                 if system.exists(log.path):
-                    stack.enter_context(log.held())
+                    with Patience(PATIENCE):
+                        stack.enter_context(log.held())
         except MailboxError:
             stack.close()
         return bool(wrong())
@@ -242,10 +246,15 @@ def _cursors(mailbox: Mailbox) -> Iterator[Problem]:
 def _unsound(path: str) -> Iterator[Problem]:
     """Yield a note of a derived file with a bad checksum; it counts as missing and is rebuilt."""
     try:
-        with system.stream(path, "rb") as file:
-            head = file.read(64)
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
     except OSError:
         return
+    try:
+        head = system.read(fd, 64)
+    except OSError:
+        return  # ``use_checks`` tells what is in the place of this file
+    finally:
+        system.close(fd)
     version, known = head.split(b" ")[:2], cache.VERSION.split(b" ")
     if len(version) == 2 and version[0] == known[0] and version[1] != known[1]:
         what = f"of another version ({version[1].decode('ascii', 'replace')})"

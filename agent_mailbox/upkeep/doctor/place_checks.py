@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Problem]:
     """Yield the problems of the place; without ``environ``, do not check which user made the mailbox."""
     yield from _reach(mailbox)
-    yield from _read_only(mailbox)
     said, file = config.load(mailbox.directory), mailbox.logs.path(paths.CONFIG)
     for key in said.misplaced:
         yield Problem(file, None, own_config.misplaced(key))
@@ -62,24 +61,7 @@ def _reach(mailbox: Mailbox) -> Iterator[Problem]:
                 continue
             mode, is_closed = there.st_mode & 0o7777, system.dirname(path) in closed_off
             if there.st_uid != me:
-                what = f"belongs to another user (uid {there.st_uid}): change its owner with chown, or move it away"
-                yield Problem(path, None, what)
+                what = f"belongs to another user (uid {there.st_uid}): run `sudo chown {me} {typed(path)}`"
+                yield Problem(path, None, f"{what}, or move it away")
             elif mode & forbidden and not is_closed and there.st_mode & system.S_IFMT != system.S_IFLNK:
                 yield Problem(path, None, f"open to other users: mode {mode:04o}", CHMOD)
-
-
-def _read_only(mailbox: Mailbox) -> Iterator[Problem]:
-    """Yield the directories and logs that take no writes from their owner: no mail can be sent."""
-    directories = [mailbox.directory, *(mailbox.logs.path(name) for name in (paths.HEARTBEATS, paths.ARCHIVE))]
-    logs = [mailbox.logs.path(name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)]
-    for path in (*directories, *logs):
-        try:
-            there = system.lstat(path)
-        except OSError:
-            continue
-        if there.st_uid == system.geteuid() and not there.st_mode & 0o200:
-            what = f"read-only: mode {there.st_mode & 0o7777:04o}, so writes fail"
-            yield Problem(path, None, f"{what}; run `chmod -R u+w {typed(mailbox.directory)}`")
-        elif path == mailbox.directory and not system.access(path, system.W_OK):
-            what = "nothing can be written here, so no mail can be sent"
-            yield Problem(path, None, f"{what}; make its file system writable, or move the mailbox")

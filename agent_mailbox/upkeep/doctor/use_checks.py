@@ -1,0 +1,161 @@
+"""Try what the commands need: is each place still written as they write it, is each lock free, is each helper at work?
+
+Belongs here: what each file and directory is for, and so what fails without it. ``store.obstacles`` tries, and adds no
+line.
+"""
+
+from __future__ import annotations
+
+from ...core.attachments import DIRECTORY
+from ...core.text import neutral, typed
+from ...errors import MailboxError
+from ...mailbox import space as spaces
+from ...store import index, obstacles, paths, system
+from ...store.archive import LOCK
+from ...store.holder import STOPPED, holder_of
+from ...store.lock import Patience, ReadLock, is_held
+from ...store.user_state import BOUND
+from .findings import Problem
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ...mailbox.facade import Mailbox
+    from ...store.obstacles import Obstacle
+
+    Try = Callable[[str], Obstacle | None]
+
+PATIENCE = 1.0
+"""Seconds in which a lock must be free that a writer keeps for some 0.1 ms."""
+DERIVED = "each look at mail takes longer"
+SEALED = "what is written now may count as unproven"
+
+
+def examine(mailbox: Mailbox) -> Iterator[Problem]:
+    """Yield what cannot be written, what a process keeps locked, and a replicator that does not run."""
+    yield from _unwritable(mailbox)
+    yield from _locks(mailbox)
+    yield from _replicator(mailbox)
+
+
+# -- written ----------------------------------------------------------------------------------------------------------
+
+
+def _unwritable(mailbox: Mailbox) -> Iterator[Problem]:
+    """Yield what is in the way of writers, once for each repair."""
+    first: dict[str, Obstacle] = {}
+    failing: dict[str, dict[str, None]] = {}
+    for path, attempt, fails in _uses(mailbox):
+        if (found := attempt(path)) is not None:
+            first.setdefault(found.repair, found)
+            failing.setdefault(found.repair, {})[fails] = None
+    for repair, found in first.items():
+        yield Problem(found.path, None, f"{found.why}, so {', and '.join(failing[repair])}; {repair}")
+
+
+def _uses(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
+    """Yield each path that commands write, how to try that, and what fails without it."""
+    logs, here = mailbox.logs, mailbox.logs.path
+    sent, shown = "no mail can be sent", "no mail can be shown or acknowledged"
+    for log, fails in ((logs.messages, sent), (logs.reads, shown), (logs.roster, "no session can join or leave")):
+        yield log.path, obstacles.to_append, fails
+        if obstacles.to_append(log.path) is None:
+            yield log.path, obstacles.to_replace, "the steward cannot archive"
+    yield mailbox.directory, obstacles.to_create, "nothing new can be made here"
+    yield here(paths.EVENTS), obstacles.to_append, "telemetry is lost"
+    yield here(paths.HEARTBEATS), obstacles.to_create, "no new session can join or be shown mail"
+    for name in _names(here(paths.HEARTBEATS)):
+        yield logs.path(paths.HEARTBEATS, name), obstacles.to_write, "that session is shown no mail"
+    archive = mailbox.archive.directory
+    for name in ("", *_names(archive)):
+        attempt = obstacles.to_append if name else obstacles.to_create
+        yield system.join(archive, name) if name else archive, attempt, "the steward cannot archive"
+    yield here(DIRECTORY), obstacles.to_create, "no file can be attached"
+    yield from _written_below(logs.cache(), DERIVED)
+    yield from _own_records(mailbox)
+
+
+def _own_records(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
+    """Yield the places among the user's own records that concern this mailbox."""
+    state = mailbox.logs.trail.kept()
+    yield state, obstacles.to_create, "no mailbox can be made"
+    for name, fails in ((BOUND, "no session can be bound"), ("unbound", DERIVED), ("sessions", DERIVED)):
+        yield system.join(state, name), obstacles.to_create, fails
+    if mailbox.logs.custody is not None:
+        yield from _written_below(mailbox.logs.custody.directory, SEALED)
+
+
+def _written_below(directory: str, fails: str) -> Iterator[tuple[str, Try, str]]:
+    yield directory, obstacles.to_create, fails
+    for below, names in system.tree(directory):
+        if below != directory:
+            yield below, obstacles.to_create, fails
+        yield from ((system.join(below, name), obstacles.to_write, fails) for name in names)
+
+
+def _names(directory: str) -> list[str]:
+    try:
+        return sorted(system.listdir(directory))
+    except OSError:
+        return []
+
+
+# -- locked -----------------------------------------------------------------------------------------------------------
+
+
+def _locks(mailbox: Mailbox) -> Iterator[Problem]:
+    """Yield the locks that a process keeps. Those that are kept for long by right count only if it is stopped."""
+    logs, custody = mailbox.logs, mailbox.logs.custody
+    short = [log.path for log in (logs.messages, logs.reads, logs.roster)]
+    if custody is not None:
+        short += [custody.log(path).path for path in tuple(short)]
+    for path in short:
+        yield from _busy(path)
+    hearts = [logs.path(paths.HEARTBEATS, name) for name in _names(logs.path(paths.HEARTBEATS))]
+    for path in (*hearts, system.join(mailbox.archive.directory, LOCK), logs.cache(index.LOCK)):
+        if (told := _stopped(path)) is not None:
+            yield told
+
+
+def _busy(path: str) -> Iterator[Problem]:
+    try:
+        with Patience(PATIENCE), ReadLock(path):
+            return
+    except FileNotFoundError:
+        return
+    except MailboxError as error:
+        if error.code == "busy":
+            yield Problem(path, None, f"{error.what.removeprefix(f'{path} is ')}: end that process, or let it go on")
+
+
+def _stopped(path: str) -> Problem | None:
+    """Return the problem of a lock whose holder is stopped."""
+    try:
+        if not is_held(path):
+            return None
+        fd = paths.open_file(path, system.O_RDONLY)
+    except (FileNotFoundError, MailboxError):
+        return None
+    try:
+        told = holder_of(fd)
+    finally:
+        system.close(fd)
+    return Problem(path, None, f"locked{told}") if STOPPED in told else None
+
+
+# -- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _replicator(mailbox: Mailbox) -> Iterator[Problem]:
+    """Yield the problem of a shared mailbox that nobody keeps up with the other machines."""
+    logs = mailbox.logs
+    if not logs.is_shared or logs.custody is None:
+        return
+    serving = logs.custody.path(spaces.PLACE, spaces.SERVING)
+    command = f"agent-mailbox engine serve --dir {typed(mailbox.directory)}"
+    if not is_held(serving):
+        what = "its replicator does not run: mail of other machines does not come here, and ours may not leave"
+        yield Problem(mailbox.directory, None, f"{what}; run `{command}`, and keep it running")
+    elif (told := _stopped(serving)) is not None:
+        yield told.replace(what=f"its replicator stands still: {neutral(told.what)}")
