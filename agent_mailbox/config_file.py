@@ -12,6 +12,7 @@ import tomllib
 
 from .core.address import MODES, NAMESPACES
 from .core.attention import quiet_hours
+from .core.codec import BOM
 from .core.expiry import DEFAULT_TTL
 from .core.records import MAX_TTL_HOURS, Record
 from .core.text import near
@@ -132,7 +133,7 @@ def _table(fd: int) -> tuple[dict[str, Any], tuple[Fault, ...]]:
     """Return an open file's table of tables, and close it; an empty one with the fault if it cannot be read."""
     try:
         with system.stream(fd, "rb") as file:
-            return tomllib.load(file), ()
+            return tomllib.loads(file.read().removeprefix(BOM).decode()), ()
     except OSError as error:
         return {}, (Fault("", f"cannot be read ({error.strerror}), so none of its settings counts"),)
     except (ValueError, RecursionError) as error:

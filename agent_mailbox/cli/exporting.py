@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from ..core import instant
+from ..core import codec, instant
 from ..core.claims import Reads
 from ..core.records import Message
 from ..core.roster import Roster
@@ -24,7 +24,14 @@ def jsonl(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
     """Yield canonical records with ``read_by``, one per line; ``since`` in ms, as below."""
     for message, reads in mail:
         if message.timestamp >= since:
-            yield orjson.dumps(message_json(message, reads)) + b"\n"
+            yield _json(message_json(message, reads))
+
+
+def _json(value: dict[str, Any]) -> bytes:
+    try:
+        return orjson.dumps(value) + b"\n"
+    except TypeError:  # a number of more digits than it keeps
+        return codec.dumps(value, -codec.MAX_DEPTH).encode() + b"\n"
 
 
 def mbox(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
@@ -119,7 +126,7 @@ def _belongs(message_id: str, entity: str, quality: str) -> dict[str, Any]:
 
 
 def _line(statement: dict[str, Any], at: int) -> bytes:
-    return orjson.dumps({**statement, "at": instant.text(at)}) + b"\n"
+    return _json({**statement, "at": instant.text(at)})
 
 
 FORMATS: dict[str, Callable[[Mail, Roster, int], Iterator[bytes]]] = {

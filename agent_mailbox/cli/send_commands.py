@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-import orjson
 from click.core import ParameterSource
 
-from ..core import attachments, compose, references
+from ..core import attachments, codec, compose, references
 from ..core.compose import Draft
-from ..core.records import PRIORITIES, TYPES
+from ..core.records import PRIORITIES, TYPES, BadLine
 from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox.leaving import ALLOWED
 from ..mailbox.opened import nobody
@@ -236,11 +235,8 @@ def _about_line(error: MailboxError, number: int) -> MailboxError:
 
 
 def _batch_draft(line: bytes, app: App, sender: str | None) -> Draft:
-    try:
-        obj = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise BadData(
-            f"not JSON: {error}", "write one JSON object per line, with the keys of `agent-mailbox show ID --json`"
-        ) from None
+    obj = codec.parse(line, once=True)
+    if isinstance(obj, BadLine):
+        raise BadData(obj.reason, "write one JSON object per line, with the keys of `agent-mailbox show ID --json`")
     draft = compose.draft_from(obj)
     return draft.replace(sender=app.who(draft.sender or sender, FROM))

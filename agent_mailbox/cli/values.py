@@ -10,10 +10,9 @@ import stat
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
-
-from ..core import compose, instant
+from ..core import codec, compose, instant
 from ..core.attachments import MOST, File
+from ..core.records import BadLine
 from ..errors import BadData, Malformed, Refused
 from ..store import attachment_files, creation
 from . import standard_input
@@ -39,14 +38,11 @@ def json_object(app: App, given: str | None) -> dict[str, Any] | None:
     """Return the JSON object of ``--input``: its text, standard input for ``-``, a file for ``@FILE``."""
     if given is None:
         return None
-    try:
-        value = orjson.loads(body(app, given))
-    except orjson.JSONDecodeError as error:
+    value = codec.parse(body(app, given).encode("utf-8", "surrogateescape"), ours=False, once=True)
+    if isinstance(value, BadLine):
         raise Malformed(
-            f"--input is not JSON: {error}", 'give the tool\'s input as a JSON object, for Bash {"command": "…"}'
-        ) from None
-    if not isinstance(value, dict):
-        raise Malformed("--input is not a JSON object", 'give the tool\'s input, for Bash {"command": "…"}')
+            f"--input: {value.reason}", 'give the tool\'s input as a JSON object, for Bash {"command": "…"}'
+        )
     return value
 
 
@@ -77,7 +73,7 @@ def read(app: App, source: str, what: str, limit: int) -> bytes:
         raise BadData(
             f"the {what} is over the limit of {limit} bytes", "write it to a file and send its path", code="too_large"
         )
-    return data
+    return data.removeprefix(codec.BOM)
 
 
 def attached(app: App, given: Sequence[str]) -> list[dict[str, Any]]:

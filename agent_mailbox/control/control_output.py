@@ -11,10 +11,8 @@ import stat
 import sys
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from ..cli import mail_output
-from ..core import arrival, frame, instant
+from ..core import arrival, codec, frame, instant
 from ..core.control import lasting, message_text, summary
 from ..core.control.verdicts import REFUSED
 from ..core.records import Message
@@ -34,6 +32,11 @@ if TYPE_CHECKING:
     from .standing import Standing
 
 
+def _plain(payload: Any) -> Any:
+    """Return a message's own body in its canonical form, with every digit of its numbers."""
+    return codec.parse(message_text.written(payload).encode(), ours=False)
+
+
 def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
     """Return a request as programs see it; the messages' own bodies in their canonical form."""
     return {
@@ -45,8 +48,8 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
         "asked": instant.text(request.asked),
         "message_id": request.message_id,
         "always": list(lasting.offered(request.payload)),
-        "payload": orjson.loads(message_text.written(request.payload)),
-        "answer": None if request.answer is None else orjson.loads(message_text.written(request.answer)),
+        "payload": _plain(request.payload),
+        "answer": None if request.answer is None else _plain(request.answer),
         "by": request.by or None,
         "decided": None if request.decided is None else instant.text(request.decided),
     }

@@ -41,16 +41,33 @@ class _Bad(ValueError):
     """The reason why a line is no record; becomes a ``BadLine`` before it leaves this module."""
 
 
-def _integer(text: str) -> float:
-    value = int(text)
-    return value if -(1 << 63) <= value < 1 << 64 else float(value)
+class _Exact(float):
+    """A decimal number of more digits than a float keeps, and its text: it is written as it was read."""
+
+    text = ""
 
 
 def _decimal(text: str) -> float:
     value = float(text)
     if value - value != 0:
         raise _Bad(f"a number out of range: {text[:20]}")
-    return value
+    if len(text) < 17 and abs(value) > 1e-300:
+        return value
+    from decimal import Decimal  # few numbers are so long
+
+    if Decimal(text) == Decimal(repr(value)):
+        return value
+    exact = _Exact(value)
+    exact.text = text
+    return exact
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _Bad(f"the key {next(key for key in keys if keys.count(key) > 1)[:40]!r} occurs twice in one object")
+    return table
 
 
 def _constant(text: str) -> float:
@@ -64,31 +81,34 @@ class _Rules:
     object_hook = None
     object_pairs_hook = None
     parse_float = staticmethod(_decimal)
-    parse_int = staticmethod(_integer)
+    parse_int = int  # of any length: none becomes a float
     parse_constant = staticmethod(_constant)
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own interned keys, cleared by it after each line
 
 
-class _OurRules(_Rules):
-    """The same for what we derived: its integers are in range."""
+class _OnceRules(_Rules):
+    """The same for what somebody gives us to send: of two values by one key, none is dropped in silence."""
 
-    parse_int = int  # type: ignore[assignment]
+    object_pairs_hook = staticmethod(_once)  # type: ignore[assignment]
 
 
 _scan = _make_scanner(_Rules)
-_scan_ours = _make_scanner(_OurRules)
+_scan_once = _make_scanner(_OnceRules)
+BOM = b"\xef\xbb\xbf"
+"""The byte order mark that some editors begin a file with: no part of the text."""
 
 
-def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True) -> dict[str, Any] | BadLine:
+def parse(line: bytes, limit: int = MAX_LINE, *, ours: bool = True, once: bool = False) -> dict[str, Any] | BadLine:
     """Return the JSON object on one line of at most ``limit`` bytes.
 
-    ``ours``: we could write it too, so half surrogates and deep nesting are refused.
+    ``ours``: we could write it too, so half surrogates and deep nesting are refused. ``once``: a key that occurs twice
+    is refused.
     """
     if len(line) > limit:
         return BadLine(f"{len(line)} bytes in one line")
     try:
-        text = line.decode("utf-8").strip(" \t\r\n")
-        value, end = _scan(text, 0)
+        text = (line[3:] if line[:3] == BOM else line).decode("utf-8").strip(" \t\r\n")
+        value, end = (_scan_once if once else _scan)(text, 0)
         if end != len(text):
             return BadLine("something follows the JSON value")
         if type(value) is not dict:
@@ -115,7 +135,7 @@ def derived(text: bytes) -> Any:
     """Return the JSON value that we wrote into a derived file; raise ``ValueError`` for what we cannot have written."""
     try:
         words = text.decode("utf-8")
-        value, end = _scan_ours(words, 0)
+        value, end = _scan(words, 0)
     except (ValueError, StopIteration, RecursionError, SystemError):
         raise _Bad("not JSON") from None
     if end != len(words):
@@ -142,6 +162,8 @@ def dumps(value: Any, depth: int = 0) -> str:
         return "{" + ",".join([f"{_quoted(k)}:{dumps(v, depth + 1)}" for k, v in value.items()]) + "}"
     if kind is list or kind is tuple:
         return "[" + ",".join([dumps(v, depth + 1) for v in value]) + "]"
+    if kind is _Exact:
+        return str(value.text)
     raise _Bad(f"{kind.__name__} is not JSON")
 
 
@@ -280,7 +302,7 @@ def _read_from(obj: dict[str, Any]) -> Read:
         event=_known_event(obj, READ_EVENTS, "read"),
         via=_maybe_text(obj, "as"),
         nonce=_maybe_text(obj, "nonce"),
-        tokens=tokens if type(tokens := obj.get("tokens")) is int else None,
+        tokens=tokens if type(tokens := obj.get("tokens")) is int and 0 <= tokens < 1 << 53 else None,
         title=obj.get("title") is True,
     )
 

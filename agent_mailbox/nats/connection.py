@@ -291,7 +291,7 @@ class NatsConnection:
             return {}
         try:
             mode = os.stat(self._credential).st_mode
-            with open(self._credential, encoding="utf-8") as file:
+            with open(self._credential, encoding="utf-8-sig") as file:
                 words = file.read(4096).split()
         except (OSError, UnicodeDecodeError) as error:
             raise Refused(f"credential cannot be read: {self._credential}: {error}", "name another file") from None

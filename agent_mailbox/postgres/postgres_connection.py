@@ -178,6 +178,10 @@ def _checked(path: str) -> str:
         raise Refused(f"credential cannot be read: {path}: {error}", "name another file") from None
     if mode & 0o077:
         raise Refused(f"credential is open to others: {path}", f"run `chmod 600 {path}`")
+    if text.startswith("\ufeff"):  # libpq reads it itself, and would take that for a part of the host
+        raise Refused(
+            f"credential begins with a byte order mark: {path}", f"run `sed -i '1s/^\\xef\\xbb\\xbf//' {path}`"
+        )
     if not any(line.count(":") >= 4 for line in text.splitlines()):
         raise Refused(f"credential has no known form: {path}", "write HOST:PORT:DATABASE:USER:PASSWORD, each may be *")
     return path

@@ -14,6 +14,7 @@ from ..cli.group import Commands
 from ..cli.options import Verb
 from ..cli.output import write_bytes
 from ..core import instant
+from ..core.codec import BOM
 from ..errors import BadData, Malformed, Refused
 from .swarm_commands import swarm
 from .swarm_context import Door, with_door
@@ -32,7 +33,7 @@ def read_file(source: str, most: int, what: str) -> bytes:
         raise Malformed(f"{what} unreadable: {source} ({why})", f"pass the path of a {what}") from None
     if len(data) > most:
         raise BadData(f"{what} too large: {source} (over {most} bytes)", f"pass a real {what}", code="too_large")
-    return data
+    return data.removeprefix(BOM)
 
 
 @swarm.command("new-key", cls=Verb)

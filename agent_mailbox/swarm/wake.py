@@ -26,8 +26,9 @@ def secret_in(path: str | None, what: str) -> str | None:
     if problem:
         raise Refused(f"{what} is unsafe: {path} {problem}", f"own it yourself, then run `chmod 600 {path}`")
     try:
-        with open(os.path.expanduser(path), encoding="ascii") as file:
+        with open(os.path.expanduser(path), encoding="utf-8-sig") as file:
             secret = file.read(4096).strip()
+        secret.encode("ascii")
     except (OSError, ValueError) as error:
         raise BadData(f"{what} is unreadable: {path} ({error})", "write one line of ASCII into it") from None
     if not secret:

@@ -9,6 +9,7 @@ import tomllib
 
 from .. import config_file
 from ..config import Config
+from ..core.codec import BOM
 from ..core.text import clipped, neutral
 from ..store.paths import CONFIG
 
@@ -28,7 +29,7 @@ def told(text: bytes) -> tuple[str, ...]:
     if len(text) > MOST_BYTES:
         return (f"{CONFIG} is too long to show",)
     try:
-        table = tomllib.loads(text.decode())
+        table = tomllib.loads(text.removeprefix(BOM).decode())
         found = [line for section, content in table.items() for line in _section(section, content)]
     except (ValueError, RecursionError):
         return (f"{CONFIG} is not valid TOML",)

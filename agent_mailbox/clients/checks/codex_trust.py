@@ -11,6 +11,7 @@ import json
 import os
 import tomllib
 
+from ...core.codec import BOM
 from ...known_clients.codex import CODEX
 from ..install.hook_entries import calls_us
 from ..install.places import user_directory
@@ -38,7 +39,7 @@ def untrusted(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]
 def _trusted(path: str) -> dict[str, str]:
     try:
         with open(path, "rb") as file:
-            state = tomllib.load(file)["hooks"]["state"]
+            state = tomllib.loads(file.read().removeprefix(BOM).decode())["hooks"]["state"]
     except (OSError, ValueError, KeyError, TypeError):
         return {}
     entries = state.items() if isinstance(state, dict) else ()

@@ -67,12 +67,17 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
     def no_number(word: str) -> Any:
         raise ValueError(f"{word} is not JSON")
 
+    def kept(word: str) -> float:
+        if float(word) - float(word) != 0:
+            raise ValueError(f"the number {word[:20]} is out of range")
+        return float(word)
+
     try:
         text = data.decode("utf-8")
         body = text.removeprefix(_BOM)
         if not body.strip():
             return {}, Form(head=text[: len(text) - len(body)])
-        settings = json.loads(body, object_pairs_hook=once, parse_constant=no_number)
+        settings = json.loads(body, object_pairs_hook=once, parse_constant=no_number, parse_float=kept)
     except (ValueError, RecursionError) as error:
         raise _refusal(path, f"it is not JSON: {error}") from None
     return _table(path, "the whole", settings), _form(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from ...core.codec import MAX_LINE
+from ...core.codec import BOM, MAX_LINE
 from ...core.records import BadLine
 from .findings import REMOVE_TORN, Problem
 from .id_index import CheckedLog
@@ -25,7 +25,7 @@ def is_torn(line: bytes) -> bool:
 
     Cut short: the JSON is valid up to the line's end, but incomplete, as in ``{"id": "a1", "fr``.
     """
-    whole = line.rstrip(b"\0")
+    whole = line.removeprefix(BOM).rstrip(b"\0")
     if not whole:
         return True
     if len(line) > MAX_LINE or not whole.startswith(b'{"'):
@@ -36,4 +36,4 @@ def is_torn(line: bytes) -> bool:
         return error.pos >= len(error.doc) or error.msg.startswith("Unterminated string")
     except (ValueError, RecursionError):
         return False
-    return len(whole) < len(line)
+    return len(whole) < len(line.removeprefix(BOM))
