@@ -8,7 +8,6 @@ from collections.abc import Callable
 import click
 
 from .. import __version__
-from ..core.text import near
 from ..errors import Malformed
 from .options import App
 
@@ -66,8 +65,9 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            meant = near(args[0], self.list_commands(ctx))
-            hint = f"did you mean {' or '.join(meant)}?" if meant else f"`{ctx.command_path} --help` lists the commands"
+            from . import meant  # serves only mistakes
+
+            hint = meant.command(args[0], ctx, self.list_commands(ctx))
             raise Malformed(f"unknown command: {args[0]!r}", hint, code="usage")
         return super().resolve_command(ctx, args)
 

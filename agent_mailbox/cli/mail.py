@@ -215,6 +215,7 @@ def wait(app: App, /, session: str | None, timeout: float | None) -> int:
         raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
     me = app.who(session)
     if session is not None and app.mailbox.logs.read_roster().get(me) is None:
+        verbs.refuse_misspelt(me, app.mailbox)
         app.warn(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
     unread = app.library.wait(me, timeout)
     app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})

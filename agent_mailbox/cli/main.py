@@ -17,13 +17,19 @@ _WHO = ("--session", "--from", "--session-id")
 """The options that name the session. Each command takes one; an error about another names the right one."""
 
 
-def _usage(error: click.UsageError) -> Malformed:
+def _usage(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
     """Return click's usage error as ours."""
+    from . import meant  # serves only mistakes
+
     said, hint = error.format_message(), f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
     if error.ctx and isinstance(error, click.NoSuchOption) and error.option_name in _WHO:
         for option in (option for param in error.ctx.command.params for option in param.opts):
             if option in _WHO:  # click would propose an option that is spelt alike
                 said, hint = f"no such option: {error.option_name!r}", f"name your session with {option} here"
+    elif isinstance(error, click.NoSuchOption) and (other := meant.option(error)) is not None:
+        said, hint = f"no such option: {error.option_name!r}", f"did you mean {other}?"
+    elif (whole := meant.whole_command(error, arguments)) is not None:
+        hint = f"run `{whole}`"
     return Malformed(said, hint, code="usage")
 
 
@@ -46,7 +52,7 @@ def main(arguments: Sequence[str]) -> int:
             raise
         except click.UsageError as error:
             unparsed = True
-            raise _usage(error) from None
+            raise _usage(error, arguments) from None
         except click.ClickException as error:
             raise Malformed(error.format_message(), code="usage") from None
         except click.Abort:

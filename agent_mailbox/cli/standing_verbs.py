@@ -11,6 +11,7 @@ from ..core.text import shell_quoted
 from ..errors import Malformed
 from ..mailbox.queries import Library
 from . import mail_output, render
+from .verbs import refuse_misspelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ DEAD_LETTERS = 50
 def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
     """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
     me, box = app.me(session, mailbox), mailbox.directory
+    if session is not None:
+        refuse_misspelt(me, mailbox)
     library = Library(mailbox)
     found = library.status(me)
     roster = mailbox.logs.read_roster()

@@ -6,7 +6,8 @@ Belongs here: the hot verbs once their arguments are parsed. Must not import cli
 from __future__ import annotations
 
 from ..core import claims, frame
-from ..errors import MailboxError
+from ..core.text import typed
+from ..errors import MailboxError, NotFound
 from . import mail_output
 
 TYPE_CHECKING = False
@@ -27,6 +28,8 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
     me = app.me(session, desk)
+    if session is not None:
+        refuse_misspelt(me, desk)
     page = CheckPage(app, desk, me, limit, named=session is not None)
     if peek:  # it holds no lock that others wait for, and may take its time
         items = desk.peek(me)
@@ -52,6 +55,21 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
         app.warn(
             f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
             f" `agent-mailbox roster retire {me}` removes this one"
+        )
+
+
+def refuse_misspelt(me: str, desk: OpenMailbox) -> None:
+    """Raise ``NotFound`` for a session that nobody knows and whose id nearly is an agent's id or name."""
+    roster = desk.logs.read_roster()
+    if roster.get(me) is not None:
+        return
+    from ..core import misspelt  # serves only mistakes
+
+    if meant := misspelt.nearly(me, misspelt.agent_words(roster)):
+        raise NotFound(
+            f"no agent {me!r} is known",
+            f"did you mean {' or '.join(meant)}? For a new session, first run"
+            f" `agent-mailbox roster register --session-id {typed(me)}`",
         )
 
 

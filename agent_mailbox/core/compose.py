@@ -287,6 +287,12 @@ def _unknown(word: str, roster: Roster, strict: bool) -> str:
             f"{_meant(meant)} `agent-mailbox roster list` shows who is there{insists}",
             code="unknown_recipient",
         )
+    if word.startswith("@") and is_value(word.lstrip("@")):
+        raise NotFound(
+            f"nobody is called {word!r}, and the mail was not sent",
+            f"a name is written without the sign: --to {word.lstrip('@')}; `agent-mailbox roster list` shows all",
+            code="unknown_recipient",
+        )
     near = roster.near(word)
     if strict:
         raise NotFound(

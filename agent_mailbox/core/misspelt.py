@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from .roster import Roster
+    from .roster import Agent, Roster
 
 MOST = 3
 """Known words that are named to somebody who misspelt one."""
@@ -38,11 +38,18 @@ _HEX = re.compile(r"[0-9a-f]{6,}")
 
 def known_words(roster: Roster) -> list[str]:
     """Return every word by which mail reaches somebody: agents not dead by name and id, roles ever held, tags."""
-    agents = [agent for agent in roster.agents.values() if agent.state != DEAD]
-    shown = (word for agent in agents for word in shown_words(agent))
-    tags = (tag for agent in agents for tag in agent.tags if not tag.startswith("role:"))
+    tags = (tag for agent in _living(roster) for tag in agent.tags if not tag.startswith("role:"))
     roles = (role.removeprefix("role:") for role in sorted(roster.roles_ever))
-    return list(dict.fromkeys((*shown, *roles, *tags, ALL, USER)))
+    return list(dict.fromkeys((*agent_words(roster), *roles, *tags, ALL, USER)))
+
+
+def agent_words(roster: Roster) -> list[str]:
+    """Return the words by which agents that are not dead are known."""
+    return [word for agent in _living(roster) for word in shown_words(agent)]
+
+
+def _living(roster: Roster) -> list[Agent]:
+    return [agent for agent in roster.agents.values() if agent.state != DEAD]
 
 
 def nearly(word: str, known: Iterable[str]) -> list[str]:

@@ -87,6 +87,18 @@ MALFORMED = [
     (("roster", "freeze", "alpha-one", "--session-id", "alpha-two"), "twice"),
     (("steward", "run", "--max-live", "-1"), "--max-live"),
     (("chek",), "did you mean check"),
+    (("help",), "run `agent-mailbox --help`"),
+    (("version",), "run `agent-mailbox --version`"),
+    (("inbox",), "run `agent-mailbox check`"),
+    (("list",), "run `agent-mailbox roster list`"),
+    (("register",), "run `agent-mailbox roster register`"),
+    (("roster", "help"), "run `agent-mailbox roster --help`"),
+    (("-V",), "did you mean --version?"),
+    (("doctor", "--fix"), "did you mean --repair?"),
+    (("send", "--to", "alpha-one", "--message", "x"), "did you mean --body?"),
+    (("send", "Bob", "it's hi", "--from", "x"), r" --to Bob --body 'it'\''s hi'`"),
+    (("send", "--from", "Bob", "Bob", "hi"), " --to Bob --body hi`"),
+    (("reply", "0bc9f3d7", "yes, do"), " --body 'yes, do'`"),
     (("roster", "regster"), "did you mean register"),
     (("nothing-like-it",), "--help"),
 ]
@@ -276,6 +288,31 @@ def test_ids_in_a_batch_are_each_s_own(pair: Post) -> None:
         pair.check("alpha-one")
         pair.ok("steward", "run", "--max-live", "0")
     assert pair.objects(MESSAGES) == []
+
+
+@pytest.mark.parametrize("words", [("check",), ("check", "--peek"), ("wait", "--timeout", "0"), ("status",)])
+@pytest.mark.parametrize("typo", ["alpha-onne", "ALPHA-ONE", "Gonee"])
+def test_a_misspelt_session_is_not_registered(pair: Post, words: tuple[str, ...], typo: str) -> None:
+    """A check that names it is refused with the one that was meant; a new session registers first."""
+    pair.register("other-1", "--name", "Gone")
+    before = pair.snapshot()
+    meant = "Gone" if typo == "Gonee" else "alpha-one"
+    command = f"agent-mailbox roster register --session-id {typo}"
+    refused(pair.call(*words, "--session", typo), 1, f"did you mean {meant}", command)
+    assert pair.snapshot() == before
+    pair.check("some-new-one")
+    if typo != "ALPHA-ONE":
+        pair.register(typo)
+        assert pair.check(typo) == []
+
+
+@pytest.mark.parametrize("to", ["@bobby", "@Nobody"])
+def test_a_sign_before_a_name_is_no_part_of_it(pair: Post, to: str) -> None:
+    """Whether somebody has the name or not; nothing is sent."""
+    pair.register("bobby")
+    before = pair.snapshot()
+    refused(pair.call(*FROM, "--to", to, *BODY), 1, "not sent", to.lstrip("@"), "agent-mailbox roster list")
+    assert pair.snapshot() == before
 
 
 def test_a_batch_of_unknown_words_warns_by_line(pair: Post) -> None:

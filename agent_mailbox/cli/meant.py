@@ -1,0 +1,77 @@
+"""Words that people type for a command or an option of another name, and what they meant.
+
+Belongs here: that table, and the whole command where a text came without its option. Must not run anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from ..core.text import near, shell_quoted
+
+COMMANDS = {
+    "help": "--help",
+    "version": "--version",
+    **dict.fromkeys(("inbox", "mail", "mails", "messages", "unread", "receive", "get"), "check"),
+    **dict.fromkeys(("list", "ls", "agents", "sessions", "who", "people", "members"), "roster list"),
+    **dict.fromkeys(("register", "retire", "freeze", "update"), "roster {}"),
+    **dict.fromkeys(("whoami", "me", "info"), "status"),
+    **dict.fromkeys(("message", "msg", "tell", "post", "write"), "send"),
+    **dict.fromkeys(("answer", "respond"), "reply"),
+    **dict.fromkeys(("log", "sent", "outbox"), "history"),
+    **dict.fromkeys(("find", "grep"), "search"),
+    **dict.fromkeys(("view", "cat", "open"), "show"),
+    **dict.fromkeys(("fix", "repair"), "doctor --repair"),
+}
+"""Words that are no command, and the command that each means."""
+OPTIONS = {
+    "--fix": "--repair",
+    **dict.fromkeys(("--message", "--text", "--content", "--msg", "-m", "-b"), "--body"),
+    **dict.fromkeys(("--recipient", "-t"), "--to"),
+    **dict.fromkeys(("-V", "-v", "-version"), "--version"),
+    **dict.fromkeys(("-n", "--max", "--count", "--number"), "--limit"),
+    **dict.fromkeys(("--title", "-s"), "--subject"),
+    **dict.fromkeys(("--id", "--agent", "--as"), "--session"),
+}
+"""Unknown options, and the option that each means where the command has it."""
+
+
+def command(word: str, ctx: click.Context, known: list[str]) -> str:
+    """Return the hint for a word that is no command of a group."""
+    is_root = ctx.parent is None
+    if word in ("help", "version") or (is_root and word in COMMANDS):
+        path = ctx.command_path if word == "help" else ctx.find_root().command_path
+        return f"run `{path} {COMMANDS[word].format(word)}`"
+    if meant := near(word, known):
+        return f"did you mean {' or '.join(meant)}?"
+    return f"`{ctx.command_path} --help` lists the commands"
+
+
+def option(error: click.NoSuchOption) -> str | None:
+    """Return the option of the same command that an unknown one means; None if there is none."""
+    wanted = OPTIONS.get(error.option_name)
+    known = () if error.ctx is None else (name for param in error.ctx.command.params for name in param.opts)
+    return wanted if wanted in known else None
+
+
+def whole_command(error: click.UsageError, arguments: Sequence[str]) -> str | None:
+    """Return the command that ``send Bob "hi"`` or ``reply ID "hi"`` means; None for another error."""
+    ctx = error.ctx
+    if ctx is None or ctx.command.name not in ("send", "reply") or "unexpected extra argument" not in error.message:
+        return None
+    given = list(arguments)[list(arguments).index(str(ctx.info_name)) + 1 :]
+    extras = ctx.command.make_parser(ctx).parse_args(list(given))[1]
+    options = list(given)
+    for word in reversed(extras):  # an option's value may be the same word, and stands before
+        at = len(options) - 1 - options[::-1].index(word)
+        del options[at]
+    named = {word.partition("=")[0] for word in options}
+    added = ["--to", extras.pop(0)] if ctx.command.name == "send" and "--to" not in named and extras else []
+    if extras and "--body" not in named:
+        added += ["--body", " ".join(extras)]
+        extras = []
+    if extras:
+        return None
+    return " ".join([ctx.command_path, *map(shell_quoted, [*options, *added])])
