@@ -83,7 +83,7 @@ def messages_on(position: int | None, line: bytes, view: ProofView | None) -> It
 
 
 def _message_on(line: bytes) -> Message | None:
-    message = codec.message(line) if _MARK in line else None
+    message = codec.message(line) if _MARK in line or b"\\u" in line else None
     return message if isinstance(message, Message) and message.type == "control" else None
 
 
@@ -182,7 +182,7 @@ class ControlTable:
         """Yield the requests of the lines that hold a word of plain letters: no table has a shortened id."""
         mark = _spelt(word)
         for _, line in lines_of(self._fd, 0, self._end):
-            message = _message_on(line) if _MARK in line and (mark in line or b"\\u" in line) else None
+            message = _message_on(line) if (_MARK in line and mark in line) or b"\\u" in line else None
             if message is not None and (request_id := self._payload(message).request_id):
                 yield of_request(request_id)
 

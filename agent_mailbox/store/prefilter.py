@@ -21,7 +21,8 @@ _ID = b'{"id":"'
 def may_be_about(line: bytes, ids: set[bytes]) -> bool:
     """Return whether the read record is about one of these messages, or spelt differently from ours."""
     begin = len(_ABOUT)
-    return not line.startswith(_ABOUT) or b"\\" in line or line[begin : line.find(b'"', begin)] in ids
+    is_ours = line.startswith(_ABOUT) and b"\\" not in line and line.count(_ABOUT[1:-2]) == 1
+    return not is_ours or line[begin : line.find(b'"', begin)] in ids
 
 
 def may_release(line: bytes) -> bool:
@@ -83,7 +84,7 @@ def words_of(reader: Reader) -> set[str]:
 
 
 def message_id_of(line: bytes) -> bytes | None:
-    """Return the id of a message in our spelling; None for any other line."""
+    """Return the id of a message in our spelling; None for any other line, and for one that may have two ids."""
     begin = len(_ID)
     found = line[begin : line.find(b'"', begin)]
-    return found if line.startswith(_ID) and b"\\" not in found else None
+    return found if line.startswith(_ID) and b"\\" not in found and line.count(_ID[1:-2]) == 1 else None

@@ -41,12 +41,20 @@ if TYPE_CHECKING:
 
 _MARKER = b'"recipient":'
 _STAMP = b'"timestamp":"'
-_NO_TTL = b'"ttl_hours":null,"read_by":[]'
-_USUAL_END = _NO_TTL + b'}\n{"id":"'
+_CONTENT, _USUAL_END = b',"content":"', b'","thread":null,"ttl_hours":null,"read_by":[]}\n{"id":"'
+_QUOTES = 24
+_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+_REST = re.compile(
+    rb',(?:"subject":%b,)?"content":%b,"thread":(?:null|"[^"\\]*"),"ttl_hours":null,"read_by":\[\](?:,"type":"[a-z]+")?'
+    rb'(?:,"ack":true)?(?:,"priority":"[a-z]+")?(?:,"seal":"[^"\\]+")?\}\n' % (_TEXT, _TEXT)
+)
+"""A message without a time to live, from behind its timestamp. Any other key may say when it expires: it is decoded."""
 _BEGIN = b'\n{"id":"'
+_ID = b'"id"'
 _SENDER = b'","sender":"'
 _NEXT = 36 + len(_SENDER) + 36 + len('",')
 """Bytes of a next line from its id up to its marker, if id and sender are UUIDs."""
+_END = len(_USUAL_END) + _NEXT
 _ABOUT = b'{"message_id":"'
 _WORD = rb'"[!#-\[\]-~]+"'
 _DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30))"
@@ -139,13 +147,17 @@ def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, 
     if not _is_ours(pieces, chunk):
         _add_decoded(start, chunk, wanted, found)
         return
-    starts = wanted.starts
+    starts, begun = wanted.starts, slice(36 - _NEXT, 36 - _NEXT + len(_SENDER))  # no other key before the recipient
     hits = []
     for k in [k for k, piece in enumerate(pieces) if piece.startswith(starts)]:
         piece = pieces[k]
         key = piece[: piece.find(b",") + 1]
         cutoff = wanted.cutoffs.get(key)
-        if cutoff is None or not _expired(piece, len(key), cutoff):
+        if (
+            cutoff is None
+            or not _expired(piece, len(key), cutoff)
+            or not (pieces[k - 1][begun] == _SENDER or _begins_line(pieces[k - 1]))
+        ):
             hits.append((k, wanted.roles.get(key)))
     if not hits:
         return
@@ -155,8 +167,9 @@ def _add_messages(start: int, chunk: bytes, wanted: _Wanted, found: dict[bytes, 
         line = before.rfind(b"\n") + 1
         place = ends[k - 1] + (k - 1) * len(_MARKER) - len(before) + line
         message_id = before[line + len(_BEGIN) - 1 :].partition(b'"')[0]
-        if b"\\" in message_id:  # its reads may spell it in another way
-            _add_decoded(start + place, chunk[place:].partition(b"\n")[0], wanted, found)
+        text = chunk[place : chunk.find(b"\n", place)]
+        if b"\\" in message_id or text.count(_ID) > 1:  # its reads may spell it in another way, or it has two
+            _add_decoded(start + place, text, wanted, found)
         else:
             _add(found, message_id, start + place, role)
 
@@ -189,10 +202,11 @@ def _expired(piece: bytes, at: int, cutoff: bytes) -> bool:
     stamp = at + len(_STAMP)
     if piece[stamp : stamp + 24] > cutoff or piece[at:stamp] != _STAMP or piece[stamp + 23 : stamp + 25] != b'Z"':
         return False
-    if piece[-len(_USUAL_END) - _NEXT : -_NEXT] == _USUAL_END:
-        return True
-    end = piece[: piece.find(b"\n")][-400:]
-    return _NO_TTL in end and end.count(b"}") == 1
+    if piece[-_END:-_NEXT] == _USUAL_END and piece[stamp + 25 : stamp + 37] == _CONTENT:
+        escaped = piece.count(b'\\"') if b"\\" in piece else 0
+        if piece.count(b'"') == _QUOTES + escaped and not (escaped and b"\\\\" in piece):
+            return True  # the quotes are of these keys and of the next line's
+    return _REST.match(piece, stamp + 25) is not None
 
 
 def _add_decoded(start: int, lines: bytes, wanted: _Wanted, found: dict[bytes, Places]) -> None:

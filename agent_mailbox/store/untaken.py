@@ -30,7 +30,7 @@ from .asking import READ, AskTable
 from .index_keys import number_of
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
-from .prefilter import words_of
+from .prefilter import message_id_of, words_of
 from .untaken_rows import SavedRows, hours_of, spelt
 
 TYPE_CHECKING = False
@@ -50,7 +50,6 @@ TABLE = "untaken"
 MUCH, MANY = 1 << 17, 50_000
 """Bytes of new lines for which the table is written again, and for each so many rows more: fewer cost less to read
 again."""
-_ID = b'{"id":"'
 _FEW = 64
 """Ids whose lines are searched for one by one; for more the table begins again."""
 _LITTLE = 1 << 15
@@ -226,9 +225,9 @@ class UntakenTable:
         from .usual_lines import UsualLines  # likewise
 
         missing: set[str] = set()
-        usual, begin, fd = UsualLines(), len(_ID), self._live.messages
+        usual, fd = UsualLines(), self._live.messages
         for at, line in lines_of(fd, self._starts[0], self._live.messages_end) if fd is not None else ():
-            if line.startswith(_ID) and line[begin : line.find(b'"', begin)] in taken:
+            if message_id_of(line) in taken:
                 continue
             fields = usual.fields(line)
             message_id = fields[0] if fields is not None else _id_of(line)

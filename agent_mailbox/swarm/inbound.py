@@ -67,11 +67,10 @@ class InboundIndex:
 
     def take(self, mailboxes: Iterable[Mailbox], now: int) -> None:
         """Note what mailboxes hold already, in the live log and the archive."""
-        mark = b'"sender":"swarm:'
         for mailbox in mailboxes:
             live = (text for _, text in mailbox.logs.messages.lines())
             for text in chain(live, mailbox.archive.lines()):  # live first: mail moves to the archive meanwhile
-                message = codec.message(text) if mark in text else None
+                message = codec.message(text) if b'"swarm:' in text or b"\\u" in text else None
                 if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
                     self.add(message)
 

@@ -119,7 +119,12 @@ class Outbox:
             return
         known = self.ledger.identified()  # without it no mail has a way: its senders would be told that it failed
         with self._mail.news() as (_, lines):
-            fresh = [event for _, text in lines if b'"swarm:' in text for event in self._mail_events(text, known)]
+            fresh = [
+                event
+                for _, text in lines
+                if b'"swarm:' in text or b"\\u" in text
+                for event in self._mail_events(text, known)
+            ]
         for event in fresh:
             if event.get("why"):  # tell first, once by its id: queued mail is not looked at again
                 self._tell(event["from"], event["id"], event["recipient"], event["why"])

@@ -25,6 +25,7 @@ from ..core.roster import DEAD
 from ..core.text import clipped, neutral
 from ..errors import Busy, Refused
 from ..store import offers
+from ..store.prefilter import may_be_read_by, may_release
 from ..store.stamps import EVERYONE
 from . import format as form
 from . import team_files, transcripts
@@ -227,8 +228,10 @@ class Outward:
         Each release counts but that of an offer by its own nonce, which never got into the inbox. A member that left
         and came back may find the old entry there.
         """
-        mine = me.encode()
-        lines = (line for _, line in self._mailbox.logs.reads.lines() if b'"release"' in line and mine in line)
+        mine = [me.encode()]
+        lines = (
+            line for _, line in self._mailbox.logs.reads.lines() if may_release(line) and may_be_read_by(line, mine)
+        )
         records = [r for r in map(codec.read, lines) if not isinstance(r, BadLine)]
         return {
             r.message_id

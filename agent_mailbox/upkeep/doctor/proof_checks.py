@@ -14,6 +14,7 @@ from ...core.roster import Roster, narrowed
 from ...core.text import clipped, neutral, typed
 from ...store import system
 from ...store.line_numbers import numbered_in
+from ...store.prefilter import may_ask_or_answer
 from .findings import Problem
 
 TYPE_CHECKING = False
@@ -84,7 +85,7 @@ def _asked(log: Log) -> dict[str, Message]:
     if view is None:
         return found
     for position, line in log.lines():
-        if b'"ack":true' in line or b'"type":"control"' in line:
+        if may_ask_or_answer(line) or b'"control"' in line:
             message = codec.message(line)
             if not isinstance(message, BadLine) and claims.is_kept(message) and proves(view.proof(line, position)):
                 found[message.id] = message
