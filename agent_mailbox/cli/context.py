@@ -14,7 +14,7 @@ from ..core.address import check_id
 from ..core.records import USER
 from ..core.roster import MIN_PREFIX
 from ..core.text import neutral
-from ..errors import MailboxError, Malformed, NoMailbox, Refused
+from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
 from ..store import paths
 from . import mail_output
@@ -176,6 +176,22 @@ class Context:
             return who
         who = who if given is None else _meant(who, desk.logs.read_roster())
         self.act_as(who, desk)
+        return who
+
+    def acting(self, given: str | None, desk: OpenMailbox, what: str) -> str:
+        """Return the session that decides or asks for something; raises ``Refused`` at the person's terminal for
+        another than the person, whose word it would be. ``what``: that deed."""
+        who = self.me(given, desk)
+        if self.caller.is_person and who != USER:
+            agent = desk.logs.read_roster().get(who)
+            name = frame.name_of(who, desk.logs.read_roster())
+            mine = "leave --session out" if given is not None else f"unset {client_variables.OURS}"
+            where = f"run it in {name}'s own session, or {mine}" if agent is not None and agent.client else mine
+            raise Refused(
+                f"this is the person's terminal, and {what} would not be {name}'s",
+                f"{where} to act as yourself",
+                code=NOT_YOU,
+            )
         return who
 
     def act_as(self, who: str, desk: OpenMailbox) -> None:

@@ -13,6 +13,7 @@ from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, complete_request, complete_session, pass_app
 from ..core.address import ALL
 from ..core.control import messages, transitions
+from ..core.records import USER
 from ..errors import Malformed
 from ..store.lock import Patience
 from . import control_output
@@ -66,13 +67,15 @@ def _looking(app: App, /, session: str | None) -> tuple[Control, str]:
 def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
     """Open the mailbox for a decision; raises ``Refused`` for a program, which may not decide."""
     app.caller.refuse_deciding(what)
-    return _desk(app, session)
+    desk = app.desk(Control)
+    return desk, app.acting(session, desk, what)
 
 
 def _ask(
     app: App, /, session: str | None, payload: messages.Payload, given: dict[str, Any], to: str | None = None
 ) -> None:
-    desk, me = _desk(app, session)
+    desk = app.desk(Control)
+    me = app.acting(session, desk, "the request")
     if given.get("timeout") is not None:
         payload = payload.replace(expires=desk.now() + round(given["timeout"] * 1000))
     with Patience(given.get("timeout")):  # behind that time nobody could answer it
@@ -212,7 +215,8 @@ def report(
     \b
     Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
     """
-    desk, me = _desk(app, session)
+    desk = app.desk(Control)
+    me = app.acting(session, desk, "the report")
     text = "" if body is None else values.body(app, body)
     reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
     app.done(
@@ -251,9 +255,9 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
     decided = desk.answer(me, request, approved, **said)
-    app.done(
-        control_output.request_text(decided, desk, app.style), {"request": control_output.request_json(decided, desk)}
-    )
+    again = not asked.is_open
+    value = {"request": control_output.request_json(decided, desk), "already": again}
+    app.done(control_output.request_text(decided, desk, app.style, already=again), value)
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
         from . import shutdown as ending
@@ -307,8 +311,13 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
     """Show the requests that wait for your decision, oldest first."""
     desk, me = _looking(app, session) if everyones else _desk(app, session)
     found = desk.pending(me, everyones=everyones)
-    value = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
-    app.out(app.framed(control_output.pending_text(found, desk, app.style)), value)
+    value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
+    text = control_output.pending_text(found, desk, app.style)
+    if app.caller.is_person and me == USER and not everyones:
+        left = desk.unanswerable()
+        value["unanswerable"] = [control_output.request_json(r, desk) for r in left]
+        text = ("" if left and not found else text) + control_output.unanswerable_text(left, desk, app.style)
+    app.out(app.framed(text), value)
 
 
 @control.command(cls=Verb)
@@ -376,6 +385,8 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
     if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
     desk, me = _desk(app, session)
+    if timeout is not None:
+        me = app.acting(session, desk, "a time-out")
     found = desk.wait(me, request, timeout)
     app.out(
         app.framed(control_output.request_text(found, desk, app.style)),

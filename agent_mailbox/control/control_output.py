@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..cli import mail_output
 from ..core import arrival, codec, frame, instant
-from ..core.control import lasting, message_text, summary
+from ..core.control import lasting, message_text, summary, transitions
 from ..core.control.verdicts import REFUSED
 from ..core.records import Message
 from ..core.text import clipped, neutral, typed
@@ -84,10 +84,12 @@ def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
     return "\n".join(lines) + "\n"
 
 
-def request_text(request: ControlRequest, desk: Control, style: Style) -> str:
-    """Return the state of a request, in a line or two."""
+def request_text(request: ControlRequest, desk: Control, style: Style, *, already: bool = False) -> str:
+    """Return the state of a request, in a line or two; ``already``: it had it before this command."""
     by = f" by {_names(desk, [request.by])}{request.doubt}" if request.by else ""
-    lines = [f"{style(neutral(request.id), 'id')}  {request.state.replace('_', ' ')}{by}"]
+    at = f", {frame.when(request.decided)}: nothing changed" if already and request.decided is not None else ""
+    state = f"{'already ' if already else ''}{request.state.replace('_', ' ')}"
+    lines = [f"{style(neutral(request.id), 'id')}  {state}{by}{at}"]
     if request.answer is not None:
         lines.append(frame.BAR + summary.line(request.answer))
     return "\n".join(lines) + "\n"
@@ -112,6 +114,20 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
             *(f"  --always allows it from now on: {neutral(rule)}" for rule in lasting.offered(request.payload)),
         ]
     return "\n".join(lines) + "\n"
+
+
+def unanswerable_text(requests: Sequence[ControlRequest], desk: Control, style: Style) -> str:
+    """Return the requests that their deciders cannot answer, and what the person can do."""
+    lines: list[str] = []
+    for request in requests:
+        who = _names(desk, desk.deciders(request))
+        why = f"waits for {who}, who cannot answer: no client proves who that is"
+        what = summary.question(request.payload)
+        if request.flow == transitions.SHUTDOWN:
+            what = f"agent-mailbox roster retire {typed(request.answerer)}"
+        told = f"{style(neutral(request.id), 'id')}  {_names(desk, [request.asker])}, {why}; you can"
+        lines += [told, frame.BAR + summary.line(request.payload), f"  {what}"]
+    return "\n".join([*lines, ""]) if lines else ""
 
 
 def standing_json(found: Standing) -> dict[str, Any]:

@@ -62,12 +62,8 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h --note "new grammar"
     """
     desk = app.desk(Leasing)
-    me = app.me(session, desk)
-    made = desk.lease(me, paths, system.getcwd(), _minutes(span), note)
-    text = f"leased until {frame.when(made.ends)}: {_line(made)}\n"
-    if made.holder != me:
-        text += f"  {made.holder} holds it, not {me}: a lease is its writer's, and you type at the person's terminal\n"
-    app.done(text, {"leases": [_json(made)]})
+    made = desk.lease(app.acting(session, desk, "the lease"), paths, system.getcwd(), _minutes(span), note)
+    app.done(f"leased until {frame.when(made.ends)}: {_line(made)}\n", {"leases": [_json(made)]})
 
 
 @lease.command("list", cls=Verb)
@@ -87,7 +83,7 @@ def list_leases(app: App, /) -> None:
 def release(app: App, /, lease_id: str, session: str | None) -> None:
     """End a lease: yours, or as its holder's lead or the person. Again is no error."""
     desk = app.desk(Leasing)
-    ended = desk.release_lease(app.me(session, desk), lease_id)
+    ended = desk.release_lease(app.acting(session, desk, "the end of a lease"), lease_id)
     app.done(f"released {_line(ended)}\n", {"leases": [_json(ended)]})
 
 

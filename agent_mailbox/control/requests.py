@@ -99,6 +99,17 @@ class Control(Coordination):
         found = [request for request in control_log.of_open(self).open_requests() if not overdue(request, now)]
         return [request for request in found if everyones or me in self.deciders(request)]
 
+    def unanswerable(self) -> list[ControlRequest]:
+        """Return the open requests of which no decider can answer: an agent without a client proves nothing."""
+        roster = self.logs.read_roster()
+
+        def can_answer(who: str) -> bool:
+            agent = roster.get(who)
+            return who == USER or (agent is not None and agent.client is not None)
+
+        found = [one for one in self.pending(USER, everyones=True) if one.flow != transitions.TASK]
+        return [one for one in found if not any(map(can_answer, self.deciders(one)))]
+
     def deciders(self, request: ControlRequest) -> list[str]:
         """Return the deciders of a request: for a shutdown the worker, else its lead, or the person if it has none. For
         a task: its assignee."""
@@ -118,17 +129,17 @@ class Control(Coordination):
         self._refuse_decider(me, request, approved)
         if _stands(request, approved, said):
             return request
-        _refuse_decided(request)
+        self._refuse_decided(request)
         if overdue(request, self.now()):
             raise Refused(
-                f"{request.id} has timed out",
+                f"{request.id} has timed out{self._when(getattr(request.payload, 'expires', None))}",
                 "an answer changes nothing now; the agent may ask again",
                 code="too_late",
             )
         sent = self.post(me, _response(request, approved, said), (request.asker,), thread=request.message_id)
         request = self.find(request.id)
         if request.answer_id != sent.message.id and not _stands(request, approved, said):
-            _refuse_decided(request)
+            self._refuse_decided(request)
             self.refuse_unapplied(sent)
         return request
 
@@ -157,6 +168,20 @@ class Control(Coordination):
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
         note(self, ControlStep(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why))
         raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"ask {who} to decide it", code="not_lead")
+
+    def _refuse_decided(self, request: ControlRequest) -> None:
+        if not request.is_open:
+            state = request.state.replace("_", " ")
+            by = frame.name_of(request.by, self.logs.read_roster())
+            raise Refused(
+                f"{request.id} is decided: {state}, by {by}{request.doubt}{self._when(request.decided)}",
+                "the first decision counts; send a message to change the agent's course",
+                code="decided",
+            )
+
+    @staticmethod
+    def _when(at: int | None) -> str:
+        return "" if at is None else f", {frame.when(at)}"
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
@@ -223,16 +248,6 @@ def _stands(request: ControlRequest, approved: bool, said: dict[str, Any]) -> bo
     follows = {key: said[key] for key in _FOLLOWS if said.get(key) not in (None, "", ())}
     same = all(getattr(request.answer, key, None) == value for key, value in follows.items())
     return same and request.state == (transitions.APPROVED if approved else transitions.DENIED)
-
-
-def _refuse_decided(request: ControlRequest) -> None:
-    if not request.is_open:
-        state = request.state.replace("_", " ")
-        raise Refused(
-            f"{request.id} is decided: {state}, by {frame.word(request.by)}{request.doubt}",
-            "the first decision counts; send a message to change the agent's course",
-            code="decided",
-        )
 
 
 def _response(request: ControlRequest, approved: bool, said: dict[str, Any]) -> Payload:

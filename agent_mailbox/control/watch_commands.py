@@ -63,7 +63,7 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
     if not until:
         raise Malformed("--idle, --dead or --task is missing", "say for what: `agent-mailbox watch AGENT --idle`")
     desk = app.desk(Watching)
-    made = desk.watch(app.me(session, desk), agent, until, task, _hours(span))
+    made = desk.watch(app.acting(session, desk, "the watch"), agent, until, task, _hours(span))
     app.done(f"watching until {frame.when(made.ends)}: {_line(desk, made)}\n", {"watches": [_json(made)]})
 
 
@@ -85,7 +85,7 @@ def list_watches(app: App, /, session: str | None) -> None:
 def cancel(app: App, /, watch_id: str, session: str | None) -> None:
     """End a watch: yours, or as its watcher's lead or the person. Again is no error."""
     desk = app.desk(Watching)
-    ended = desk.cancel(app.me(session, desk), watch_id)
+    ended = desk.cancel(app.acting(session, desk, "the end of a watch"), watch_id)
     app.done(f"cancelled {_line(desk, ended)}\n", {"watches": [_json(ended)]})
 
 

@@ -371,12 +371,12 @@ def test_at_a_terminal_of_their_own_the_person_calls(post: Post) -> None:
 
 @pytest.mark.usefixtures("worker")
 def test_a_report_that_does_not_count_is_an_error_and_ends_no_watch(post: Post) -> None:
-    """The person's, in the worker's name: their terminal proves them, and the task is the worker's."""
+    """The person's: their terminal proves them, and the task is the worker's."""
     assert at_terminal(post, line("control", "request", "task", "w", "--title", "t", "--request-id", "task-1")).rc == 0
     assert at_terminal(post, line("watch", "w", "--task", "task-1")).rc == 0
-    done = at_terminal(post, line("control", "report", "task-1", "--phase", "done", "--session", "w"))
+    done = at_terminal(post, line("control", "report", "task-1", "--phase", "done"))
     assert done.rc == 1, done
-    assert "have w itself report" in done.stdout
+    assert "only w reports on it" in done.stdout
     assert "finished" not in at_terminal(post, line("check")).stdout
 
 

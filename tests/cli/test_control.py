@@ -206,7 +206,7 @@ def test_the_first_decision_counts(team: Team) -> None:
     team.control("deny", request, me=LEAD)
     before = team.lines(MESSAGES)
     assert team.control("deny", request, me="user")["request"]["by"] == LEAD
-    refused_both(team.call, 1, "control", "approve", request, "--session", LEAD, said=("denied, by lead-1",))
+    refused_both(team.call, 1, "control", "approve", request, "--session", LEAD, said=("denied, by Lee, ",))
     assert team.lines(MESSAGES) == before
 
 
@@ -325,7 +325,7 @@ def test_what_was_decided_is_told_though_it_was_archived_meanwhile(team: Team) -
     assert (rc, found["state"], found["answer"]["notes"]) == (0, "approved", "once")
     before = team.lines(MESSAGES)
     assert team.control("approve", request[:10], me=LEAD)["request"]["by"] == LEAD
-    refused_both(team.call, 1, "control", "deny", request, "--session", LEAD, said=("approved, by lead-1",))
+    refused_both(team.call, 1, "control", "deny", request, "--session", LEAD, said=("approved, by Lee, ",))
     assert team.state_of(denied) == "denied"
     refused_both(team.call, 1, "control", "approve", left, "--session", "user", said=("archived undecided",))
     assert team.lines(MESSAGES) == before

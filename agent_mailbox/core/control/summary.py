@@ -19,8 +19,23 @@ def line(payload: m.Payload | m.Unknown) -> str:
     """Return a message's content in one line."""
     if isinstance(payload, m.Unknown):
         return clipped(neutral(f"not understood ({payload.reason}): {payload.raw}"), WIDTH)
-    parts = [f"{message_fields.name(payload)} {payload.request_id}".rstrip(), *filter(None, _said(payload))]
-    return clipped(neutral(f"{parts[0]}: {'; '.join(parts[1:])}" if parts[1:] else parts[0]), WIDTH)
+    said = [*filter(None, _said(payload))] or [_ALONE.get(type(payload), "without a text")]
+    return clipped(
+        neutral(f"{message_fields.name(payload)} {payload.request_id}".rstrip() + f": {'; '.join(said)}"), WIDTH
+    )
+
+
+_ALONE: dict[type[m.Payload], str] = {
+    m.PolicyUpdate: "removes all rules and hosts",
+    m.IdleNotification: "its turn ended",
+    m.TaskCompleted: "done",
+    m.ShutdownRequest: "asks to end the work",
+    m.ShutdownApproved: "agrees to end the work",
+    m.ShutdownRejected: "goes on working",
+    m.LeaseRelease: "the lease is over",
+    m.WatchEnd: "the watch is over",
+}
+"""Texts of messages that carry none."""
 
 
 def _said(p: m.Payload) -> tuple[str, ...]:
@@ -52,7 +67,7 @@ def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.WatchAgent):
         return f"{p.name or p.agent} {'/'.join(p.until)} {p.task}".rstrip(), _until(p.expires)
     if isinstance(p, m.WatchReport):
-        return f"{p.name or p.agent} {watches.SAID[p.event]} {p.task}".rstrip(), p.reason
+        return f"{p.name or p.agent} {watches.SAID.get(p.event, p.event)} {p.task}".rstrip(), p.reason
     if isinstance(p, m.ShutdownRejected):
         return "timed out" if p.cause else "", p.reason
     return (getattr(p, "reason", ""),)
@@ -63,7 +78,9 @@ def _answer(p: m.Answer) -> tuple[str, ...]:
     mode, changed = getattr(p, "mode", ""), getattr(p, "updated_input", None)
     with_input = f"with the input {codec.dumps(changed, -codec.MAX_DEPTH)}" if changed is not None else ""
     rules = _listed("always allows", lasting.added(getattr(p, "updates", ())))
-    return said, p.notes, f"mode {mode}" if mode else "", rules, with_input
+    hosts = _listed("hosts", getattr(p, "hosts", ()))
+    scope = f"scope {p.scope}" if hosts and isinstance(p, m.SandboxResponse) else ""
+    return said, p.notes, f"mode {mode}" if mode else "", rules, with_input, hosts, scope
 
 
 def _until(expires: int | None) -> str:

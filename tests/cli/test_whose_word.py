@@ -1,0 +1,138 @@
+"""``--session`` of another at the person's terminal, decisions taken again, requests that nobody can answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.core.control import message_fields, summary
+from tests.helpers import MESSAGES
+from tests.surroundings import Client, at_terminal, line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_mailbox.core.control.messages import Payload
+    from tests.helpers import Post, Result
+
+REFUSED = (
+    ("control", "request", "permission", "--tool", "Bash"),
+    ("control", "request", "plan", "--body", "x"),
+    ("control", "request", "sandbox", "--host", "example.org"),
+    ("control", "request", "shutdown", "w"),
+    ("control", "request", "task", "w", "--title", "t"),
+    ("control", "approve", "perm-1"),
+    ("control", "deny", "perm-1"),
+    ("control", "answer", "perm-1", "approve"),
+    ("control", "report", "task-1", "--phase", "done"),
+    ("control", "wait", "perm-1", "--timeout", "0"),
+    ("control", "mode", "w", "safe"),
+    ("control", "policy", "w", "--deny", "Bash"),
+    ("control", "policy", "w", "--clear"),
+    ("watch", "w", "--idle"),
+    ("watch", "cancel", "watch-1"),
+    ("lease", "x"),
+    ("lease", "release", "lease-1"),
+)
+LOOKS = (
+    ("control", "pending"),
+    ("control", "log"),
+    ("control", "mode"),
+    ("control", "policy", "w"),
+    ("control", "wait", "perm-1"),
+    ("watch", "list"),
+    ("lease", "check", "x"),
+)
+
+
+@pytest.fixture
+def worker(post: Post) -> Iterator[Client]:
+    """A client that runs ``w``, and two agents without a client: ``lee`` leads ``sam``."""
+    with Client(post) as client:
+        assert client.hook("w").rc == 0
+        post.register("lee", "--name", "Lee")
+        post.register("sam", "--name", "Sam", "--lead", "lee")
+        yield client
+
+
+@pytest.mark.usefixtures("worker")
+@pytest.mark.parametrize("words", REFUSED, ids=lambda words: " ".join(words[:3]))
+def test_at_the_person_s_terminal_nothing_is_decided_or_asked_in_another_s_name(
+    post: Post, words: tuple[str, ...]
+) -> None:
+    """Refused, with where to run it; nothing is written. A variable that names another is no other case."""
+    before = post.file(MESSAGES).read_bytes()
+    done = at_terminal(post, line(*words, "--session", "w"))
+    assert done.rc == 1, done
+    assert "error: this is the person's terminal" in done.stdout
+    assert "hint: run it in w's own session, or leave --session out to act as yourself" in done.stdout
+    done = at_terminal(post, line(*words, "--session", "Lee"))
+    assert (done.rc, "hint: leave --session out to act as yourself" in done.stdout) == (1, True), done
+    done = at_terminal(post, line(*words), env={"AGENT_MAILBOX_SESSION": "w"})
+    assert (done.rc, "unset AGENT_MAILBOX_SESSION" in done.stdout) == (1, True), done
+    assert post.file(MESSAGES).read_bytes() == before
+
+
+@pytest.mark.usefixtures("worker")
+def test_at_the_person_s_terminal_one_may_look_in_another_s_name(post: Post) -> None:
+    """Each look answers; ``user`` is the person, who may say so."""
+    asked = post.ok("control", "request", "permission", "--tool", "Bash", "--request-id", "perm-1", "--session", "sam")
+    assert at_terminal(post, line("control", "deny", asked["request"]["id"], "--session", "user")).rc == 0
+    for words in LOOKS:
+        done = at_terminal(post, line(*words, "--session", "w"))
+        assert "the person's terminal" not in done.stdout, (words, done)
+
+
+def said(post: Post, *words: str) -> Result:
+    """The command at the person's terminal."""
+    return at_terminal(post, line(*words))
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_decision_that_is_taken_again_says_so(post: Post) -> None:
+    """Who decided, and when; the same one changes nothing, another is refused."""
+    ask = ("control", "request", "permission", "--tool", "Bash", "--session", "sam", "--request-id")
+    post.ok(*ask, "perm-1")
+    first = said(post, "control", "deny", "perm-1")
+    assert (first.rc, "already" in first.stdout) == (0, False), first
+    again = said(post, "control", "deny", "perm-1")
+    assert again.rc == 0
+    assert "already denied by user, 20" in again.stdout
+    assert "nothing changed" in again.stdout
+    refused = said(post, "control", "approve", "perm-1")
+    assert refused.rc == 1
+    assert "perm-1 is decided: denied, by user, 20" in refused.stdout
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post) -> None:
+    """With the command that decides it; a shutdown, with the one that ends the agent."""
+    assert "nothing waits for you" in said(post, "control", "pending").stdout
+    post.ok("control", "request", "permission", "--tool", "Bash", "--session", "sam", "--request-id", "perm-1")
+    pending = said(post, "control", "pending").stdout
+    assert "nothing waits" not in pending
+    assert "Sam, waits for Lee, who cannot answer: no client proves who that is; you can" in pending
+    assert "agent-mailbox control approve perm-1" in pending
+    assert said(post, "control", "deny", "perm-1").rc == 0
+    assert said(post, "control", "request", "shutdown", "sam", "--request-id", "shutdown-1").rc == 0
+    pending = said(post, "control", "pending").stdout
+    assert "agent-mailbox roster retire sam" in pending
+    assert said(post, "roster", "retire", "sam").rc == 0
+
+
+@pytest.mark.parametrize("kind", message_fields.NAMES, ids=lambda kind: str(message_fields.NAMES[kind]))
+def test_every_control_message_has_a_text(kind: type[Payload]) -> None:
+    """Behind its name and id, whatever fields it leaves out."""
+    told = summary.line(kind(request_id="r-1"))
+    assert told.partition(": ")[2].strip(), told
+
+
+@pytest.mark.usefixtures("worker")
+def test_the_removal_of_all_rules_reads_so_at_every_door(post: Post) -> None:
+    """In ``check``, ``show``, ``thread``, the log and a hook."""
+    assert said(post, "control", "policy", "sam", "--clear").rc == 0
+    sent = post.objects(MESSAGES)[-1]["id"]
+    told = "team_permission_update: removes all rules and hosts"
+    for words in (("check", "--session", "sam", "--peek"), ("show", sent), ("thread", sent), ("control", "log")):
+        assert told in post.call(*words).stdout, words
