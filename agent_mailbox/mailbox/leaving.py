@@ -61,7 +61,6 @@ def check(message: Message, roster: Roster, proof: str | None, directory: str) -
     ``proof``: the proof of its writer; only the person may insist. ``directory``: the mailbox's.
     """
     _check_joined(message, roster)
-    reachable.check(filter(is_remote, message.recipients), roster, directory)
     attached(message, directory)
     if not is_allowed(message, proof) and (found := secret_in(message, directory)):
         raise Refused(
@@ -69,6 +68,7 @@ def check(message: Message, roster: Roster, proof: str | None, directory: str) -
             "remove it; only the person may insist, with `agent-mailbox send --allow-secret`",
             code="secret",
         )
+    reachable.check(filter(is_remote, message.recipients), roster, directory)
 
 
 def is_allowed(message: Message, proof: str | None) -> bool:
