@@ -35,8 +35,9 @@ if TYPE_CHECKING:
 @click.option(
     "--adopt", is_flag=True, help="Trust the mailbox's unsealed lines: leads, policies and decisions in them count."
 )
+@click.option("--yes", is_flag=True, help="With --adopt: let them count without a question.")
 @pass_app
-def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool) -> None:
+def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes: bool) -> None:
     """Make a mailbox, by default in data/ of the project. Idempotent.
 
     DIR defaults to --dir, else to AGENT_MAILBOX_DIR. If sessions there use a mailbox already, it is named, and without
@@ -57,7 +58,7 @@ def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool) -> 
         _refuse_making(app, place, adopt=adopt, here=here, again=_again(app, where, in_git))
     made = creation.create(place, app.environ)
     if adopt:
-        _trust(app, made, adopt=True)
+        _trust(app, made, adopt=True, yes=yes)
         return
     doubt = mounts.doubt(made)
     if doubt is not None:
@@ -90,12 +91,16 @@ NEXT = """next: agent-mailbox install claude-code --user                     sho
 """The two commands that most people run after ``init``."""
 
 
-def _trust(app: App, directory: str, *, adopt: bool) -> None:
-    """Trust the logs as they are; print which leads, modes and rules count now."""
+def _trust(app: App, directory: str, *, adopt: bool, yes: bool) -> None:
+    """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count."""
     from ..mailbox.facade import Mailbox
     from ..upkeep import adoption
+    from . import confirming
 
-    done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt)
+    seen = confirming.preview(Mailbox(directory, prove=None), adopt=adopt)
+    if (seen.why or seen.adopted) and not yes:
+        confirming.ask(seen)
+    done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt, seen=seen)
     lines = [f"mailbox at {directory}"] if adopt else []
     lines += [f"{done.why}; you confirmed the logs as they are"] if done.why else []
     lines += [f"confirmed {mail_output.plural(done.adopted, 'unsealed line')}"] if adopt else []
@@ -191,8 +196,9 @@ def crontab(app: App, install: bool) -> None:
     help="Repair file modes, torn lines (kept in a .torn file beside the log) and wrong derived files.",
 )
 @click.option("--trust", is_flag=True, help="Confirm logs that were cut or replaced: they count as they are now.")
+@click.option("--yes", is_flag=True, help="With --trust: let them count without a question.")
 @pass_app
-def doctor(app: App, repair: bool, trust: bool) -> int:
+def doctor(app: App, repair: bool, trust: bool, yes: bool) -> int:
     """Check the whole mailbox: logs, archive, derived files, file modes, hooks, and its gateway to other machines.
 
     Exits with 3 if it finds problems: data that is lost, hidden, open to other users or misread, or a mailbox that
@@ -200,7 +206,7 @@ def doctor(app: App, repair: bool, trust: bool) -> int:
     exit code 0.
     """
     if trust:
-        _trust(app, app.mailbox.directory, adopt=False)
+        _trust(app, app.mailbox.directory, adopt=False, yes=yes)
         return 0
     from ..clients.checks import settings
     from ..swarm import home_checks

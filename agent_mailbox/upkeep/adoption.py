@@ -7,7 +7,9 @@ count then. The command line checks that the person asked.
 from __future__ import annotations
 
 from ..core import claims, codec, frame, proofs, seals
-from ..core.records import USER, BadLine, Record
+from ..core.control import message_text, summary
+from ..core.control import messages as m
+from ..core.records import USER, BadLine, Message, Record
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Refused
@@ -19,26 +21,27 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from ..core.roster import Roster
     from ..mailbox.facade import Mailbox
     from ..store.custody import Custody, Kept
     from ..store.log import HeldLog
 
 
 class Trusted(Record):
-    """The result of trusting: why it was needed (empty: it was not), the number of confirmed lines, and a line of rules
-    per agent."""
+    """The result of trusting: why it was needed (empty: it was not), and the number of confirmed lines. ``standing`` is
+    a line of rules per agent, those that are allowed something first.
+
+    ``messages`` are the confirmed ones, in a line each; ``digest`` is that of all lines that may decide."""
 
     why: str
     adopted: int
     standing: tuple[str, ...]
+    messages: tuple[str, ...] = ()
+    digest: bytes = b""
 
 
-def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
-    """Accept the logs as they are: their sealed lines count, and lines that were cut are no longer missed.
-
-    With ``adopt`` unsealed deciding lines count, too, for the writers they name. Raises ``Refused`` if the user's
-    ``init`` did not make the mailbox, ``Busy`` while a steward runs.
-    """
+def record_of(mailbox: Mailbox) -> Custody:
+    """Return the mailbox's record outside the project; raises ``Refused`` if the user's ``init`` did not make it."""
     keys.make(user_state.directory(system.environment()))
     record = mailbox.logs.custody
     if record is None or record.key is None:
@@ -47,6 +50,17 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
             f"run `agent-mailbox init --adopt {typed(mailbox.directory)}` if you trust it",
             code="not_yours",
         )
+    return record
+
+
+def trust(mailbox: Mailbox, *, adopt: bool = False, seen: Trusted | None = None) -> Trusted:
+    """Accept the logs as they are: their sealed lines count, and lines that were cut are no longer missed.
+
+    With ``adopt`` unsealed deciding lines count, too, for the writers they name. Raises ``Refused`` if the user's
+    ``init`` did not make the mailbox, or if the logs changed since the person has ``seen`` what would count. Raises
+    ``Busy`` while a steward runs.
+    """
+    record = record_of(mailbox)
     why = record.broken() or ""
     logs = mailbox.logs
     with (
@@ -56,14 +70,19 @@ def trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
         logs.roster.held() as roster,
     ):
         held = (messages, reads, roster)
-        adopted = _adopt(record, held) if adopt else 0
+        digest = _digest(record, held)
+        if seen is not None and seen.digest != digest:
+            raise Refused("the logs changed since you were shown what would count", "run the command again")
+        adopted, confirmed = _adopt(record, held) if adopt else (0, [])
         decides = record.log(messages.path).decides  # few lines of an archive do
         archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
         for log in held:
             _begin_again(record.log(log.path), log, archived)
         record.forget_broken()
         logs.trail.disturb(EVERYONE)
-    return Trusted(why, adopted, tuple(_standing(mailbox)))
+    now = mailbox.logs.read_roster()
+    shown = sorted((_told(message, now) for message in confirmed), key=lambda told: not told.startswith(_WIDENS))
+    return Trusted(why, adopted, tuple(_standing(mailbox)), tuple(told.removeprefix(_WIDENS) for told in shown), digest)
 
 
 def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
@@ -98,21 +117,50 @@ def _without_copies(
     return found
 
 
-def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> int:
-    """Confirm the unsealed deciding lines by their MACs, beside those confirmed before; return how many are new."""
+def _digest(record: Custody, held: tuple[HeldLog, ...]) -> bytes:
+    """Return a digest of all lines that may decide something, of each log."""
+    found = b"-"
+    for log in held:
+        decides = record.log(log.path).decides
+        for _, line in lines_of(log.fd):
+            if decides(line) or _is_the_person_s(line):
+                found = keys.digest(found, line)
+    return found
+
+
+_WIDENS = "! "
+
+
+def _told(message: Message, roster: Roster) -> str:
+    """Return a confirmed message in a line; one that allows something begins with a mark."""
+    said, way = frame.title(message), f"{frame.name_of(message.sender, roster)} → {frame.target_of(message, roster)}"
+    if message.type == "control":
+        payload = message_text.parse(message.content)
+        said = summary.line(payload)
+        narrows = isinstance(payload, m.Unknown) or not any(word in said for word in ("allow", "approve", "mode"))
+        way = way if narrows else f"{_WIDENS}{way}"
+    return f"{way}: {said}"
+
+
+def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> tuple[int, list[Message]]:
+    """Confirm the unsealed deciding lines by their MACs, beside those confirmed before; return how many are new, and
+    the messages among them."""
     known = record.adopted()
     found: set[bytes] = set()
     asked: set[str] = set()  # of the messages, whose log is the first
+    messages: list[Message] = []
     for log in held:
         kept, view = record.log(log.path), log.view()
         for _, line in lines_of(log.fd):
             sealed = view is not None and proofs.proves(view.proof(line))
             if not sealed and (kept.decides(line) or _is_the_person_s(line) or _is_about(line, asked)):
-                found.add(record.adoption(kept.name, line))
+                found.add(mac := record.adoption(kept.name, line))
+                message = codec.message(line) if log is held[0] and mac not in known else None
+                messages += [message] if isinstance(message, Message) else []
             if log is held[0]:
                 asked.update(_kept(line))
     record.adopt(known | found)
-    return len(found - known)
+    return len(found - known), messages
 
 
 def _is_the_person_s(line: bytes) -> bool:
@@ -134,17 +182,22 @@ def _is_about(line: bytes, asked: set[str]) -> bool:
 
 
 def _standing(mailbox: Mailbox) -> Iterator[str]:
-    """Yield one line of rules for each agent that has any."""
+    """Yield one line of rules for each agent that has any, those that are allowed something first."""
+    found = sorted(_rules(mailbox), key=lambda one: not one[0])
+    yield from (said for _, said in found)
+
+
+def _rules(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
     control = mailbox.control
     roster = control.plane().roster
     for agent in roster.agents.values():
         if agent.state == DEAD:
             continue
         now = control.standing(agent.session_id)
+        widens = [f"allow {rule}" for rule in now.policy.allow] + [f"host {host}" for host in now.policy.hosts]
+        widens += [f"mode {now.mode}"] if now.mode != "default" else []
         said = [f"lead {frame.name_of(now.lead, roster)}"] if agent.lead is not None else []
-        said += [f"mode {now.mode}"] if now.mode != "default" else []
         said += ["waits for a plan's approval"] if now.waits_for_plan else []
-        said += [f"allow {rule}" for rule in now.policy.allow] + [f"deny {rule}" for rule in now.policy.deny]
-        said += [f"host {host}" for host in now.policy.hosts]
-        if said:
-            yield f"{frame.name_of(agent.session_id, roster)}: {', '.join(said)}"
+        said += [f"deny {rule}" for rule in now.policy.deny]
+        if widens or said:
+            yield bool(widens), f"{frame.name_of(agent.session_id, roster)}: {', '.join([*widens, *said])}"

@@ -113,7 +113,7 @@ def test_a_steward_freezes_the_silent_and_retires_the_long_frozen(post: Post) ->
         post.file("agent-heartbeats", session).touch()
         os.utime(post.file("agent-heartbeats", session), (old, old))
     post.file(ROSTER).write_bytes(b"\n".join(post.lines(ROSTER)[1:]) + b"\n")
-    assert post.call("doctor", "--trust").rc == 0
+    assert post.call("doctor", "--trust", "--yes").rc == 0
     answer = post.ok("steward", "run")
     assert (answer["frozen"], answer["retired"]) == (1, 1)
     states = {a["session_id"]: a["state"] for a in post.ok("roster", "list")["agents"]}

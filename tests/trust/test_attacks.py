@@ -171,7 +171,7 @@ def test_the_trust_of_a_person_makes_no_foreign_line_an_old_one(scene: Scene) ->
     scene.post.file(MESSAGES).write_bytes(b"")
     assert scene.rules()[0] == ()
     scene.post.file(MESSAGES).write_bytes(content)
-    assert scene.post.call("doctor", "--trust").rc == 0
+    assert scene.post.call("doctor", "--trust", "--yes").rc == 0
     assert scene.rules() == ((), (RULE,))
     assert scene.mailbox.logs.read_roster().agents[WORKER].state == "alive"
 

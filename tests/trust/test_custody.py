@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import copy
 import os
+import pty
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.cli import confirming
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.store import creation, custody, keys, roster_compaction, user_state
 from agent_mailbox.store.custody import Kept
@@ -21,7 +24,7 @@ from agent_mailbox.store.log_ends import LogEnd
 from agent_mailbox.store.proof_view import ProofView
 from agent_mailbox.store.tails import TAIL
 from agent_mailbox.upkeep import adoption, backup, restoring
-from tests.helpers import MESSAGES, READS, ROSTER, Post, record
+from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, refused
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
 if TYPE_CHECKING:
@@ -100,7 +103,7 @@ def test_who_was_bound_stays_bound(
     assert any("doctor --trust" in what for what in scene.problems())
     scene.forge(m.PolicyUpdate(allow=("Bash",)))
     assert (scene.asked(), scene.rules()[0]) == ("deny", ())
-    assert scene.post.call("doctor", "--trust").rc == 0
+    assert scene.post.call("doctor", "--trust", "--yes").rc == 0
     assert not any("doctor --trust" in what for what in scene.problems())
     assert scene.rules()[0] == ()
 
@@ -127,7 +130,7 @@ def test_after_the_person_looked_what_is_there_counts(scene: Scene) -> None:
     assert scene.rules()[0] == ()
     scene.post.file(MESSAGES).write_bytes(content)
     assert scene.rules()[0] == ()  # it does not become right by itself
-    assert "allow Bash(curl:*)" in scene.post.call("doctor", "--trust").stdout
+    assert "allow Bash(curl:*)" in scene.post.call("doctor", "--trust", "--yes").stdout
     assert scene.rules() == ((RULE,), ())
 
 
@@ -201,7 +204,7 @@ def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
     scene.post.file(MESSAGES).write_bytes(b"")
     assert scene.rules() == ((), ())
     scene.post.file(MESSAGES).write_bytes(content + allow)
-    said = scene.post.call("doctor", "--trust")
+    said = scene.post.call("doctor", "--trust", "--yes")
     assert (said.rc, RULE in said.stdout) == (0, False), said
     assert scene.rules() == ((), ("Bash(touch:*)",))
     agent = scene.mailbox.logs.read_roster().agents[WORKER]
@@ -470,9 +473,51 @@ def test_lines_of_a_backup_are_told_as_such_until_the_person_confirms_all_of_the
     assert "sealed in another mailbox" in told()
     assert "before seals" not in told()
     assert f"`agent-mailbox init --adopt {place}`" in told()
-    assert scene.post.call("init", place, "--adopt").rc == 0
+    assert scene.post.call("init", place, "--adopt", "--yes").rc == 0
     assert told() == "no problems found\n"
     assert scene.post.call("status", "--dir", place, "--session", WORKER, "--json").json["obligations"] == []
+
+
+@pytest.mark.parametrize("word", ["y", "n", ""])
+def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: str) -> None:
+    """Allows first and by name; without a yes, and without a terminal, nothing changes."""
+    scene = Scene(post)
+    scene.policy(allow=("Bash(ls:*)",))
+    scene.mailbox.register(Registration(session_id=OTHER, event="update", lead=LEAD), USER)
+    unsealed(post.file(MESSAGES))
+    unsealed(post.file(ROSTER))
+    shutil.rmtree(post.file(".cache"))
+    shutil.rmtree(post.user_state / "boxes")
+    assert scene.rules() == ((), ())
+    asked = refused(post.call("init", post.box, "--adopt"), 1, "asks at a terminal", "allow Bash(ls:*)", "--yes")
+    assert "unsealed lines would count" in asked.stderr
+    assert scene.rules() == ((), ())
+    ours, theirs = pty.openpty()
+    os.write(ours, f"{word}\n".encode())
+    with post.start("init", post.box, "--adopt", stdin=theirs) as asking:
+        out, err = asking.communicate(timeout=PATIENCE)
+    for fd in (ours, theirs):
+        os.close(fd)
+    told = err.decode()
+    assert f"allow Bash(ls:*), {'lead boss'}" in told
+    assert told.index("allow Bash(ls:*)") < told.index("lead boss")
+    if word == "y":
+        assert (asking.returncode, scene.rules()) == (0, (("Bash(ls:*)",), ())), (out, err)
+    else:
+        assert (asking.returncode, scene.rules()) == (1, ((), ()))
+        assert "nothing changed" in told
+
+
+def test_what_changed_since_the_person_looked_does_not_count(scene: Scene) -> None:
+    """A line that a program appends between the question and the answer is not what they agreed to."""
+    seen = confirming.preview(scene.mailbox, adopt=True)
+    scene.post.send(OTHER, LEAD, "plain mail goes on")
+    adoption.trust(scene.mailbox, adopt=True, seen=seen)
+    seen = confirming.preview(scene.mailbox, adopt=True)
+    scene.forge(m.PolicyUpdate(allow=("Bash",)))
+    with pytest.raises(Refused, match="changed since"):
+        adoption.trust(scene.mailbox, adopt=True, seen=seen)
+    assert scene.rules() == ((), ())
 
 
 def test_an_upgrade_frees_nobody_and_the_person_confirms(scene: Scene) -> None:
@@ -491,7 +536,7 @@ def test_an_upgrade_frees_nobody_and_the_person_confirms(scene: Scene) -> None:
     assert scene.post.call("control", "approve", request.id, "--session", LEAD).rc == 1
     assert scene.post.unread(LEAD)[-1] == mail
     assert any("init --adopt" in note for note in scene.notes())
-    adopted = scene.post.call("init", scene.post.box, "--adopt")
+    adopted = scene.post.call("init", scene.post.box, "--adopt", "--yes")
     assert adopted.rc == 0
     assert "allow Bash(ls:*)" in adopted.stdout
     assert scene.rules() == (("Bash(ls:*)",), (RULE,))

@@ -100,7 +100,7 @@ def test_every_door_says_so_with_the_file_and_what_it_misses(quiet: Client, log:
         assert "doctor --trust" in warnings[0]
     assert str(post.file(log)) in quiet.context("SessionStart", source="resume")
     assert post.call("doctor").rc == 3
-    post.ok("doctor", "--trust")
+    post.ok("doctor", "--trust", "--yes")
     assert post.call("check", "--session", ME).warnings == []
 
 

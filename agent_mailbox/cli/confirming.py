@@ -1,0 +1,60 @@
+"""Ask the person whether a mailbox's logs shall count, and show what that would allow.
+
+Belongs here: trying it on a copy of the logs, and the question. ``upkeep.adoption`` has the rules.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from tempfile import TemporaryDirectory
+
+import click
+
+from ..core.text import neutral
+from ..errors import Refused
+from ..mailbox.facade import Mailbox
+from ..store import paths, user_state
+from ..store.custody import Custody
+from ..store.logs import Logs
+from ..upkeep import adoption
+from ..upkeep.adoption import Trusted
+from . import mail_output
+
+MOST_SHOWN = 30
+"""Messages that are shown before they count; their number tells the rest."""
+
+
+def ask(seen: Trusted) -> None:
+    """Ask at the terminal whether this shall count; raise ``Refused`` if the person does not say so."""
+    more = len(seen.messages) - MOST_SHOWN
+    lines = [f"{seen.why}; the logs would count as they are now"] if seen.why else []
+    lines += [f"{mail_output.plural(seen.adopted, 'unsealed line')} would count"] if seen.adopted else []
+    lines += [f"  {message}" for message in seen.messages[:MOST_SHOWN]] + ([f"  and {more} more"] if more > 0 else [])
+    lines += ["then:", *(f"  {line}" for line in seen.standing or ["no agent has a lead, a mode or rules"])]
+    if sys.stdin is None or not sys.stdin.isatty():
+        what = f"this decides what counts, so it asks at a terminal: {'; '.join(map(str.strip, lines))}"
+        raise Refused(neutral(what)[:2000], "run it at a terminal, or add --yes", code="not_confirmed")
+    sys.stderr.write("".join(f"{neutral(line)}\n" for line in lines))
+    if not click.confirm("Let this count?", err=True):
+        raise Refused("nothing changed: you did not confirm it", "look at the logs first", code="not_confirmed")
+
+
+def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
+    """Return what ``trust`` would give, by trying it on a copy of the logs; the mailbox stays as it is."""
+    record = adoption.record_of(mailbox)
+    state = user_state.directory(os.environ)
+    with TemporaryDirectory(prefix="preview-", dir=state) as scratch:
+        box, kept = os.path.join(scratch, "box"), os.path.join(scratch, "record")
+        shutil.copytree(record.directory, kept)
+        os.mkdir(box, 0o700)
+        for name in (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG):
+            if os.path.exists(mailbox.logs.path(name)):
+                shutil.copyfile(mailbox.logs.path(name), os.path.join(box, name))
+        if os.path.exists(mailbox.logs.path(paths.ARCHIVE)):
+            os.symlink(mailbox.logs.path(paths.ARCHIVE), os.path.join(box, paths.ARCHIVE))
+        twin = Mailbox(box)
+        twin.logs = Logs(box, mailbox.logs.wait, Custody(kept, record.id, state, record.environ), state)
+        twin.logs.shared = False
+        return adoption.trust(twin, adopt=adopt)
