@@ -205,6 +205,20 @@ def test_a_client_that_leaves_without_a_hook_s_answer_was_shown_nothing(post: Po
     assert post.unread("bob") == six
 
 
+def test_a_client_that_closes_its_socket_was_shown_no_answer_of_a_hook(post: Post, six: list[str]) -> None:
+    """The system drops what was in it: an empty socket alone proves nothing."""
+    ours, theirs = socket.socketpair()
+    with ours, post.start("hook", "UserPromptSubmit", stdout=theirs.fileno()) as child:
+        theirs.close()
+        assert child.stdin is not None
+        child.stdin.write(b'{"session_id": "bob"}')
+        child.stdin.close()
+        ours.recv(1, socket.MSG_PEEK)
+        ours.close()
+        assert child.wait(PATIENCE) == 0
+    assert post.unread("bob") == six
+
+
 @pytest.mark.parametrize("verb", ["show", "thread"])
 @pytest.mark.parametrize("reader", ["head -3", ":"])
 def test_a_text_of_which_a_part_was_taken_is_still_known_by_title(

@@ -101,7 +101,7 @@ MUTANTS = (
         "a socket drops what its reader left, and that was not taken",
         "output_reader.question",
         ("if left == 0 and", "if left != 0 and"),
-        tests="tests/cli/test_taken.py::test_a_socket_is_asked_as_a_pipe_is",
+        tests="tests/cli/test_taken.py::test_a_client_that_closes_its_socket_was_shown_no_answer_of_a_hook",
     ),
     Mutant(
         "a hook's answer is shown once the client took it",
@@ -113,7 +113,7 @@ MUTANTS = (
         "no hook is of a reserved session",
         "client_input.parse",
         ("if is_shown(session_id):", "if False:"),
-        tests="tests/claude/test_hooks.py::test_no_event_of_any_client_is_of_a_reserved_session",
+        tests="tests/claude/test_hooks.py::test_no_event_of_any_client_is_of_a_reserved_session[user]",
     ),
     Mutant(
         "a check counts as shown to a model that got all of it",
