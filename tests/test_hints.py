@@ -8,6 +8,7 @@ import shlex
 import click
 import pytest
 
+from agent_mailbox.cli import suggested
 from agent_mailbox.cli.group import cli
 from tests.helpers import ROOT
 from tests.test_docs import ALL
@@ -25,9 +26,15 @@ def hints() -> list[str]:
     return sorted(said for said in found if said.split()[0] != "X")
 
 
+GIVEN = {"--dir": "a mailbox", "--home": "a gateway", "--session": "bob"}
+"""What a command may be given, and its hints repeat."""
+
+
+@pytest.mark.parametrize("given", [{}, GIVEN], ids=["bare", "with options"])
 @pytest.mark.parametrize("said", hints())
-def test_a_command_that_the_program_names_can_be_typed(said: str) -> None:
-    """Its words, options and number of arguments are a command's."""
+def test_a_command_that_the_program_names_can_be_typed(said: str, given: dict[str, str]) -> None:
+    """Its words, options and number of arguments are a command's, also with the options that it repeats."""
+    said = suggested.with_options(said, given)
     words = shlex.split(said.replace('\\"', '"'))
     if words[0] in SHORT and tuple(words[:2]) not in ALL and words[1:]:
         words[1:1] = [SHORT[words[0]]]

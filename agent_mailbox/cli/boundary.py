@@ -18,14 +18,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-def guarded(work: Callable[[], int], as_json: Callable[[], bool]) -> int:
-    """Run ``work`` and report its error, if any; return the exit code of either."""
+def as_it_is(text: str) -> str:
+    """Return the text: where no command was read, no option is known."""
+    return text
+
+
+def guarded(work: Callable[[], int], as_json: Callable[[], bool], complete: Callable[[str], str] = as_it_is) -> int:
+    """Run ``work`` and report its error, if any; return the exit code of either. ``complete`` gives the commands in a
+    hint the options that they need."""
     try:
         return work()
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return report(known(error), as_json())
+        return report(known(error), as_json(), complete)
 
 
 def known(error: Exception) -> MailboxError:
@@ -60,17 +66,17 @@ def unloaded(error: Exception) -> MailboxError:
     )
 
 
-def told(error: MailboxError) -> tuple[str, str]:
+def told(error: MailboxError, complete: Callable[[str], str] = as_it_is) -> tuple[str, str]:
     """Return an error and its hint as lines of text that nothing in them can forge."""
-    return neutral(error.what).rstrip("."), neutral(error.hint)
+    return neutral(error.what).rstrip("."), neutral(complete(error.hint))
 
 
-def report(error: MailboxError, as_json: bool) -> int:
+def report(error: MailboxError, as_json: bool, complete: Callable[[str], str] = as_it_is) -> int:
     """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed.
 
     Return the exit code.
     """
-    what, hint = told(error)
+    what, hint = told(error, complete)
     try:
         if sys.stderr is not None:
             sys.stderr.write(f"error: {what}\n" + (f"hint: {hint}\n" if hint else ""))

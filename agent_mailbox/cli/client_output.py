@@ -7,7 +7,6 @@ Belongs here: the limit of one output, where a longer text is cut, and the offer
 from __future__ import annotations
 
 from ..core import frame
-from ..core.text import shell_quoted
 from ..mailbox.delivery import Offering
 from ..store import offers, system, user_state, whereabouts
 
@@ -81,5 +80,4 @@ def marked(pieces: list[str], nonce: str) -> list[str]:
 
 def show_command(message: Message, app: Context) -> str:
     """Return the command that shows the message in this mailbox."""
-    place = f" --dir {shell_quoted(app.directory)}" if app.directory else ""
-    return f"agent-mailbox show {frame.short_typed(message.id)}{place}"
+    return app.command(f"show {frame.short_typed(message.id)}")

@@ -104,6 +104,8 @@ class Context:
     def __init__(self, directory: str | None = None) -> None:
         self.environ: Mapping[str, str] = environment()
         self.directory = directory
+        self.given: dict[str, str] = {}
+        """The options that our hints repeat, beside ``--dir``: see ``suggested``."""
         self.json = False
         self.answered = False  # printing began: an error must not add a second JSON document
         self.vouched = False  # the user named the mailbox, or their ``init`` made it
@@ -128,7 +130,7 @@ class Context:
                 )
             if (why := desk.broken()) is not None:
                 self.warn(
-                    f"{why}; nothing here is proven until you check the logs and run agent-mailbox doctor --trust"
+                    f"{why}; nothing here is proven until you check the logs and run `agent-mailbox doctor --trust`"
                 )
             desk.complain = self.warn
             self._warn_misplaced(desk)
@@ -164,6 +166,12 @@ class Context:
     def me(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:
         """Return the session that the command acts as: ``given`` (an id, an agent's name or a UUID's prefix), else the
         caller. ``option`` gives it. Raises ``Refused`` if the caller may not act as it."""
+        who = self._me(given, desk, option)
+        if given is not None:
+            self.given[SESSION] = who
+        return who
+
+    def _me(self, given: str | None, desk: OpenMailbox, option: str) -> str:
         caller = self.caller
         if caller.kind == callers.AS_SAID:
             who = whoami(given, self.environ, option)
@@ -331,4 +339,25 @@ class Context:
     def warn(self, text: str) -> None:
         """Print one line on standard error."""
         if sys.stderr is not None:
-            sys.stderr.write(f"warning: {neutral(text)}\n")
+            sys.stderr.write(f"warning: {neutral(self.hint(text))}\n")
+
+    def hint(self, text: str) -> str:
+        """Return a text of ours, in which commands between backticks repeat the options of this one."""
+        if not (self.given or self.directory) or "`" not in text:
+            return text
+        from . import suggested
+
+        return suggested.completed(text, self.options)
+
+    def command(self, words: str) -> str:
+        """Return one of our commands for a text, with the options of this one that it needs."""
+        return self.hint(f"`agent-mailbox {words}`")[1:-1]
+
+    def options_of(self, words: str) -> str:
+        """Return the options alone that ``command`` adds to those words."""
+        return self.command(words).removeprefix(f"agent-mailbox {words}")
+
+    @property
+    def options(self) -> dict[str, str]:
+        """Return the options of this command that another one about the same needs."""
+        return {**({"--dir": self.directory} if self.directory else {}), **self.given}

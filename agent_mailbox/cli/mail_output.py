@@ -10,7 +10,7 @@ from ..core import codec, frame, instant
 from ..core.address import BROADCAST, TAG, is_remote
 from ..core.claims import readers
 from ..core.codec import message_object
-from ..core.text import ascii_json, is_utf8, shell_quoted
+from ..core.text import ascii_json, is_utf8
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -94,23 +94,21 @@ def check_pieces(
     more: int,
     roster: Roster,
     style: Style,
-    *,
-    named: bool = False,
+    command: Callable[[str], str],
 ) -> list[str]:
     """Return the text of ``check``, a piece for each message in its frame; the last has the command to answer.
-    ``lines``: those of a message. ``named``: an option named the session, so the next commands must name it, too."""
+    ``lines``: those of a message. ``command`` completes the next commands."""
     blocks = [["\n".join(lines(item)), ""] for item in items]
     head = f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}"
     blocks[0].insert(0, style(head, "dim") + "\n")
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
-    me = shell_quoted(session_id) if named else ""
     last = blocks[-1]
     if chat:
-        sender = f" --from {me}" if named else ""
-        wide = "  (--all: everyone it was for)" if any(map(_has_others, chat)) else ""
-        last.append(f'Reply: agent-mailbox reply {frame.short_typed(chat[0].message.id)}{sender} --body "…"{wide}')
+        wide = " (--all: everyone it was for)" if any(map(_has_others, chat)) else ""
+        reply = command(f'reply {frame.short_typed(chat[0].message.id)} --body "…"')
+        last.append(f"Reply{wide}: {reply}")
     if more:
-        last.append(f"{more} more: agent-mailbox check" + (f" --session {me}" if named else ""))
+        last.append(f"{more} more: {command('check')}")
     return ["\n".join(block) + "\n" for block in blocks]
 
 
@@ -144,8 +142,9 @@ def sent_json(sent: Sent, arrival: Arrival, box: str) -> dict[str, Any]:
     return {**found, "queued": True} if sent.queued else found
 
 
-def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style) -> str:
-    """Return the text of ``send``: the id, where the message goes, and when each reader will see it."""
+def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
+    """Return the text of ``send``: the id, where the message goes, and when each reader will see it. ``command``
+    completes the next commands."""
     from ..core.arrival import lines as arriving  # check sends nothing
 
     message, delivery = sent.message, sent.delivery
@@ -155,7 +154,7 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style) -> str
     lines = [f"sent {target}"]
     lines += [f"  {label}: {names}" for label, names in arriving(arrival, lambda a: frame.party(a, roster))]
     if any(map(is_remote, message.recipients)):
-        lines.append("  the gateway carries it: agent-mailbox swarm outbox")
+        lines.append(f"  the gateway carries it: {command('swarm outbox')}")
     elif not delivery.agents and not delivery.waiting_for:
         lines.append(f"  {frame.unreached(message)}")
     return "\n".join(lines) + "\n"

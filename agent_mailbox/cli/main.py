@@ -68,7 +68,9 @@ def main(arguments: Sequence[str]) -> int:
         _flush()
         return result if isinstance(result, int) else 0
 
-    return boundary.guarded(work, lambda: (app.json and not app.answered) or (unparsed and "--json" in arguments))
+    return boundary.guarded(
+        work, lambda: (app.json and not app.answered) or (unparsed and "--json" in arguments), app.hint
+    )
 
 
 def _flush() -> None:

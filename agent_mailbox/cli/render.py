@@ -13,7 +13,7 @@ from ..core.text import clipped, neutral
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ..core.awaited import Owing
@@ -268,14 +268,14 @@ def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Sty
 # -- upkeep -----------------------------------------------------------------------------------------------------------
 
 
-def problem_json(problem: Problem) -> dict[str, Any]:
-    """Return a finding of the doctor for JSON."""
-    return {"file": problem.file, "line": problem.line, "what": problem.what, "repair": problem.repair}
+def problem_json(problem: Problem, hint: Callable[[str], str]) -> dict[str, Any]:
+    """Return a finding of the doctor for JSON; ``hint`` completes the commands in it."""
+    return {"file": problem.file, "line": problem.line, "what": hint(problem.what), "repair": problem.repair}
 
 
-def problem_text(problem: Problem) -> str:
-    """Return a finding as one line: ``file:line: problem``."""
+def problem_text(problem: Problem, hint: Callable[[str], str]) -> str:
+    """Return a finding as one line: ``file:line: problem``; ``hint`` as above."""
     place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
-    mend = " (fix: agent-mailbox doctor --repair)" if problem.repair else ""
+    mend = hint(" (fix: `agent-mailbox doctor --repair`)").replace("`", "") if problem.repair else ""
     kind = "note: " if problem.note else ""
-    return f"{neutral(place)}: {kind}{neutral(problem.what)}{mend}\n"
+    return f"{neutral(place)}: {kind}{neutral(hint(problem.what))}{mend}\n"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ..core.frame import word
 from ..core.roster import shown_state
-from ..core.text import shell_quoted
 from ..errors import Malformed
 from ..mailbox.queries import Library
 from . import mail_output, render
@@ -35,7 +34,7 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
     library = Library(mailbox)
     found = library.status(me)
     roster = mailbox.logs.read_roster()
-    lines = _status_text(app, found, roster, "" if session is None else f" --session {shell_quoted(me)}")
+    lines = _status_text(app, found, roster)
     value: dict[str, Any] = {
         "session": me,
         "unread": found.unread,
@@ -59,14 +58,14 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
     app.out(app.place(mailbox.directory) + app.framed("\n".join(lines) + "\n"), value)
 
 
-def _status_text(app: Context, found: Status, roster: Roster, own: str) -> list[str]:
-    """Return the lines of a status; ``own`` is the option that the commands in them need."""
+def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
+    """Return the lines of a status."""
     agent = found.agent
     lines = [
         f"{found.session_id}: {shown_state(agent, found.gone) if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
         f"{mail_output.plural(found.unread, 'unread message')}"
-        + (f" (agent-mailbox check{own})" if found.unread else ""),
+        + (f" ({app.command('check')})" if found.unread else ""),
     ]
     if found.obligations:
         lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
@@ -78,9 +77,9 @@ def _status_text(app: Context, found: Status, roster: Roster, own: str) -> list[
     if found.waiting:
         oldest = render.age(found.now - min(m.timestamp for m in found.waiting))
         said = f"{mail_output.plural(len(found.waiting), 'message')} of yours waiting for nobody, the oldest {oldest}"
-        lines.append(f"{said} (agent-mailbox dead-letters --waiting{own})")
+        lines.append(f"{said} ({app.command('dead-letters --waiting')})")
     if found.dead_letters:
-        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} (agent-mailbox dead-letters{own})")
+        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} ({app.command('dead-letters')})")
     return lines
 
 

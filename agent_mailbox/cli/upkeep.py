@@ -163,14 +163,14 @@ def run(app: App, max_live: int | None, trust_clock: bool) -> None:
         f"archived {report.archived}, kept {report.kept} ({report.pending} not yet delivered)",
         f"froze {report.frozen}, retired {report.retired}",
     ]
-    text = "\n".join(lines) + "\n" + "".join(render.problem_text(p) for p in report.problems)
+    text = "\n".join(lines) + "\n" + "".join(render.problem_text(p, app.hint) for p in report.problems)
     value = {
         "archived": report.archived,
         "kept": report.kept,
         "pending": report.pending,
         "frozen": report.frozen,
         "retired": report.retired,
-        "problems": [render.problem_json(p) for p in report.problems],
+        "problems": [render.problem_json(p, app.hint) for p in report.problems],
     }
     app.out(text, value)
 
@@ -219,9 +219,9 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool) -> int:
     ]
     problems = [p for p in found if not p.note]
     notes = [p for p in found if p.note]
-    text = "".join(map(render.problem_text, found)) + ("" if problems else "no problems found\n")
-    value = {"ok": not problems, "problems": [render.problem_json(p) for p in problems]}
-    app.out(text, value | ({"notes": [render.problem_json(p) for p in notes]} if notes else {}))
+    text = "".join(render.problem_text(p, app.hint) for p in found) + ("" if problems else "no problems found\n")
+    value = {"ok": not problems, "problems": [render.problem_json(p, app.hint) for p in problems]}
+    app.out(text, value | ({"notes": [render.problem_json(p, app.hint) for p in notes]} if notes else {}))
     return 3 if problems else 0
 
 
@@ -274,7 +274,9 @@ def restore(app: App, file: str, where: str | None) -> None:
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
     text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings(made)}"
     app.done(
-        f"{text}its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt\n", value
+        f"{text}its leads and rules bind agents; to let its permissions count, too:"
+        f" agent-mailbox init --adopt {typed(where or app.directory or directory)}\n",
+        value,
     )
 
 

@@ -6,6 +6,7 @@ Belongs here: the hot verbs once their arguments are parsed. Must not import cli
 from __future__ import annotations
 
 from ..core import claims, frame
+from ..core.address import is_remote
 from ..core.text import typed
 from ..errors import MailboxError, NotFound
 from . import mail_output
@@ -30,7 +31,7 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     me = app.me(session, desk)
     if session is not None:
         refuse_misspelt(me, desk)
-    page = CheckPage(app, desk, me, limit, named=session is not None)
+    page = CheckPage(app, desk, me, limit)
     if peek:  # it holds no lock that others wait for, and may take its time
         items = desk.peek(me)
         shown = items[: limit or None]
@@ -81,12 +82,11 @@ class CheckPage:
 
     offer: Offering | None = None
 
-    def __init__(self, app: Context, desk: Delivery, me: str, limit: int, *, named: bool) -> None:
+    def __init__(self, app: Context, desk: Delivery, me: str, limit: int) -> None:
         self._app = app
         self._desk = desk
         self._me = me
         self._limit = limit
-        self._named = named
 
     def begin(self) -> None:
         """Note what a client's model is to be shown."""
@@ -120,7 +120,7 @@ class CheckPage:
             app.nothing("no new mail\n")
             return []
         roster = desk.logs.read_roster()
-        pieces = mail_output.check_pieces(me, items, self._lines, more, roster, app.style, named=self._named)
+        pieces = mail_output.check_pieces(me, items, self._lines, more, roster, app.style, app.command)
         if self.offer is None or self.offer.nonce is None:
             return pieces
         from . import client_output
@@ -133,7 +133,8 @@ class CheckPage:
         roster = desk.logs.read_roster()
 
         def lines(message: Message) -> list[str]:
-            return frame.item(item.replace(message=message), roster, app.style, desk.directory)
+            options = app.options_of("control approve")
+            return frame.item(item.replace(message=message), roster, app.style, desk.directory, options)
 
         if self.offer is None or len(item.message.content) < _SHORT:
             return lines(item.message)
@@ -183,13 +184,19 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
     """Print where a message went, when each reader will see it, and the warnings about it."""
     from ..mailbox import arrivals  # check and ack send nothing
 
+    sent = sent.replace(warnings=tuple(map(app.hint, sent.warnings)))
     for warning in sent.warnings:
         app.warn(warning)
     found = arrivals.arrival_of(desk, sent)
+    if any(map(is_remote, sent.message.recipients)):
+        from ..swarm import pairing  # most mail stays here
+
+        if (home := pairing.elsewhere(desk.directory, app.environ)) is not None:
+            app.given["--home"] = home
     if app.json:
         app.confirm(mail_output.json(mail_output.sent_json(sent, found, desk.directory)))
     else:
-        app.confirm(mail_output.sent_text(sent, found, desk.logs.read_roster(), app.style))
+        app.confirm(mail_output.sent_text(sent, found, desk.logs.read_roster(), app.style, app.command))
 
 
 def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:

@@ -80,7 +80,7 @@ def _ask(
         payload = payload.replace(expires=desk.now() + round(given["timeout"] * 1000))
     with Patience(given.get("timeout")):  # behind that time nobody could answer it
         asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
-    app.done(control_output.asked_text(asked, desk, app.style), control_output.asked_json(asked, desk))
+    app.done(control_output.asked_text(asked, desk, app.style, app.command), control_output.asked_json(asked, desk))
 
 
 _input = click.option(
@@ -312,7 +312,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
     desk, me = _looking(app, session) if everyones else _desk(app, session)
     found = desk.pending(me, everyones=everyones)
     value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
-    text = control_output.pending_text(found, desk, app.style)
+    text = control_output.pending_text(found, desk, app.style, app.options_of("control approve"))
     if app.caller.is_person and me == USER and not everyones:
         left = desk.unanswerable()
         value["unanswerable"] = [control_output.request_json(r, desk) for r in left]

@@ -21,7 +21,7 @@ from ..mailbox import arrivals
 from ..mailbox.sending import Sent
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from ..cli.mail_output import Style
     from ..cli.options import App
@@ -73,14 +73,14 @@ def _arrival(request: ControlRequest, desk: Control) -> Arrival:
     return arrivals.arrival_of(desk, sent)
 
 
-def asked_text(request: ControlRequest, desk: Control, style: Style) -> str:
-    """Return the answer to an agent that asked."""
+def asked_text(request: ControlRequest, desk: Control, style: Style, command: Callable[[str], str]) -> str:
+    """Return the answer to an agent that asked. ``command`` completes the next one."""
     lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
         roster = desk.logs.read_roster()
         seen = arrival.lines(_arrival(request, desk), lambda address: frame.party(address, roster))
         lines += [f"  {label}: {names}" for label, names in seen]
-        lines.append(f"  agent-mailbox control wait {typed(request.id)} --timeout 600")
+        lines.append(f"  {command(f'control wait {typed(request.id)} --timeout 600')}")
     return "\n".join(lines) + "\n"
 
 
@@ -95,8 +95,9 @@ def request_text(request: ControlRequest, desk: Control, style: Style, *, alread
     return "\n".join(lines) + "\n"
 
 
-def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style) -> str:
-    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it."""
+def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style, options: str) -> str:
+    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it, with these
+    options."""
     if not requests:
         return "nothing waits for you\n"
     now = desk.now()
@@ -110,7 +111,7 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
             "",
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
             frame.BAR + summary.line(request.payload),
-            f"  {summary.question(request.payload)}",
+            f"  {summary.question(request.payload, options=options)}",
             *(f"  --always allows it from now on: {neutral(rule)}" for rule in lasting.offered(request.payload)),
         ]
     return "\n".join(lines) + "\n"

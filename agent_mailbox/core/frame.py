@@ -194,15 +194,17 @@ def quoted(text: str) -> str:
     return clipped(neutral(text), TITLE).replace('"', "'")
 
 
-def item(shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, box: str = "") -> list[str]:
+def item(
+    shown: Item, roster: Roster, style: Callable[[str, str], str] = plain, box: str = "", options: str = ""
+) -> list[str]:
     """Return an unread message as lines: the head, the subject, the body behind its bar.
 
-    ``box``: the mailbox's path, for the paths of attachments.
+    ``box``: the mailbox's path, for the paths of attachments. ``options``: those that a decision's command repeats.
     """
     m = shown.message
     head = f"{style(short(m.id), 'id')}  {style(sender_of(m, roster), 'sender')} → {_through(shown)}"
     said = [when(m.timestamp), *notes(m), *_outcome(shown)]
-    lines = control(m, "" if shown.note else "agent-mailbox") if m.type == "control" else body(m, style, box)
+    lines = control(m, "" if shown.note else "agent-mailbox", options) if m.type == "control" else body(m, style, box)
     return [", ".join([head, *said]), *lines]
 
 
@@ -239,12 +241,13 @@ def _role(shown: Item) -> str:
     return shown.via if shown.via.startswith("role:") or not roles else roles[0]
 
 
-def control(message: Message, program: str = "agent-mailbox") -> list[str]:
-    """Return a control message as lines: the command that answers it (no ``program``: it is decided), its content."""
+def control(message: Message, program: str = "agent-mailbox", options: str = "") -> list[str]:
+    """Return a control message as lines: the command that answers it (no ``program``: it is decided), its content.
+    ``options``: those that this command repeats."""
     from .control import message_text, summary  # rare in mail
 
     payload = message_text.parse(message.content)
-    question = summary.question(payload, program) if program else ""
+    question = summary.question(payload, program, options) if program else ""
     return [*([f"Decide: {question}"] if question else []), BAR + summary.line(payload)]
 
 

@@ -235,7 +235,7 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
 def status(app: App, /) -> None:
     """Show the space, how far this machine's copy is, and what waits here."""
     found = joining_space.standing(app.mailbox.logs)
-    app.out(space_words.standing(found), _value(found))
+    app.out(space_words.standing(found, app.command), _value(found))
 
 
 @engine.command(cls=Verb)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 from ..core.text import neutral
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from .joining_space import SpaceStanding
 
 
-def standing(found: SpaceStanding) -> str:
-    """Return a machine's place in its space."""
+def standing(found: SpaceStanding, command: Callable[[str], str]) -> str:
+    """Return a machine's place in its space; ``command`` completes the next one."""
     lines = [
         f"space      {found.space} as {found.machine}, {neutral(found.url)}",
         f"engine     {neutral(found.trouble) or 'answers'}",
-        f"replicator {'runs' if found.serving else 'does not run: agent-mailbox engine serve'}",
+        "replicator " + ("runs" if found.serving else f"does not run: {command('engine serve')}"),
         f"records    {found.applied} of {found.records} are here",
         f"waiting    {found.waiting} lines of this machine, {found.queued} sends",
     ]

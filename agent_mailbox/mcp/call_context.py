@@ -79,4 +79,4 @@ class CallContext(Context):
 
     def warn(self, text: str) -> None:
         """Keep a line for the answer."""
-        self.warnings.append(neutral(text))
+        self.warnings.append(neutral(self.hint(text)))

@@ -59,7 +59,7 @@ def call(directory: str | None, tool: str, given: Given, write: Write) -> None:
 
 
 def _failure(app: CallContext, error: MailboxError) -> ToolAnswer:
-    what, hint = (clipped(said, SAID) for said in boundary.told(error))
+    what, hint = (clipped(said, SAID) for said in boundary.told(error, app.hint))
     text = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
     return _answer(app, text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
 
@@ -163,9 +163,9 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
 
 
 def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
-    app.warnings += map(neutral, sent.warnings)
+    app.warnings += [neutral(app.hint(warning)) for warning in sent.warnings]
     found = arrivals.arrival_of(desk, sent)
-    text = mail_output.sent_text(sent, found, desk.logs.read_roster(), frame.plain)
+    text = mail_output.sent_text(sent, found, desk.logs.read_roster(), frame.plain, app.command)
     whole = mail_output.arrival_json(found)
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}
     delivery = {way: parties[:AGENTS] for way, parties in whole.items()} | {"reasons": reasons}

@@ -115,6 +115,7 @@ HOT_MODULES = {
     "mailbox.selection": "dead-letters search status",
     "mailbox.queries": "dead-letters search status",
     "cli.standing_verbs": "dead-letters status",
+    "cli.suggested": "check status",
     "cli.verbs": "ack check release reply search send show",
     "clients.hooks.transcript": "start",
     "mailbox.receipts": "start",

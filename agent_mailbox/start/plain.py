@@ -118,7 +118,7 @@ def _run(given: Given, kind: type[D], do: Callable[[Context, D], object]) -> int
         do(app, app.desk(kind))
         return 0
 
-    return boundary.guarded(work, lambda: app.json and not app.answered)
+    return boundary.guarded(work, lambda: app.json and not app.answered, app.hint)
 
 
 def _check(given: Given) -> int | None:

@@ -15,7 +15,7 @@ from typing import Any
 from ..core import codec, instant
 from ..core.compose import stored_line
 from ..core.ids import uuid_of
-from ..core.records import MAX_TTL_HOURS, Message, Record
+from ..core.records import MAX_TTL_HOURS, USER, Message, Record
 from ..core.roster import DEAD, Roster
 from ..errors import BadData
 from ..mailbox.facade import Mailbox
@@ -192,17 +192,21 @@ def is_storable(message: Message) -> bool:
 
 
 def _recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple[str, ...]:
-    """Return those who joined the swarm; for an answer to one of them, only that one.
+    """Return those who joined the swarm; for an answer to one of them, or to the person, only that one. The person
+    reads what comes while nobody here has joined.
 
-    ``in_reply_to`` is an unsigned hint: it may only choose among agents who would see the message anyway.
+    ``in_reply_to`` is an unsigned hint: it may only choose among those who would see the message anyway. The person
+    sees all mail, and joins no swarm.
     """
     envelope, tag = incoming.accepted.envelope, f"swarm:{incoming.accepted.swarm.alias}"
     asker = outgoing.senders.get(envelope.in_reply_to or "")
     if envelope.recipient != wire.BROADCAST and asker:
         agent = roster.get(asker)
+        if asker == USER:
+            return (USER,)
         if agent is not None and agent.state != DEAD and tag in agent.tags:
             return (asker,)
-    return (tag,)
+    return (tag,) if roster.carriers(tag) else (tag, USER)
 
 
 def _conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roster: Roster) -> list[str]:

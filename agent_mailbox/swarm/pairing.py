@@ -8,7 +8,7 @@ the extra: the mailbox's doctor calls it.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..core import codec
@@ -78,6 +78,12 @@ def gateway_of(mailbox: str) -> tuple[str, bool] | None:
     here = os.path.realpath(mailbox)
     home = _home(here)
     return None if home is None else (home, here in _places(home))
+
+
+def elsewhere(mailbox: str, environ: Mapping[str, str]) -> str | None:
+    """Return the mailbox's gateway directory, if that is not where commands look by themselves."""
+    home, is_mutual = gateway_of(mailbox) or ("", False)
+    return home if is_mutual and home != os.path.realpath(names.default(environ)) else None
 
 
 def _is_paired(mine: str, here: str) -> bool:

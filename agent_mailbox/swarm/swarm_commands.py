@@ -285,7 +285,8 @@ def members(door: Door, which: str) -> None:
         ("waiting", asked.agent_id, asked.endpoint, fingerprint(asked.public_key), "")
         for asked, _ in found.waiting.values()
     ]
-    text = "".join(f"{line}\n" for line in render.table(rows)) + f"here: {', '.join(map(word, here)) or 'nobody'}\n"
+    joined = ", ".join(map(word, here)) or "nobody joined, so its mail goes to the person (user)"
+    text = "".join(f"{line}\n" for line in render.table(rows)) + f"here: {joined}\n"
     marks = {m.agent_id: fingerprint(m.public_key) for m in found.members.values() if m.public_key}
     door.app.out(text, {**swarm_json(found, known.agent_id), "fingerprints": marks, "here": here})
 

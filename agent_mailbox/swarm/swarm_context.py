@@ -37,6 +37,8 @@ class Door:
         from . import home, ledger
 
         self.app = app
+        if directory:
+            app.given["--home"] = directory
         app.proves = nobody  # only mail passes here: it proves no writer
         self.home: Home = home.Home(directory or home.default(app.environ))
         self.ledger: Ledger = ledger.Ledger(self.home)

@@ -138,7 +138,7 @@ def test_a_lead_sees_a_request_as_such_with_the_command_that_decides_it(team: Te
     first, second = team.asks(), team.asks()
     team.control("deny", second, "--reason", "no", me=LEAD)
     shown = team.call("check", "--session", LEAD).stdout
-    assert f"Decide: agent-mailbox control approve {first} (or deny {first}" in shown
+    assert f"Decide: agent-mailbox control approve {first} --session {LEAD} (or deny {first} --session" in shown
     assert f"approve {second}" not in shown
     assert "control, denied, by Lee" in shown
     assert "agent-mailbox reply" not in shown

@@ -510,7 +510,7 @@ def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
     pair.send("alice", "bob", "you")
     assert "--all" not in pair.run("check", "--session", "bob").stdout
     pair.send("alice", "all", "everyone")
-    assert '--body "…"  (--all: everyone it was for)' in pair.run("check", "--session", "bob").stdout
+    assert "Reply (--all: everyone it was for): agent-mailbox reply" in pair.run("check", "--session", "bob").stdout
 
 
 def test_a_reply_to_a_stranger_waits_for_that_session(pair: Post) -> None:

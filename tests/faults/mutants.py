@@ -57,6 +57,18 @@ REPEATED = f"{ERRORS}::test_what_was_not_synced_is_synced_by_the_repetition"
 
 MUTANTS = (
     Mutant(
+        "a hint repeats the place of the mailbox",
+        "suggested._taken",
+        ("if DIR in given and not is_placed:", "if False:"),
+        tests="tests/cli/test_hint_runs.py",
+    ),
+    Mutant(
+        "an answer to the person's mail reaches the person",
+        "inbound._recipients",
+        ("if asker == USER:", "if False:"),
+        tests="tests/swarm/test_pair.py::test_the_person_gets_the_answers_and_what_comes_while_no_agent_has_joined",
+    ),
+    Mutant(
         "a doorbell that is dead promises nothing",
         "doorbell_lock._is_taken",
         ("return not _is_shared(fd, 1)", "return True"),

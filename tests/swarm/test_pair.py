@@ -71,6 +71,30 @@ def lan(tmp_path: Path, authority: Authority) -> Iterator[Any]:
         one.kill()
 
 
+def test_the_person_gets_the_answers_and_what_comes_while_no_agent_has_joined(lan: Any) -> None:
+    """The person joins no swarm. Each command that these answers name works as it stands, the gateway's place too."""
+    a, b = lan("alpha").serve(), lan("beta").serve()
+    assert b.pairs(a.call("swarm", "pair", "demo").stdout)["status"] == "accepted"
+    assert "nobody joined, so its mail goes to the person" in a.call("swarm", "members", "demo").stdout
+    nowhere: dict[str, str | None] = {"AGENT_SWARM_HOME": None}
+    sent = a.call("send", "--from", "user", "--to", "swarm:demo/beta", "--body", "Hello.", env=nowhere).stdout
+    named = sent.partition("the gateway carries it: agent-mailbox ")[2].split()
+    assert named[-2:] == ["--home", str(a.swarm_home)]
+    assert a.call(*named, env=nowhere).rc == 0
+    asked = until(lambda: b.ok("check", "--session", "beta-agent", "--peek")["messages"])[0]["id"]
+    b.ok("reply", asked, "--from", "beta-agent", "--body", "Hello back.")
+    answer = until(lambda: a.ok("check", "--session", "user", "--peek")["messages"])[0]
+    assert (answer["content"], answer["recipient"], answer["thread"]) == ("Hello back.", "user", asked)
+    b.ok("send", "--from", "beta-agent", "--to", "swarm:demo/alpha", "--body", "News.")
+    news = until(lambda: a.ok("check", "--session", "user", "--peek")["messages"][1:])[0]
+    assert news["recipient"] == ["swarm:demo", "user"]
+    a.register("ann")
+    a.ok("swarm", "join", "demo", "--session", "ann")
+    b.ok("send", "--from", "beta-agent", "--to", "swarm:demo/alpha", "--body", "More.")
+    until(lambda: "More." in [m["content"] for m in a.ok("check", "--session", "ann", "--peek")["messages"]])
+    assert len(a.ok("check", "--session", "user", "--peek")["messages"]) == 2
+
+
 def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any) -> None:
     """Who joins is verified by the key it joined with, among those who joined, too. A new certificate is no news."""
     a, b, c = lan("alpha").serve(), lan("beta").serve(), lan("gamma")

@@ -91,11 +91,12 @@ def _listed(what: str, items: tuple[str, ...]) -> str:
     return f"{what} {', '.join(items)}" if items else ""
 
 
-def question(payload: m.Payload | m.Unknown, program: str = PROGRAM) -> str:
-    """Return the command that answers a request; empty for other messages."""
+def question(payload: m.Payload | m.Unknown, program: str = PROGRAM, options: str = "") -> str:
+    """Return the command that answers a request, with these options; empty for other messages."""
     if not isinstance(payload, m.Ask):
         return ""
     which = typed(payload.request_id)
+    those = which + options
     if isinstance(payload, m.ShutdownRequest):
-        return f'{program} control answer {which} approve (or deny --reason "…")'
-    return f'{program} control approve {which} (or deny {which} --reason "…")'
+        return f'{program} control answer {which} approve{options} (or deny{options} --reason "…")'
+    return f'{program} control approve {those} (or deny {those} --reason "…")'
