@@ -60,7 +60,7 @@ MUTANTS = (
         "a hint repeats the place of the mailbox",
         "suggested._taken",
         ("if DIR in given and not is_placed:", "if False:"),
-        tests="tests/cli/test_hint_runs.py",
+        tests="tests/cli/test_hint_runs.py::test_each_command_that_an_answer_names_works_as_it_stands",
     ),
     Mutant(
         "an answer to the person's mail reaches the person",
