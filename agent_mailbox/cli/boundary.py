@@ -57,10 +57,15 @@ def known(error: Exception) -> MailboxError:
 
 def unloaded(error: Exception) -> MailboxError:
     """Return the error of a module that does not load as one of the family; see ``known``."""
+    hint = "run it without PYTHONPATH, or install it again"
+    if isinstance(error, ModuleNotFoundError) and error.name in ("click", "orjson", "portalocker"):
+        hint = (
+            f"run `python3 -m pip install click orjson portalocker`, or a Python that has {error.name}: PYTHON script …"
+        )
     return known(
         StorageFailed(
             f"the program does not load: {type(error).__name__}: {error}",
-            "run it without PYTHONPATH, or install it again",
+            hint,
             code="internal",
         )
     )

@@ -502,11 +502,16 @@ def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], in
     assert json.dumps(bare(back)) == json.dumps(bare(read))
 
 
+needs_sandbox = pytest.mark.skipif(
+    not (shutil.which("bwrap") and shutil.which("socat")),
+    reason="no bwrap or socat, without which Claude Code has no sandbox (apt-get install bubblewrap socat)",
+)
 SANDBOX = {
     "sandbox": {"enabled": False, "network": {"allowedDomains": ["example.net"]}, "excludedCommands": ["docker:*"]}
 }
 
 
+@needs_sandbox
 def test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hosts_named(house: House) -> None:
     """Beside what was there; going away gives back what was there, also from a file that was edited since."""
     assert house.program.call("init", house.project / "data").rc == 0
@@ -559,6 +564,7 @@ def test_beside_an_installation_for_all_sessions_a_project_gets_its_bounds_alone
     house.write(before)
 
 
+@needs_sandbox
 def test_what_an_earlier_version_freed_is_taken_out(house: House) -> None:
     """Rules by which decisions ran unasked, and the sandbox's exclusion of every command; the person's own stay."""
     assert house.program.call("init", house.project / "data").rc == 0
@@ -590,6 +596,7 @@ def test_the_floor_holds_every_tool_that_acts() -> None:
     assert {"EnterWorktree", "ExitWorktree", "Workflow", "CronCreate", "RemoteTrigger"} <= set(texts.FLOOR)
 
 
+@needs_sandbox
 def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House) -> None:
     """No mailbox, none of a project's, one that is the whole project; hosts without a sandbox, and what is no host."""
     words = ("install", "claude-code", "--project", house.project)

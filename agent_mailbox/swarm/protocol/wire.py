@@ -193,12 +193,27 @@ def base64_of(data: bytes) -> str:
     return base64.b64encode(data).decode()
 
 
+def _check_host(url: str) -> None:
+    """Raise ``ValueError`` if a URL's host is no name of the DNS: with letters beyond ASCII, or an empty part."""
+    host = url.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    host = "" if host.startswith("[") else host.partition(":")[0]
+    if not host.isascii():
+        try:
+            said = f", here {host.encode('idna').decode()}"
+        except UnicodeError:
+            said = ""
+        raise ValueError(f"an endpoint's host is in ASCII, with xn--{said}")
+    if host and not all(0 < len(part) < 64 for part in host.removesuffix(".").split(".")):
+        raise ValueError("an endpoint's host has a part that is empty or longer than 63 characters")
+
+
 def check_endpoint(text: str) -> str:
     """Return the endpoint less its trailing slashes; raise ``ValueError`` unless it is an https URL with a host and a
     single reading.
 
     ``peer_client`` checks the *address* it names when it connects.
     """
+    _check_host(text)
     if len(text) > MAX_ENDPOINT or not text.isascii() or not text.isprintable() or set(text) & set(" \\<>\"'`{}|^"):
         raise ValueError("an endpoint is an https URL")
     parts = urlsplit(text)
