@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from heapq import heappop, heappush
@@ -35,7 +36,10 @@ def _json(value: dict[str, Any]) -> bytes:
 
 
 def mbox(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
-    """Yield an mbox file (RFC 4155; quotes body lines that begin with ``From``)."""
+    """Yield an mbox file (RFC 4155), by the rule of mboxrd.
+
+    A line of ``>`` and ``From`` gets one ``>`` more, and a text one newline. So each text can be had back.
+    """
     for message, _reads in mail:
         if message.timestamp >= since:
             yield _mail(message)
@@ -56,13 +60,12 @@ def _mail(message: Message) -> bytes:
         mail["Subject"] = neutral(message.subject)
     if message.thread:
         mail["In-Reply-To"] = f"<{_local(message.thread)}@agent-mailbox>"
-    mail.set_content(message.content, charset="utf-8", cte="8bit")
-    body = mail.as_bytes().replace(b"\nFrom ", b"\n>From ")
-    return (
-        f"From {_local(message.sender)}@agent-mailbox {when:%a %b %d %H:%M:%S %Y}\n".encode()
-        + body.rstrip(b"\n")
-        + b"\n\n"
-    )
+    mail["MIME-Version"] = "1.0"
+    mail["Content-Type"] = 'text/plain; charset="utf-8"'
+    mail["Content-Transfer-Encoding"] = "8bit"
+    first = f"From {_local(message.sender)}@agent-mailbox {when:%a %b %d %H:%M:%S %Y}\n"
+    body = re.sub(r"^(>*From )", r">\1", message.content, flags=re.MULTILINE)
+    return first.encode() + mail.as_bytes() + body.encode() + b"\n\n"
 
 
 def _local(word: str) -> str:

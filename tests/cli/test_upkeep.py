@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import mailbox as mailboxes
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -459,6 +460,25 @@ def test_jsonl_is_the_whole_history_in_canonical_records(history: Post) -> None:
     assert other.ok("send", "--jsonl", "-", stdin=plain.raw)["ids"] == [line["id"] for line in wanted]
 
 
+def test_an_mbox_gives_every_text_back(post: Post) -> None:
+    """Byte for byte, by mboxrd's rule: whatever its lines begin and end with."""
+    texts = [
+        "From here",
+        ">From here\n>>From there\nFrom",
+        "a\nFrom b\n\n",
+        "one\r\ntwo\rthree",
+        "\n\nlate \n",
+        "x" * 2000,
+    ]
+    texts += ["a\x0b\x0cFrom b", "ü\u2028From c", " From d\n> From e\n.\n"]
+    for text in texts:
+        post.send("ann", "all", text)
+    data = post.call("export", "--format", "mbox").raw
+    found = re.split(rb"(?:\A|(?<=\n\n))From ann@agent-mailbox [^\n]*\n", data)[1:]
+    bodies = [mail.partition(b"\n\n")[2].removesuffix(b"\n\n") for mail in found]
+    assert [re.sub(rb"^>(>*From )", rb"\1", body, flags=re.MULTILINE).decode() for body in bodies] == texts
+
+
 def test_mbox_is_read_by_the_standard_library(history: Post) -> None:
     """As many mails as messages; senders, recipients, subjects on one line, threads, dates, bodies."""
     path = history.scratch / "mail.mbox"
@@ -471,9 +491,9 @@ def test_mbox_is_read_by_the_standard_library(history: Post) -> None:
         assert mail["Message-ID"] == f"<{message['id']}@agent-mailbox>"
         assert mail["Bcc"] is None
         assert mail.get_content_type() == "text/plain"
-        body = mail.get_payload(decode=True).decode().replace("\n>From ", "\nFrom ").removeprefix(">")
-        text = message["content"].replace("\r\n", "\n").replace("\r", "\n").replace("\n>From ", "\nFrom ")
-        assert body.rstrip("\n") == text.rstrip("\n")
+        body = re.sub(r"^>(>*From )", r"\1", mail.get_payload(decode=True).decode(), flags=re.MULTILINE)
+        text = message["content"].replace("\r\n", "\n").replace("\r", "\n")
+        assert body.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n") == text.rstrip("\n")
     assert mails[-1]["In-Reply-To"] == mails[-2]["Message-ID"]
     assert mails[-2]["To"] == "role_builder@agent-mailbox, all@agent-mailbox"
 
