@@ -173,6 +173,19 @@ POLICIES = (
         tests=WHEREVER,
     ),
     Mutant(
+        "the person's terminal decides and asks in nobody else's name",
+        "Context.acting",
+        ("if self.caller.is_person and who != USER:", "if False:"),
+        tests="tests/cli/test_whose_word.py::"
+        "test_at_the_person_s_terminal_nothing_is_decided_or_asked_in_another_s_name",
+    ),
+    Mutant(
+        "old mail with an unknown key is decoded",
+        "scan._expired",
+        ("return _REST.match(piece, stamp + 25) is not None", "return True"),
+        tests="tests/store/test_spellings.py::test_an_unknown_key_has_old_mail_decoded",
+    ),
+    Mutant(
         "a denial looks behind programs that run another by a verb",
         "command_forms._starts",
         ("((place + n for n in runners.commands(name, words[place:])), False)", "((), False)"),
