@@ -23,12 +23,6 @@ MUTANTS = (
         tests=f"{MAIL}::test_mail_to_a_name_that_nobody_has_is_given_to_who_takes_it",
     ),
     Mutant(
-        "a line for a bare word is not passed by",
-        "prefilter.words_of",
-        (', *(f"role:{name}" for name in names)', ""),
-        tests=f"{MAIL}::test_mail_to_a_name_that_nobody_has_is_given_to_who_takes_it",
-    ),
-    Mutant(
         "mail to a swarm that nobody knows is refused",
         "leaving.check",
         ("    reachable.check(filter(is_remote, message.recipients), roster, directory)\n", ""),
