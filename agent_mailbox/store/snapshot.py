@@ -65,13 +65,13 @@ class Snapshot:
         """Yield the locks, in their order; of a read-only mailbox, those of the files that exist."""
         logs, kept = self._logs, system.join(self._archive.directory, LOCK)
         writable = system.access(logs.messages.path, system.W_OK)
-        if writable:
+        if system.access(kept, system.W_OK) or (writable and not paths.is_there(kept)):
             yield rotation.alone(self._archive, logs.wait)
         elif paths.is_there(kept):
             yield ReadLock(kept, logs.wait)
         for log in (logs.messages, logs.reads, logs.roster):
             if paths.is_there(log.path):  # looking makes no file
-                yield log.held() if writable else ReadLock(log.path, logs.wait)
+                yield log.held() if system.access(log.path, system.W_OK) else ReadLock(log.path, logs.wait)
 
     def __exit__(self, *_: object) -> None:
         self._open.close()

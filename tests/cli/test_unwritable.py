@@ -302,3 +302,23 @@ def test_mail_in_an_append_only_mailbox_works_as_ever(used: Post, marked: Callab
     used.ok("ack", mine, "--session", "a")
     used.register("c")
     assert len(used.lines(MESSAGES)) == 2
+
+
+def test_a_log_that_takes_no_writes_can_still_be_backed_up(used: Post, marked: Callable[[str, Path], None]) -> None:
+    """Each is locked as it may be opened; the backup is what stands there, and verifies."""
+    for number, name in enumerate((READS, ROSTER, MESSAGES, f"{ARCHIVE}/.lock")):
+        marked("i", used.file(name))
+        file = used.scratch / f"{number}.tar"
+        used.ok("backup", file)
+        used.ok("backup", "--verify", file)
+
+
+def test_where_no_end_can_be_noted_no_other_program_is_accused(
+    quiet: Post, marked: Callable[[str, Path], None]
+) -> None:
+    """The log grew by our own mail; only what is in the way is told."""
+    ruin(quiet, DERIVED[2], marked)
+    quiet.send("b", "a", "ours")
+    told = quiet.call("doctor", "--json").json
+    assert [p["file"] for p in told["problems"]] == [str(quiet.file(".cache/quiet"))]
+    assert "notes" not in told

@@ -10,12 +10,12 @@ CALLS = (
     *("lstat", "access", "utime", "chmod", "mkdir", "rmdir", "unlink", "rename", "replace", "link", "listdir"),
     *("scandir", "readlink", "flock", "flock_within", "monotonic", "time_ns", "booted", "sleep", "sched_yield"),
     *("watched", "readable", "urandom", "getpid", "geteuid", "getcwd", "kill", "sysconf", "home", "real_path"),
-    *("absolute", "at_home", "stream", "library_lock", "marks"),
+    *("absolute", "at_home", "stream", "library_lock", "marks", "statvfs"),
 )
 """The calls that the simulation answers. Any other that the product made would end the run."""
 SILENT = {
     *("booted", "getpid", "geteuid", "getcwd", "sysconf", "home", "real_path", "absolute", "at_home", "stream"),
-    *("library_lock", "marks"),
+    *("library_lock", "marks", "statvfs"),
 }
 """Those of them at which nothing can happen: they tell a constant, or consist of other calls."""
 LOOKS = ("stat", "lstat", "scandir")

@@ -124,6 +124,9 @@ class Kernel(Files):
     def real_path(self, process: Process, path: str) -> str:
         return posixpath.normpath(path)
 
+    def statvfs(self, process: Process, path: str) -> os.statvfs_result:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
+
     def marks(self, process: Process, path: str) -> str:
         return ""
 

@@ -18,7 +18,6 @@ from ...known_clients.cursor_cli import CURSOR_CLI
 from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
 from ...store import cache, offers, system
-from ...store.lock import Patience
 from ...store.paths import CONFIG
 from ...store.watched import Watched
 from . import budget
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
 LOCK_WAIT = 1.0
 """Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
-PATIENCE = 3.0
-"""Seconds from a hook's start to the last instant at which it waits for a lock; the client ends it after 10."""
 FLUSH = (0.05, 0.1, 0.2)
 """Seconds between looks at a turn's end for the model's last words: the client writes them a moment late."""
 MAX_CHAIN = 5
@@ -217,8 +214,7 @@ def answer(hook: Hook) -> None:
         return  # it runs Claude Code's hooks as well, and may drop the mail that these show
     if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)
-        with Patience(LOCK_WAIT if hook.call.event == "SessionEnd" else PATIENCE):
-            EVENTS[hook.call.event](hook)
+        EVENTS[hook.call.event](hook)
 
 
 def refusal(call: Call, roster: Callable[[], Roster | None]) -> str:

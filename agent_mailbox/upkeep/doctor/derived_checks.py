@@ -18,7 +18,7 @@ from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import Rollbook
 from ...errors import BadData, MailboxError, StorageFailed
-from ...store import bindings, cache, stamps, system
+from ...store import bindings, cache, obstacles, stamps, system
 from ...store.lines import lines_of
 from ...store.lock import Patience
 from ...store.logs import Logs, parse_roster, read_head
@@ -172,7 +172,11 @@ def _coordination(mailbox: Mailbox) -> Coordination:
 
 
 def _ends(mailbox: Mailbox) -> Iterator[Problem]:
-    """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote."""
+    """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote.
+
+    Where our writers cannot note an end, nobody can tell that (``use_checks`` says so)."""
+    if any(obstacles.to_create(mailbox.logs.cache(*name)) for name in ((), (stamps.ENDS,), (stamps.QUIET,))):
+        return
     for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
         if _ended_elsewhere(mailbox, log) and _still(mailbox, partial(_ended_elsewhere, mailbox, log)):
             what = f"{_ended_elsewhere(mailbox, log)}; harmless, the next writer notices"
