@@ -174,7 +174,7 @@ def _coordination(mailbox: Mailbox) -> Coordination:
 def _ends(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote.
 
-    Where our writers cannot note an end, nobody can tell that (``use_checks`` says so)."""
+    Nobody can tell that where our writers can note no end; ``use_checks`` says so."""
     if any(obstacles.to_create(mailbox.logs.cache(*name)) for name in ((), (stamps.ENDS,), (stamps.QUIET,))):
         return
     for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
