@@ -172,9 +172,8 @@ def _coordination(mailbox: Mailbox) -> Coordination:
 
 
 def _ends(mailbox: Mailbox) -> Iterator[Problem]:
-    """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote.
-
-    Nobody can tell that where our writers can note no end; ``use_checks`` says so."""
+    """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote."""
+    # Where our writers can note no end, nobody can tell that (``use_checks`` tells why).
     if any(obstacles.to_create(mailbox.logs.cache(*name)) for name in ((), (stamps.ENDS,), (stamps.QUIET,))):
         return
     for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
