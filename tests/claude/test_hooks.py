@@ -177,7 +177,7 @@ def test_no_event_of_any_client_is_of_a_reserved_session(client: Client, session
         {"CLAUDECODE": None, "CLAUDE_CODE_SESSION_ID": None},
     )
     keys = ("session_id", "conversation_id")
-    for event in (*ANSWERED, "Permit", "PermissionRequest", "Files", "Doorbell"):
+    for event in (*ANSWERED, "Permit", "PermissionRequest", "Files"):
         for env in clients:
             for key in keys:
                 call = {key: session_id, "hook_event_name": event, "prompt": "x", "turn_id": "1", "cwd": str(post.cwd)}
