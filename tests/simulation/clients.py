@@ -2,7 +2,7 @@
 
 Belongs here: the client beside its hooks. It writes down what the model was given and said; it may drop a hook's text,
 or be interrupted before the model speaks. The judge learns what the model certainly took in. The lines are those of
-Claude Code (``agent_mailbox.clients.hooks.transcript``).
+Claude Code, each with its session's id (``agent_mailbox.clients.hooks.transcript``).
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ class Turn:
     def _write(self, said: dict[str, Any]) -> bool:
         """Write a line down; return whether it is there as a whole."""
         now = instant.text(self.stage.world.wall() // 1_000_000)
-        line = b"\n" + json.dumps({**said, "timestamp": now}, separators=(",", ":")).encode() + b"\n"
+        event = {**said, "sessionId": self.me.id, "timestamp": now}
+        line = b"\n" + json.dumps(event, separators=(",", ":")).encode() + b"\n"
         try:  # the newline before it ends what an earlier call left torn
             fd = system.open(self.path, system.O_WRONLY | system.O_APPEND | system.O_CREAT)
             system.write_whole(fd, line)

@@ -6,8 +6,8 @@ hook's text is in an ``attachment`` of type ``hook_additional_context``. The mod
 nothing. The client also writes its own errors as such lines. A prompt that is taken back (Escape before the answer
 begins) leaves its lines, but is never sent again: the next prompt follows directly.
 
-An example, shortened: ``{"type":"attachment","attachment":{"type":"hook_additional_context","hookEvent":"Stop",
-"content":["Agent mail 1a2b3c\\n…"]}}`` shows the delivery ``1a2b3c``.
+An example, shortened: ``{"type":"attachment","sessionId":"…","attachment":{"type":"hook_additional_context",
+"hookEvent":"Stop","content":["Agent mail 1a2b3c\\n…"]}}`` shows the delivery ``1a2b3c`` to that session.
 """
 
 from __future__ import annotations
