@@ -25,7 +25,11 @@ WRAPPERS = (
     *("hyperfine", "concurrently", "caffeinate", "arch", "xvfb-run", "watchexec", "nodemon", "entr", "tmux", "screen"),
     *("systemd-run", "systemd-inhibit", "firejail", "bwrap", "proot", "fakeroot", "torsocks", "proxychains", "rlwrap"),
     *("nocorrect", "cross-env", "env-cmd", "winpty", "wsl", "sshpass", "dumb-init", "tini", "faketime", "cpulimit"),
-    *("sem", "fd", "fdfind", "cmd", "coproc"),
+    *("sem", "fd", "fdfind", "cmd", "coproc", "chronic", "retry", "ts", "tsocks", "proxychains4", "trickle", "ifne"),
+    *("ssh-agent", "dbus-run-session", "dbus-launch", "gdb", "cgexec", "linux32", "linux64", "logsave", "daemonize"),
+    *("xterm", "gnome-terminal", "konsole", "kitty", "alacritty", "zellij", "run0", "srun", "flatpak-spawn"),
+    *("host-spawn", "lima", "colima", "mosh", "autossh", "rsh", "tsh", "bear", "ccache", "scan-build", "toybox"),
+    *("envdir", "chpst", "setuidgid", "s6-setuidgid", "envchain", "saml2aws", "teller", "sops", "rvm", "nx"),
 )
 """Programs that may run their arguments: rules that deny and ask look behind all of these."""
 SHELLS = ("sh", "bash", "dash", "zsh", "ksh", "ash", "mksh", "rbash", "fish", "csh", "tcsh", "pwsh", "powershell")
@@ -69,7 +73,7 @@ def forms(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
         if any(base(word) in _READING for word in simple.words):
             for body in simple.inputs:
                 yield from forms(body, depth + 1)
-        elif words and _plain(words[0]) in _CODE:
+        elif any(_plain(word) in _CODE or word == "uv" for word in words):
             for body in simple.inputs:
                 yield from _in_code(body)
 
@@ -99,7 +103,8 @@ def _starts(words: Sequence[str]) -> tuple[Sequence[str], dict[int, bool]]:
         if name in WRAPPERS and not wraps:  # where its own options end, only the wrapper knows
             wraps, found = True, _suffixes(words, place)
         if name in _FILLING and end == len(words):
-            words = [*words[: place + 1], *_filled(words[place + 1 :]), _HANDED]
+            part = f"./{ONE}" if name == "find" and _is_below(words[place + 1 :]) else ONE
+            words = [*words[: place + 1], *_filled(words[place + 1 :], part), _HANDED]
         new = [number for number in found if number < end and number not in starts]
         starts.update((number, found[number]) for number in new)
         todo += new
@@ -159,10 +164,15 @@ def _git_aliases(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
                 yield [words[0], *meant.split()]
 
 
-def _filled(words: Sequence[str]) -> list[str]:
+def _is_below(words: Sequence[str]) -> bool:
+    """Return whether all that ``find`` names lies in a directory: no name of a file is an option or a verb then."""
+    return words[:1] != [] and words[0][:1] in (".", "/", "~") and not set(words[0]) & {ONE, MANY}
+
+
+def _filled(words: Sequence[str], part: str) -> list[str]:
     """Return the words, with those that the program fills as unknown ones."""
     marks = {"{}"}
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words[1:], ""], strict=False):  # a program alone has no words
         if word in ("-I", "-J"):
             marks.add(following)
         elif word[:2] == "-I":
@@ -170,14 +180,14 @@ def _filled(words: Sequence[str]) -> list[str]:
         elif word.startswith("--replace="):
             marks.add(word.partition("=")[2])
     end = next((number for number, word in enumerate(words) if word[:3] == ":::"), len(words))
-    filled = [formed(word, ONE) if any(mark in word for mark in marks) else word for word in words[:end]]
+    filled = [formed(word, part) if any(mark in word for mark in marks) else word for word in words[:end]]
     return [*filled, *(formed(word, MANY) for word in words[end:])]
 
 
 def _plain(word: str) -> str:
     """Return a program's name without its version."""
     name = program(word)
-    return name.rstrip("0123456789.") or name
+    return name if name in WRAPPERS else name.rstrip("0123456789.") or name
 
 
 def _is_handed(words: Sequence[str]) -> bool:

@@ -53,6 +53,8 @@ _PLAIN = {
     "uv": "-q --quiet -v --verbose --offline --no-config --no-cache -n",
 }
 """Options before a verb that take no value."""
+TARGETS = ("make", "gmake", "ninja", "mvn", "mvnw", "gradle", "gradlew", "ant", "rake", "task")
+"""Programs that do each of their words: ``make build deploy`` deploys."""
 _COUNTED = {"make": "-j --jobs -l", "ninja": "-j -l", "just": "-j"}
 """Options that take a number or nothing."""
 _LONG = {

@@ -103,12 +103,16 @@ class _Search:
             yield from self._steps((number + 1, NO), word)
         if _is_option(word):
             yield number, command_options.takes_value(self.name, word)
-        elif shell.is_setting(word):
+        elif shell.is_setting(word) or (wanted is not None and self.name in command_options.TARGETS):
             yield number, NO
-        if wanted is not None and patterns.like(wanted, word):
+        if wanted is not None and (patterns.like(wanted, word) or self._is_short(number, word)):
             yield number + 1, NO
         if self.wild and _is_wild(word):
             yield from self._unknown(number, mould(word))
+
+    def _is_short(self, number: int, word: str) -> bool:
+        """Return whether a word is the beginning of a verb, for npm, which takes ``pub`` for ``publish``."""
+        return self.name == "npm" and not number and len(word) > 2 and self.operands[0].startswith(word)
 
     def _unknown(self, number: int, form: str) -> Iterator[tuple[int, int]]:
         """Yield the states behind a word that is known only at run time."""
@@ -132,7 +136,9 @@ class _Search:
         if not self.wild:
             return False
         place, value = 0, NO
-        for word in words:
+        for word in words[: [*words, "--"].index("--")]:
+            if word[:1] == "-" and word[:2] != "--" and _is_wild(word):  # a cluster such as -r$F
+                return True
             helps = _is_option(word) and command_options.helps(self.name, word, self.options)
             if value != IS and place < self.slots and _is_wild(word) and not mould(word).strip(ONE + MANY):
                 return not getattr(word, "is_handed", False)

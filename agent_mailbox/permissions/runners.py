@@ -37,6 +37,9 @@ _RUNNERS = {
     "toolbox": ("run",),
     "limactl": ("shell 1",),
     "gh": ("ssh --",),
+    **dict.fromkeys(("microk8s", "k3s", "minikube"), ("",)),
+    **dict.fromkeys(("apptainer", "singularity", "multipass"), ("exec 1",)),
+    **dict.fromkeys(("gcloud", "fly", "flyctl"), ("ssh --command", "ssh console -C", "ssh console --command")),
 }
 """The phrases behind which a command begins. A number is that of the words before it which are no options."""
 _OWN = ("rm", "ls", "ln", "test", "install", "link", "env", "why", "pack", "list", "start", "stop", "publish", "prune")
