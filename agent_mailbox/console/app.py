@@ -65,10 +65,12 @@ class Static(StaticFiles):
 
 
 class Console:
-    """The parts of one console process: the mailbox, the sessions, the live streams."""
+    """The parts of one console process: the mailbox, the sessions, the live streams. ``hint`` gives the commands in a
+    text the options that they need."""
 
-    def __init__(self, directory: str, hosts: AllowedHosts) -> None:
+    def __init__(self, directory: str, hosts: AllowedHosts, hint: Callable[[str], str]) -> None:
         self._directory = directory
+        self.hint = hint
         self.desk = Desk(directory)
         self.hub = Hub()
         self.gate = Gate(time.monotonic, self.hub.dismiss)
@@ -102,7 +104,7 @@ class Console:
         env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
         env.trim_blocks = env.lstrip_blocks = True
         env.globals.update(link=presenters.link, static=_static(), offset=presenters.offset)
-        env.filters["visible"] = visible
+        env.filters.update(visible=visible, hint=self.hint)
         return env
 
     def _application(self) -> Starlette:
@@ -137,8 +139,8 @@ class Console:
             exception_handlers={
                 TooMuch: _too_much,
                 ClientDisconnect: _left,
-                MailboxError: _failed,
-                Exception: _failed,
+                MailboxError: self._failed,
+                Exception: self._failed,
             },
         )
 
@@ -156,13 +158,13 @@ class Console:
             try:
                 context |= view(now, survey, params)
             except Exception as error:
-                problem, status = answered(error)
+                problem, status = answered(error, self.hint)
                 template, context = "problem.html", {**context, "title": "Not found", "problem": problem}
             try:
                 if params.get("open"):
                     context["details"] = details.details(now, survey, params["open"])
             except Exception as error:
-                context["details"] = {"problem": answered(error)[0]}
+                context["details"] = {"problem": answered(error, self.hint)[0]}
             context |= details.rail(now, survey)
             context["broken"] = neutral(now.mailbox.broken() or "")
             context["covered"] = now.library.covered() if self.desk.prepares else None
@@ -221,7 +223,7 @@ class Console:
 
         def act() -> str:
             with self.desk.acting() as now:
-                return actions.wanted(path)(now, fields)
+                return self.hint(actions.wanted(path)(now, fields))
 
         kind, status = "done", 200
         try:
@@ -229,7 +231,7 @@ class Console:
             if path == "/seen":
                 self.hub.publish([Event("seen")])
         except Exception as error:
-            problem, status = answered(error)
+            problem, status = answered(error, self.hint)
             kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()
         if status in SETTLED:
             fields["message_id"] = random_id()
@@ -260,6 +262,10 @@ class Console:
     def _sign_in(self, request: Request, problem: str = "") -> Response:
         text = self.reader.templates.get_template("sign_in.html").render(problem=problem)
         return HTMLResponse(text, 401 if problem or request.method == "GET" else 200)
+
+    def _failed(self, _: Request, error: Exception) -> Response:
+        problem, status = answered(error, self.hint)
+        return PlainTextResponse(f"{problem['what']}. {problem['hint']}\n", status)
 
 
 def _version() -> str:
@@ -296,8 +302,3 @@ def _too_much(*_: object) -> Response:
 def _left(*_: object) -> Response:
     """Answer nobody: the browser left amid its request."""
     return PlainTextResponse("the request ended early\n", 400)
-
-
-def _failed(_: Request, error: Exception) -> Response:
-    problem, status = answered(error)
-    return PlainTextResponse(f"{problem['what']}. {problem['hint']}\n", status)

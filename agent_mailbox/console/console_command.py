@@ -64,12 +64,13 @@ def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> 
             "run `agent-mailbox console` at a terminal, or add --open",
         )
     directory = app.mailbox.directory
+    app.directory = app.directory and directory  # who reads a page may be in another directory
     served = _served(origin)
     from .console_server import Server, ask_for_links, end_in_order, log_to_stderr, opened
 
     end_in_order()
     log_to_stderr()
-    server = Server(directory, host, port, served)
+    server = Server(directory, host, port, served, app.hint)
     if not server.console.hosts.is_loopback:
         app.warn(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"

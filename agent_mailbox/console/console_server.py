@@ -84,10 +84,10 @@ class _Ending(uvicorn.Server):
 class Server:
     """A listening console."""
 
-    def __init__(self, directory: str, host: str, port: int, origin: str = "") -> None:
+    def __init__(self, directory: str, host: str, port: int, origin: str, hint: Callable[[str], str]) -> None:
         self._socket = listening(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self.console = Console(directory, AllowedHosts(host, self.port, origin))
+        self.console = Console(directory, AllowedHosts(host, self.port, origin), hint)
         self.url = f"{origin}/" if origin else f"http://{_named(host)}:{self.port}/"
         config = uvicorn.Config(
             self.console.app, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",

@@ -22,7 +22,7 @@ from ..core.address import route
 from ..core.claims import DOUBT
 from ..core.records import BadLine, Read, Record
 from ..core.roster import DEAD
-from ..core.text import clipped, neutral
+from ..core.text import clipped, neutral, typed
 from ..errors import Busy, Refused
 from ..store import offers
 from ..store.prefilter import may_be_read_by, may_release
@@ -244,7 +244,10 @@ class Outward:
         message, roster = item.message, self._mailbox.logs.read_roster()
         head, *lines = frame.item(item, roster, box=self._mailbox.directory)
         first = [f"{form.FIRST}{head}{', possibly repeated' if again else ''}]"]
-        answer = f'To answer: agent-mailbox reply {frame.short_typed(message.id)} --from {me} --body "…"'
+        reply = (
+            f"agent-mailbox reply {frame.short_typed(message.id)} --from {me} --dir {typed(self._mailbox.directory)}"
+        )
+        answer = f'To answer: {reply} --body "…"'
         return {
             "from": f"{frame.name_of(message.sender, roster)}{form.FROM_US}",
             "text": "\n".join([*first, *lines, *([answer] if message.ack else [])]),

@@ -11,7 +11,7 @@ from ..core.compose import Draft
 from ..core.instant import DAY, HOUR
 from ..core.proofs import STEWARD
 from ..core.records import USER, Message
-from ..core.text import clipped
+from ..core.text import clipped, typed
 from ..errors import Busy, MailboxError, StorageFailed
 
 TYPE_CHECKING = False
@@ -49,7 +49,7 @@ def tell(mailbox: Mailbox, now: int) -> set[str]:
         if mailbox.logs.is_shared and who != USER and not mailbox.logs.last_seen([who]):
             continue
         try:
-            mailbox.send(_notice(who, letters[:MOST], state))
+            mailbox.send(_notice(who, letters[:MOST], state, _place(mailbox)))
         except StorageFailed as error:
             raise StorageFailed(error.what, "run `agent-mailbox steward run` again") from None
         except Busy:
@@ -78,17 +78,23 @@ def _untold(mailbox: Mailbox, state: MailState, now: int) -> dict[str, list[tupl
     return dead_letters.untold(state, now, {*_told_live(mailbox), *_told_in_archive(mailbox, oldest)})
 
 
-def _notice(who: str, letters: list[tuple[Message, str]], state: MailState) -> Draft:
+def _place(mailbox: Mailbox) -> str:
+    """Return the option that names the mailbox: readers may work elsewhere. Other machines have it at other places."""
+    return "" if mailbox.logs.is_shared else f" --dir {typed(mailbox.directory)}"
+
+
+def _notice(who: str, letters: list[tuple[Message, str]], state: MailState, place: str) -> Draft:
     count = len(letters)
     lines = [
         f"{frame.short(m.id)} to {clipped(frame.target_of(m, state.roster), 60)}: {reason.replace('_', ' ')}"
         for m, reason in letters[:NAMED]
     ]
+    more = f"more: agent-mailbox dead-letters --session {typed(who)}{place}"
     return Draft(
         sender=STEWARD,
         to=(who,),
         subject="A message of yours was never read" if count == 1 else f"{count} messages of yours were never read",
-        content="\n".join([*lines, *(["more: agent-mailbox dead-letters"] if count > NAMED else [])]),
+        content="\n".join([*lines, *([more] if count > NAMED else [])]),
         type="notification",
         ttl_hours=LIFE,
         metadata={KEY: [m.id for m, _ in letters]},

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -78,8 +79,9 @@ def test_a_notice_names_a_few_letters_and_the_command_that_lists_them(pair: Post
     pair.ok("steward", "run")
     (notice,) = notices(pair, "alice")
     assert notice["subject"] == "40 messages of yours were never read"
-    assert notice["content"].splitlines()[5:] == ["more: agent-mailbox dead-letters"]
-    assert len(letters(pair, "--session", "alice")) == 40
+    assert notice["content"].splitlines()[5:] == [f"more: agent-mailbox dead-letters --session alice --dir {pair.box}"]
+    words = shlex.split(notice["content"].partition("more: agent-mailbox ")[2])
+    assert len(pair.ok(*words)["messages"]) == 40
 
 
 def test_the_successor_is_told_and_nobody_where_there_is_none(pair: Post) -> None:

@@ -146,7 +146,7 @@ def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCapt
     try:
         failing()
     except ValueError as error:
-        said, status = answered(error)
+        said, status = answered(error, str)
     assert (status, "unexpected error" in said["what"]) == (500, True)
     (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     text = _Inert().format(record)

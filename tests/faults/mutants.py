@@ -63,6 +63,18 @@ MUTANTS = (
         tests="tests/cli/test_hint_runs.py::test_each_command_that_an_answer_names_works_as_it_stands",
     ),
     Mutant(
+        "a missing backup is named ahead of the place that is taken",
+        "upkeep.restore",
+        ("    backups.opened(file).close()", "    pass"),
+        tests="tests/cli/test_first_errors.py::test_a_missing_file_is_what_the_error_names",
+    ),
+    Mutant(
+        "a page's hint repeats the place of the mailbox",
+        "error_pages.answered",
+        ("visible(complete(error.hint))", "visible(error.hint)"),
+        tests="tests/console/test_hints.py::test_the_commands_on_a_page_name_the_mailbox_that_the_console_was_given",
+    ),
+    Mutant(
         "an answer to the person's mail reaches the person",
         "inbound._recipients",
         ("if asker == USER:", "if False:"),
