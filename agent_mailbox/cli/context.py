@@ -120,8 +120,12 @@ class Context:
             try:
                 place = locate(self.directory, self.environ)
                 self._desk = desk = kind(place.directory, prove=lambda session_id: self.proves(session_id))
-            except NoMailbox as error:
-                raise self._without_mailbox(error) from None
+            except (NoMailbox, Refused) as error:
+                if self.is_session:  # an agent must not make a mailbox in a strange project
+                    error.hint = (
+                        "nothing to do: this project has no agent mail of yours, and only a person makes a mailbox"
+                    )
+                raise
             self.vouched = place.named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
                 self.warn(
@@ -136,14 +140,6 @@ class Context:
             self._warn_misplaced(desk)
             return desk
         return self._desk
-
-    def _without_mailbox(self, error: NoMailbox) -> NoMailbox:
-        """Return the error as the caller is to hear it: an agent must not make a mailbox in a strange project."""
-        if not self.is_session:
-            return error
-        return NoMailbox(
-            error.what, "nothing to do: this project has no agent mail, and only its person makes a mailbox"
-        )
 
     def _warn_misplaced(self, desk: OpenMailbox) -> None:
         """Warn of settings in the mailbox that belong in the person's own configuration."""

@@ -15,6 +15,7 @@ from ..core.text import neutral, neutral_lines, typed
 from ..errors import Malformed, NoMailbox, Refused
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.every_client import CLIENTS
+from ..store import paths
 from .group import Commands, cli
 from .hook_command import program
 from .mailbox_place import locate
@@ -235,12 +236,13 @@ def _kept_mailbox(app: App, target: Target) -> str:
     if target.user:
         raise Malformed("--sandbox protects one project's mailbox and excludes --user", "pass --project DIR instead")
     found, project = _mailbox(app, target), os.path.dirname(target.base)
+    own = typed(os.path.join(project, paths.DATA))
     if found is None:
-        raise NoMailbox("the project has no mailbox yet", "run `agent-mailbox init`, then repeat this command")
+        raise NoMailbox("the project has no mailbox yet", f"run `agent-mailbox init {own}`, then repeat this command")
     if f"{project}/".startswith(f"{found}/"):
         raise Refused(
             f"the mailbox contains the project, so the sandbox cannot protect it: {found}",
-            "make one below the project: `agent-mailbox init data`",
+            f"leave --sandbox out; it protects a mailbox below the project, as {own} would be",
         )
     return found
 

@@ -129,14 +129,16 @@ def retire(app: App, /, word: str | None, session_id: str | None) -> None:
 
 def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
     me = app.who(session)
+    unknown = False
     try:
         whom = app.library.agent(word)[0].session_id
     except NotFound:
-        whom = check_id(word)
-        what = "will be muted" if which == "mute" else "is not muted any more"
-        app.warn(f"no agent {whom!r} is known; mail from that id {what}")
+        whom, unknown = check_id(word), True
     request = Registration(session_id=me, event="update").replace(**{which: (whom,)})
     agent, _ = app.mailbox.register(request, app.acts(me))
+    if unknown:
+        state = "muted" if which == "mute" else "not muted"
+        app.warn(f"no agent {whom!r} is known; mail from that id is {state}: `agent-mailbox roster list` shows all")
     roster_verbs.answer(app, agent)
 
 

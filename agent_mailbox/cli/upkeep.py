@@ -264,8 +264,10 @@ def restore(app: App, file: str, where: str | None) -> None:
     DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
     brings; `agent-mailbox backup --verify FILE` prints them before.
     """
+    from ..upkeep import backup as backups
     from ..upkeep import restoring
 
+    backups.opened(file).close()  # a refused place would hide that it is missing
     place = where or new_place.wanted(app)
     if where is None and not paths.is_mailbox(place):
         new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")

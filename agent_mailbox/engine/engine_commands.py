@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from ..store.logs import Logs
     from .relay import Relay
 
+_FILE = click.Path(exists=True, dir_okay=False)
+
 
 @cli.group(cls=Commands)
 def engine() -> None:
@@ -42,9 +44,12 @@ def engine() -> None:
 @click.option("--space", metavar="NAME", help="The space that the machines share; made if it is new.")
 @click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
 @click.option(
-    "--credential", metavar="FILE", help="A file (mode 0600) with a token, a user and a password, or in .pgpass's form."
+    "--credential",
+    type=_FILE,
+    metavar="FILE",
+    help="A file (mode 0600) with a token, a user and a password, or in .pgpass's form.",
 )
-@click.option("--authority", metavar="FILE", help="The certificate that the server's must follow from.")
+@click.option("--authority", type=_FILE, metavar="FILE", help="The certificate that the server's must follow from.")
 @click.option("--key", "keys", multiple=True, metavar="MACHINE=FINGERPRINT", help="Confirm another machine's key.")
 @click.option(
     "--speaks",
@@ -116,9 +121,14 @@ def _place(
 @click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine that may join; several times.")
 @click.option("--into", default="engine", show_default=True, metavar="DIR", help="Where to write the files.")
 @click.option("--postgresql", metavar="URL", help="Make the space in this database instead, as its owner.")
-@click.option("--credential", metavar="FILE", help="With --postgresql: the owner's password file (mode 0600).")
 @click.option(
-    "--authority", metavar="FILE", help="With --postgresql: the certificate that the server's must follow from."
+    "--credential", type=_FILE, metavar="FILE", help="With --postgresql: the owner's password file (mode 0600)."
+)
+@click.option(
+    "--authority",
+    type=_FILE,
+    metavar="FILE",
+    help="With --postgresql: the certificate that the server's must follow from.",
 )
 @pass_app
 def config(
@@ -207,7 +217,9 @@ def forget(app: App, /, machine: str) -> None:
 
 
 @engine.command(cls=Verb)
-@click.option("--credential", metavar="FILE", help="A credential that may remove records (default: this machine's).")
+@click.option(
+    "--credential", type=_FILE, metavar="FILE", help="A credential that may remove records (default: this machine's)."
+)
 @click.option("--url", metavar="URL", help="The engine's address with a user that may (default: this machine's).")
 @click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
 @pass_app
@@ -261,7 +273,7 @@ def serve(app: App, /) -> None:
         _judge_again(copy)
         files = spaces.files_of(spaces.order_in(copy))
         exchanged = ExchangedFiles(logs, files, copy.directory, _told)
-        replicator.run(copy, exchanged, ended.is_set, _told, ended.wait)
+        replicator.run(copy, exchanged, ended.is_set, lambda said: _told(app.hint(said)), ended.wait)
         if relayed is not None:
             relayed.close()
 
@@ -291,7 +303,7 @@ def _judge_again(copy: Replica) -> None:
 
 
 @engine.command(cls=Verb)
-@click.option("--system", metavar="FILE", help="The credential that may ask each server for its settings.")
+@click.option("--system", type=_FILE, metavar="FILE", help="The credential that may ask each server for its settings.")
 @pass_app
 def doctor(app: App, /, system: str | None) -> int | None:
     """Check the space: the servers, the stream, every record by its checksum, and this machine's copy of each.

@@ -101,8 +101,9 @@ def _make(order: SpaceOrder, files: SpaceFiles) -> None:
             order.make()
             files.make()
             return
-        except Unavailable:
+        except Unavailable as error:
             if monotonic() > end:
+                error.hint = "check the address, and that the engine runs; then repeat this command"
                 raise
             sleep(PAUSE)
 

@@ -233,8 +233,14 @@ def check_owner(directory: str) -> None:
         if owner != system.geteuid():
             raise Refused(
                 f"the mailbox {directory} belongs to another user (uid {owner})",
-                "run `agent-mailbox init` for a mailbox of your own: its mail is not yours to read",
+                f"run it as that user, without sudo; {_own()}",
             )
+
+
+def _own() -> str:
+    """Return what makes a mailbox of the user's own, which no command finds by itself."""
+    place = system.join(system.home() or system.getcwd(), "agent-mailbox")
+    return f"a mailbox of your own: `agent-mailbox init {typed(place)}`, and then --dir {typed(place)}"
 
 
 def trusted_file(environ: Mapping[str, str]) -> str:

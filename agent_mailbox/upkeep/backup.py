@@ -178,21 +178,26 @@ class _Chunks(io.RawIOBase):
 # -- reading one ------------------------------------------------------------------------------------------------------
 
 
+def opened(file: str) -> IO[bytes]:
+    """Return a backup, opened; raises ``NotFound`` or ``StorageFailed``."""
+    try:
+        return system.stream(file)
+    except FileNotFoundError:
+        raise NotFound(
+            f"backup file not found: {file}", "check the path; `agent-mailbox backup FILE` makes a backup"
+        ) from None
+    except OSError as error:
+        raise paths.storage_failed("read", file, error) from None
+
+
 def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None) -> Backup:
     """Read and check every byte of a backup. ``take`` gets each file's name and chunks, unverified until this returns.
 
     Raises ``NotFound``, ``BadData`` with the damage, or ``StorageFailed``.
     """
     try:
-        with (
-            system.stream(file, "rb") as source,
-            tarfile.open(fileobj=source, mode="r:", tarinfo=_Entry) as tar,
-        ):
+        with opened(file) as source, tarfile.open(fileobj=source, mode="r:", tarinfo=_Entry) as tar:
             return _verified(file, tar, take)
-    except FileNotFoundError:
-        raise NotFound(
-            f"backup file not found: {file}", "check the path; `agent-mailbox backup FILE` makes a backup"
-        ) from None
     except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
         raise _damaged(file, f"not a complete tar file ({error})") from None
     except OSError as error:

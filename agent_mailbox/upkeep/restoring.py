@@ -74,6 +74,7 @@ def _remove(aside: str, made: Iterable[str]) -> None:
 
 def _refuse_used(directory: str) -> None:
     if paths.is_mailbox(directory):
+        paths.check_owner(directory)
         hint = f"name another directory; if you just restored this one, run `agent-mailbox init {typed(directory)}`"
         raise Refused(f"the directory is a mailbox already: {directory}", hint, code="exists")
     if system.exists(directory) and not (system.is_directory(directory) and not system.listdir(directory)):

@@ -600,7 +600,8 @@ def test_the_floor_holds_every_tool_that_acts() -> None:
 def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House) -> None:
     """No mailbox, none of a project's, one that is the whole project; hosts without a sandbox, and what is no host."""
     words = ("install", "claude-code", "--project", house.project)
-    refused(house.program.call(*words, "--sandbox"), 1, "no mailbox")
+    hint = f"`agent-mailbox init {house.project / 'data'}`"
+    refused(house.program.call(*words, "--sandbox", cwd=house.program.scratch), 1, "no mailbox", hint)
     refused(house.program.call(*words, "--host", "example.org"), 2, "add --sandbox")
     refused(house.program.call("install", "claude-code", "--user", "--sandbox"), 2, "excludes --user")
     assert house.program.call("init", house.project / "data").rc == 0
@@ -608,7 +609,10 @@ def test_a_sandbox_that_would_keep_commands_from_nothing_is_refused(house: House
         refused(house.program.call(*words, "--sandbox", "--host", word), 2, "not a host name")
     shutil.rmtree(house.project / "data")
     assert house.program.call("init", house.project).rc == 0
-    refused(house.program.call(*words, "--sandbox"), 1, "the mailbox contains the project")
+    told = refused(
+        house.program.call(*words, "--sandbox"), 1, "the mailbox contains the project", "leave --sandbox out"
+    )
+    assert "agent-mailbox init" not in told.stderr  # another below it stays unseen: the project's own comes first
     assert not house.settings.exists()
 
 

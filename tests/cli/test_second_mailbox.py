@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 from typing import TYPE_CHECKING
@@ -129,6 +130,18 @@ def test_an_agent_makes_no_mailbox_and_is_told_that_nothing_is_to_do(post: Post)
         told = claude.bash(f"cd {strange}; {line('init')}", ME, AGENT_MAILBOX_DIR="")
         refused(told, 1, "only the person makes a mailbox", f"`agent-mailbox init {strange / 'data'}`")
     assert list(strange.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
+def test_an_agent_is_not_sent_to_init_by_another_users_mailbox(post: Post) -> None:
+    """As below sudo: a session may not make one."""
+    with Client(post) as claude:
+        claude.hook("SessionStart", ME)
+        os.chown(post.box, 12345, -1)
+        said = claude.bash(line("check"), ME)
+        refused(said, 1, "belongs to another user (uid 12345)", "nothing to do")
+        assert "init" not in said.stderr
+        os.chown(post.box, os.geteuid(), -1)
 
 
 def test_a_person_is_told_which_mailbox_answers(post: Post) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import shutil
 import subprocess
 from typing import TYPE_CHECKING
@@ -246,6 +247,8 @@ def test_a_mailbox_of_another_user_is_refused(program: Program, what: str) -> No
     assert (hook.rc, hook.stdout) == (0, "")
     refused(program.call("init", program.box), 1, "another user")
     assert sorted(program.box.rglob("*")) == before
+    own = re.findall(r"`agent-mailbox ([^`]*)`", refused(program.call("init"), 1, "without sudo").stderr)
+    assert own == [f"init {pwd.getpwuid(os.geteuid()).pw_dir}/agent-mailbox"]
 
 
 def test_a_directory_that_is_gone_is_no_traceback(program: Program) -> None:
