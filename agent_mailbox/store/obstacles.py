@@ -10,7 +10,7 @@ import errno
 
 from ..core.records import Record
 from ..core.text import typed
-from . import mounts, system
+from . import mounts, paths, system
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRITES = system.O_WRONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
@@ -56,7 +56,8 @@ def to_create(directory: str) -> Obstacle | None:
     try:
         mode = system.stat(directory).st_mode
     except (FileNotFoundError, NotADirectoryError):
-        return None
+        is_link = paths.is_there(directory)
+        return _aside(directory, "a link to nothing is in the place of this directory") if is_link else None
     except OSError as error:
         return _of_error(directory, error)
     if mode & system.S_IFMT != system.S_IFDIR:

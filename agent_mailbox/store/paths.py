@@ -43,8 +43,8 @@ def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
         "EROFS": "make the file system writable, or move the mailbox: it is read-only",
         "ENOSPC": "free some space, then repeat the command",
         "ENOENT": "look whether its directory is still there, and takes files",
-        "EEXIST": "name another path: a file is in the place of a directory",
-        "ENOTDIR": "name another path: a file is in the place of a directory",
+        "EEXIST": "a file is in the place of a directory: name another path, or move that file away",
+        "ENOTDIR": "a file is in the place of a directory: name another path, or move that file away",
         "EDQUOT": "free some space, then repeat the command",
     }
     import errno  # only to name a failure

@@ -223,6 +223,46 @@ def test_something_else_in_the_place_of_a_file_is_told(used: Post, name: str, ki
     assert f"run `mv {path} {path}.away`" in told[0]
 
 
+@pytest.mark.parametrize("name", ["rollbook", "agent-mailbox"])
+def test_a_directory_in_the_place_of_a_record_of_the_mailbox_is_told(used: Post, name: str) -> None:
+    """It is no directory of ours, though files can be made in it; the same holds for a session's cursor."""
+    record = places(used)["the mailbox's record"] / name
+    cursor = used.file(".cache/cursors/a")
+    for path in (record, cursor):
+        path.unlink()
+        path.mkdir(0o700)
+    told = {p["file"]: p["what"] for p in used.doctor()}
+    for path in (record, cursor):
+        assert "a directory is in the place of this file" in told[str(path)]
+
+
+def test_a_link_to_nothing_in_the_place_of_a_directory_is_told(used: Post) -> None:
+    """Nothing can be made there, and nothing is missing for somebody who looks."""
+    path = used.file(".cache")
+    shutil.rmtree(path)
+    path.symlink_to(used.scratch / "nowhere")
+    assert ["a link to nothing is in the place of this directory" in p["what"] for p in used.doctor()] == [True]
+
+
+@pytest.mark.parametrize("how", ["missing", "empty", "another text", "a directory"])
+def test_a_key_that_seals_nothing_is_told(post: Post, how: str) -> None:
+    """Before anything was sealed, too; what the doctor says to do gives another one."""
+    key = post.user_state / "key"
+    key.unlink()
+    if how == "a directory":
+        key.mkdir()
+    elif how != "missing":
+        key.write_text("" if how == "empty" else how)
+    (told,) = (p["what"] for p in post.doctor())
+    assert "what is written now may count as unproven" in told
+    if how != "missing":
+        assert f"`mv {key} {key}.away`" in told
+        key.rename(f"{key}.away")
+    assert "`agent-mailbox init` makes another" in told
+    post.ok("init", post.box)
+    assert post.doctor() == []
+
+
 @pytest.mark.parametrize("name", [HEARTBEATS, ARCHIVE, ".cache"])
 def test_a_file_in_the_place_of_a_directory_is_told(used: Post, name: str) -> None:
     """The command that puts it aside is run as it is printed."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ...core.attachments import DIRECTORY
 from ...core.text import neutral, typed
-from ...errors import MailboxError
+from ...errors import MailboxError, StorageFailed
 from ...mailbox import space as spaces
-from ...store import index, obstacles, paths, system
+from ...store import index, keys, obstacles, paths, system
 from ...store.archive import LOCK
 from ...store.holder import STOPPED, holder_of
 from ...store.lock import Patience, ReadLock, is_held
@@ -19,7 +19,7 @@ from .findings import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ...mailbox.facade import Mailbox
     from ...store.obstacles import Obstacle
@@ -30,6 +30,7 @@ PATIENCE = 1.0
 """Seconds in which a lock must be free that a writer keeps for some 0.1 ms."""
 DERIVED = "each look at mail takes longer"
 SEALED = "what is written now may count as unproven"
+_ANOTHER = "`agent-mailbox init` makes another, and old seals prove nothing"
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
@@ -82,15 +83,28 @@ def _own_records(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
     yield state, obstacles.to_create, "no mailbox can be made"
     for name, fails in ((BOUND, "no session can be bound"), ("unbound", DERIVED), ("sessions", DERIVED)):
         yield system.join(state, name), obstacles.to_create, fails
-    if mailbox.logs.custody is not None:
-        yield from _written_below(mailbox.logs.custody.directory, SEALED)
+    if (custody := mailbox.logs.custody) is not None:
+        yield system.join(state, keys.FILE), lambda path: _without_key(path, custody.environ), SEALED
+        yield from _written_below(custody.directory, SEALED, but=(spaces.PLACE,))
 
 
-def _written_below(directory: str, fails: str) -> Iterator[tuple[str, Try, str]]:
+def _without_key(path: str, environ: Mapping[str, str]) -> Obstacle | None:
+    """Return why the user's key seals nothing: it is gone, or is none."""
+    try:
+        found = keys.load(system.dirname(path), environ)
+    except StorageFailed as error:
+        why = error.what.removeprefix(path).removeprefix(" ").replace("holds no key", "no key that can be read")
+        return obstacles.Obstacle(path, why, f"run `mv {typed(path)} {typed(path + '.away')}`; then {_ANOTHER}")
+    return None if found else obstacles.Obstacle(path, "missing", f"look for it in your backups; else {_ANOTHER}")
+
+
+def _written_below(directory: str, fails: str, *, but: Sequence[str] | None = None) -> Iterator[tuple[str, Try, str]]:
+    """Yield a directory and all in it. Directories there are right, or those alone that ``but`` names."""
     yield directory, obstacles.to_create, fails
     for below, names in system.tree(directory):
         if below != directory:
-            yield below, obstacles.to_create, fails
+            is_right = system.dirname(below) == directory and (but is None or system.basename(below) in but)
+            yield below, obstacles.to_create if is_right else obstacles.to_write, fails
         yield from ((system.join(below, name), obstacles.to_write, fails) for name in names)
 
 
