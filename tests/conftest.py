@@ -20,14 +20,15 @@ from hypothesis import HealthCheck, settings
 from agent_mailbox.core import proofs
 from agent_mailbox.core.records import USER
 from agent_mailbox.mailbox import opened
-from agent_mailbox.store import user_state
+from tests.door import switches
 from tests.helpers import Post, Program
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-os.environ[user_state.SWITCH] = tempfile.mkdtemp(prefix="agent-mailbox-")
-atexit.register(shutil.rmtree, os.environ[user_state.SWITCH], ignore_errors=True)
+switches.switch_now()
+os.environ[switches.STATE] = tempfile.mkdtemp(prefix="agent-mailbox-")
+atexit.register(shutil.rmtree, os.environ[switches.STATE], ignore_errors=True)
 """The records of what tests do within their own process: never the user's."""
 opened.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
 """Within a test everyone is whom it says; tests of who is whom use real processes."""
@@ -52,7 +53,7 @@ settings.load_profile("mailbox")
 @pytest.fixture(autouse=True)
 def own_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What a test opens in this process keeps its records where its program does, and not among the user's own."""
-    monkeypatch.setenv("AGENT_MAILBOX_TEST_STATE", str(tmp_path / "home/state/agent-mailbox"))
+    monkeypatch.setenv(switches.STATE, str(tmp_path / "home/.local/state/agent-mailbox"))
 
 
 @pytest.fixture

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
+DOOR = ROOT / "tests/door"
+"""Starts the program with the switches of tests (``tests/door/switches.py``)."""
+MAIN = DOOR / "agent_mailbox/__main__.py"
+TOOLS = f"{DOOR}/bin:{os.path.dirname(sys.executable)}"
+"""The beginning of a PATH on which `agent-mailbox` comes through the door, and all else is the environment's."""
 PATIENCE = 150
 """Seconds after which a child that should have ended counts as hung; never a synchronisation."""
 MESSAGES, READS, ROSTER = "agent-mailbox.jsonl", "agent-mailbox-reads.jsonl", "agent-roster.jsonl"
@@ -74,8 +79,8 @@ class Program:
         for directory in (self.home, self.cwd):
             directory.mkdir(parents=True, exist_ok=True)
         self.env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
-        self.user_state = self.home / "state" / "agent-mailbox"
-        self.env |= {"HOME": str(self.home), "XDG_STATE_HOME": str(self.home / "state"), "PYTHONPATH": str(ROOT)}
+        self.user_state = self.home / ".local/state/agent-mailbox"
+        self.env |= {"HOME": str(self.home), "PYTHONPATH": f"{DOOR}:{ROOT}"}
         self.env |= {"AGENT_MAILBOX_TEST_STATE": str(self.user_state), "AGENT_MAILBOX_TEST_CALLER": "as-said"}
         os.environ["AGENT_MAILBOX_TEST_STATE"] = str(
             self.user_state
@@ -178,6 +183,23 @@ class _Kept(io.BufferedIOBase):
 
     def write(self, data: Any) -> int:
         return self._inner.write(data)
+
+
+def copy_package(place: Path) -> Path:
+    """Copy the package into a directory, with the switches of tests built in; returns the package's directory."""
+    package = place / "agent_mailbox"
+    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("__pycache__"))
+    with open(package / "__init__.py", "a", encoding="utf-8") as file:
+        file.write(f"""
+import sys as _sys
+
+_sys.path[:0] = [{str(DOOR)!r}, _sys._stdlib_dir]
+import switches
+
+del _sys.path[:2]
+switches.switch_as_imported()
+""")
+    return package
 
 
 def start_at_once(children: list[subprocess.Popen[bytes]]) -> None:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any, Self
 
-from tests.helpers import PATIENCE, ROOT, Child, Result
+from tests.helpers import DOOR, MAIN, PATIENCE, Child, Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -72,7 +72,7 @@ print(open(ours).read())
 
 def words(*command: object) -> list[str]:
     """The words that start the program under test."""
-    return [sys.executable, str(ROOT / "agent_mailbox" / "__main__.py"), *map(str, command)]
+    return [sys.executable, str(MAIN), *map(str, command)]
 
 
 def line(*command: object) -> str:
@@ -81,7 +81,7 @@ def line(*command: object) -> str:
 
 
 WHO = (
-    f"import json, os, sys; sys.path.insert(0, {str(ROOT)!r}); from agent_mailbox.identity import callers;"
+    f"import json, os, sys; sys.path.insert(0, {str(DOOR)!r}); from agent_mailbox.identity import callers;"
     "found = callers.of(os.environ);"
     "print(json.dumps([found.kind, *found.sessions[:1], *([found.why] if found.why else [])]))"
 )

@@ -55,6 +55,6 @@ def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
         if os.path.exists(mailbox.logs.path(paths.ARCHIVE)):
             os.symlink(mailbox.logs.path(paths.ARCHIVE), os.path.join(box, paths.ARCHIVE))
         twin = Mailbox(box)
-        twin.logs = Logs(box, mailbox.logs.wait, Custody(kept, record.id, state, record.environ), state)
+        twin.logs = Logs(box, mailbox.logs.wait, Custody(kept, record.id, state), state)
         twin.logs.shared = False
         return adoption.trust(twin, adopt=adopt)

@@ -36,22 +36,6 @@ SESSION, FROM = "--session", "--from"
 """The options by which a command is told its session, and by which one that sends is."""
 
 
-def whoami(given: str | None, environ: Mapping[str, str], option: str = SESSION) -> str:
-    """Return the session a command acts as, if no process can be identified: the option, else the client's variable,
-    else ``AGENT_MAILBOX_SESSION``. Raises ``Malformed``.
-
-    The client's variable comes before ours: a client that another client's agent started inherits ours, and must not
-    consume its parent's mail.
-    """
-    who = given or client_variables.session(environ) or environ.get(client_variables.OURS)
-    if not who:
-        raise session_unknown(option)
-    check_id(who)
-    if who == USER:
-        refuse_agent_as_user(environ)
-    return who
-
-
 def session_unknown(option: str, why: str = "") -> Malformed:
     """Return the error of a command without a session; ``why``: the reason why the caller is not the person."""
     names = ", ".join((*client_variables.SESSIONS, client_variables.OURS))
@@ -61,26 +45,6 @@ def session_unknown(option: str, why: str = "") -> Malformed:
         f"register one with `agent-mailbox roster register --session-id ID`, then pass {option} ID",
         code="no_session",
     )
-
-
-def actor(environ: Mapping[str, str]) -> str:
-    """Return who types: the agent whose terminal this is, else ``user``.
-
-    A terminal that only bears a client's mark (``GEMINI_CLI``) is not the person's either.
-    """
-    named = (environ.get(name) for name in (*client_variables.SESSIONS, client_variables.OURS))
-    agent = next(filter(None, named), None)
-    if agent == USER and any(environ.get(name) for name in client_variables.SESSIONS):
-        return "an-agent"
-    return agent or ("an-agent" if any(environ.get(name) for name in client_variables.MARKS) else USER)
-
-
-def refuse_agent_as_user(environ: Mapping[str, str]) -> None:
-    """Raise ``Refused`` if the environment says that this is an agent's terminal."""
-    if actor(environ) != USER:
-        raise Refused(
-            "this terminal belongs to an agent, and only the person may act as 'user'", "pass your own session's id"
-        )
 
 
 def _begins(who: str, session_id: str) -> bool:
@@ -169,9 +133,6 @@ class Context:
 
     def _me(self, given: str | None, desk: OpenMailbox, option: str) -> str:
         caller = self.caller
-        if caller.kind == callers.AS_SAID:
-            who = whoami(given, self.environ, option)
-            return who if given is None or who == USER else _meant(who, desk.logs.read_roster())
         who = given or caller.says(self.environ) or ""
         if not who:
             raise session_unknown(option, caller.why)
@@ -205,7 +166,7 @@ class Context:
         program may act as any id without a client.
         """
         caller = self.caller
-        if caller.is_person or caller.kind == callers.AS_SAID or who in caller.sessions:
+        if caller.is_person or who in caller.sessions:
             return
         if caller.kind == callers.SESSION:
             self._speakers[who] = self._speaker(who, desk)
@@ -234,8 +195,6 @@ class Context:
 
     def acts(self, me: str) -> str:
         """Return who acts in the name of ``me``: the person, a session, or ``me`` itself."""
-        if self.caller.kind == callers.AS_SAID:
-            return actor(self.environ)
         if self.caller.is_person:
             return USER
         return self._speakers.get(me, me)
@@ -243,11 +202,6 @@ class Context:
     @property
     def own_session(self) -> str | None:
         """Return the calling session; None for the person and for a program."""
-        if self.caller.kind == callers.AS_SAID:
-            try:
-                return client_variables.session(self.environ) or self.environ.get(client_variables.OURS)
-            except Malformed:  # two clients' variables are set
-                return None
         return self.caller.sessions[0] if self.caller.kind == callers.SESSION else None
 
     @property

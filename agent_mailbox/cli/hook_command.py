@@ -126,8 +126,7 @@ def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -
 
     if client.number(environ) is None:
         return
-    package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
-    words = [sys.executable, package, "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
+    words = [sys.executable, _package(), "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
     nothing = subprocess.DEVNULL
     subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
 
@@ -182,7 +181,7 @@ def _lease(
     from ..identity import callers
 
     caller = callers.of(environ)
-    if caller.kind != callers.AS_SAID and check_id(call.session_id) not in caller.sessions:
+    if check_id(call.session_id) not in caller.sessions:
         return
     desk = Leasing(place.directory, wait=hooks.LOCK_WAIT, prove=caller.proof)
     guard = LeaseGuard(call=call, desk=desk, program=program(environ.get("PATH", "")))
@@ -223,5 +222,9 @@ def program(path: str) -> str:
     beside = system.join(system.dirname(sys.executable), "agent-mailbox")
     if system.exists(beside):
         return shell_quoted(beside)
-    package = system.dirname(system.dirname(system.join(system.getcwd(), __file__)))
-    return f"{shell_quoted(sys.executable)} {shell_quoted(package)}"
+    return f"{shell_quoted(sys.executable)} {shell_quoted(_package())}"
+
+
+def _package() -> str:
+    """Return the package's directory, which Python starts as a program."""
+    return system.dirname(system.dirname(system.join(system.getcwd(), __file__)))

@@ -87,7 +87,6 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
     if not _holds(RESERVED, words, app, params):
         return
     words = [*words, *(f"--{name.replace('_', '-')}" for name in _OPTIONS if params.get(name))]
-    _refuse_the_bound(app, words)
     caller = app.caller
     if caller.kind == callers.SESSION:
         raise _refused(words, f"this is a process of session {caller.sessions[0]}")
@@ -102,16 +101,6 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
 def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params) -> bool:
     condition = next((table[key] for n in (1, 2) if (key := tuple(words[:n])) in table), None)
     return condition is not None and condition(app, params)
-
-
-def _refuse_the_bound(app: Context, words: Sequence[str]) -> None:
-    """Raise ``Refused`` to a bound session that redirects the user's state, as tests do: the effect would be real."""
-    if not user_state.is_switched(app.environ):
-        return
-    environ = {name: value for name, value in app.environ.items() if name != user_state.SWITCH}
-    real, state = callers.of(environ), user_state.directory(environ)
-    if any(user_state.is_bound(state, session_id) for session_id in real.sessions):
-        raise _refused(words, f"this is a process of session {real.sessions[0]}, which is bound")
 
 
 def _refused(words: Sequence[str], why: str) -> Refused:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli.context import refuse_agent_as_user
 from ..cli.group import cli
 from ..cli.options import App, Verb, pass_app
 from ..core.text import neutral
@@ -52,7 +51,6 @@ def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> 
     The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
     agent.
     """
-    refuse_agent_as_user(app.environ)
     missing = extras.missing(NEEDED)
     if missing:
         raise Refused(

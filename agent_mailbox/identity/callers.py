@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..store.processes import Process
     from .outsiders import Outsider
 
-SESSION, PERSON, PROGRAM, AS_SAID = "session", "person", "program", user_state.AS_SAID
+SESSION, PERSON, PROGRAM = "session", "person", "program"
 NOT_THE_PERSON = "not_the_person"
 UNKNOWN = "no hook of this client was seen yet"
 
@@ -55,8 +55,6 @@ class Caller(Record):
 
     def proof(self, session_id: str) -> str | None:
         """Return the proof for a record in the name of that session; None if there is none."""
-        if self.kind == AS_SAID:
-            return proofs.TERMINAL if session_id == USER else proofs.of_session(session_id)
         if self.is_person:
             return proofs.TERMINAL
         return proofs.of_session(session_id) if self.proves and session_id in self.sessions else None
@@ -93,8 +91,6 @@ def of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
 
     ``latest``: of a client's sessions the latest counts, whatever an environment names: this process began before it.
     """
-    if user_state.is_as_said(environ):
-        return Caller(AS_SAID)
     hosts = HostRecords(user_state.directory(environ))
     line: list[Process] = []
     for process in processes.line(system.getpid()):

@@ -32,8 +32,6 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     ``begins``: the client runs this session from now on. ``told``: the JSON itself names the session. Raises
     ``Refused`` for a call that is not the client's.
     """
-    if user_state.is_as_said(environ):
-        return proofs.of_session(session_id)
     line = processes.line(system.getpid())
     if next(line, None) is None:
         return _by_environment(session_id, environ)
@@ -64,8 +62,6 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
 def root(session_id: str, environ: Mapping[str, str]) -> str:
     """Return the session to which a subagent belongs, from the one that started it: that one, if the calling client
     hosts it. Else it is a subagent itself, and the client's latest session is meant."""
-    if user_state.is_as_said(environ):
-        return session_id
     hosts = HostRecords(user_state.directory(environ))
     found = next(filter(None, map(hosts.of, processes.line(system.getpid()))), None)
     return session_id if found is None or session_id in found.sessions else found.sessions[0]
@@ -74,8 +70,6 @@ def root(session_id: str, environ: Mapping[str, str]) -> str:
 def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str | None:
     """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
     ``/clear``."""
-    if user_state.is_as_said(environ):
-        return proofs.of_session(session_id)
     hosts = HostRecords(user_state.directory(environ))
     are_one = any(session_id in host.sessions and hosts.is_living(host) for host in hosts.hosting(proven_id))
     return proofs.of_session(session_id) if are_one else None
@@ -86,8 +80,6 @@ def is_started_with(name: str, environ: Mapping[str, str]) -> bool:
 
     Then the person said so. A client's settings, and an agent's command, change the hook's environment alone.
     """
-    if user_state.is_as_said(environ):
-        return True
     hosts = HostRecords(user_state.directory(environ))
     above = [*processes.line(system.getpid())][1:]
     clients = [process for process in above if hosts.of(process) is not None or is_client(process)]

@@ -8,13 +8,13 @@ signature alone: no reader needs it.
 from __future__ import annotations
 
 from ..errors import StorageFailed
-from ..store import keys, system, user_state
+from ..store import keys, system
 from ..store.custody import content
 from ..store.small_files import replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 FILE = "key"
 _FORM = b"agent-mailbox-machine-key 1 "
@@ -46,7 +46,7 @@ def is_available() -> bool:
     return True
 
 
-def load(directory: str, environ: Mapping[str, str]) -> MachineKey | None:
+def load(directory: str) -> MachineKey | None:
     """Return the key in a directory; None if there is none, or nothing here can use it.
 
     Raise ``StorageFailed`` for a file without a key."""
@@ -60,8 +60,6 @@ def load(directory: str, environ: Mapping[str, str]) -> MachineKey | None:
         seed = b""
     if not text.startswith(_FORM) or len(seed) != 32:
         raise StorageFailed(f"{path} holds no key", "move it away and run `agent-mailbox engine join`")
-    if user_state.is_switched(environ):
-        seed = bytes.fromhex((keys.digest(b"for tests only 1", seed) + keys.digest(b"for tests only 2", seed)).decode())
     return MachineKey(seed)
 
 

@@ -114,7 +114,7 @@ def judge_of(logs: Logs, space: Space) -> SpaceJudge:
     from .space_judge import SpaceJudge
 
     record = record_of(logs)
-    return SpaceJudge(space.space, space.machine, record.path(PLACE), record.environ)
+    return SpaceJudge(space.space, space.machine, record.path(PLACE))
 
 
 def files_of(order: SpaceOrder) -> SpaceFiles:

@@ -49,11 +49,10 @@ class SpaceJudge:
     that was wrong, used before, or behind a later one. ``strange``: the machines whose key is another than the person
     confirmed."""
 
-    def __init__(self, space: str, machine: str, directory: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, space: str, machine: str, directory: str) -> None:
         self.space = space
         self.machine = machine
         self.directory = directory
-        self._environ = environ
         self.numbers: dict[str, int] = {}
         self.refused: dict[str, int] = {}
         self.strange: set[str] = set()
@@ -74,7 +73,7 @@ class SpaceJudge:
     def key(self) -> MachineKey | None:
         """Return this machine's key; None if it has none, or nothing here can use it."""
         if not self._asked:
-            self._key, self._asked = machine_keys.load(self.directory, self._environ), True
+            self._key, self._asked = machine_keys.load(self.directory), True
         return self._key
 
     @property

@@ -7,7 +7,7 @@ rights. The environment chooses none of several sessions: it is that of the serv
 
 from __future__ import annotations
 
-from ..cli.context import Context, whoami
+from ..cli.context import Context
 from ..core import frame
 from ..core.records import USER
 from ..core.text import neutral
@@ -57,10 +57,7 @@ class CallContext(Context):
         caller = self.caller
         if caller.kind == callers.SESSION:
             return caller.sessions
-        if caller.kind == callers.AS_SAID:
-            own = whoami(None, self.environ)
-        else:
-            own = self.environ.get(client_variables.OURS, "")
+        own = self.environ.get(client_variables.OURS, "")
         if not own:
             raise Malformed(
                 f"your session is unknown: no hook recorded one, and {client_variables.OURS} is not set",

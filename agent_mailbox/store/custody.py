@@ -43,11 +43,10 @@ _ROSTER = paths.ROSTER.removesuffix(".jsonl")
 class Custody:
     """The record of one mailbox; ``directory`` is the record's own."""
 
-    def __init__(self, directory: str, mailbox_id: bytes, state: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, directory: str, mailbox_id: bytes, state: str) -> None:
         self.directory = directory
         self.id = mailbox_id
         self._state = state
-        self.environ = environ
         self._key: Key | None = None
         self._asked = False
 
@@ -57,7 +56,7 @@ class Custody:
         if not self._asked:
             from . import keys  # 0.3 ms, needed to write or weigh a seal
 
-            self._key, self._asked = keys.load(self._state, self.environ), True
+            self._key, self._asked = keys.load(self._state), True
         return self._key
 
     def path(self, *names: str) -> str:
@@ -237,7 +236,7 @@ def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
             return None
         place, _, mailbox_id = text.rstrip(b"\n").rpartition(b"\n")
         if place == encoded(directory):
-            return Custody(record, mailbox_id, state, environ)
+            return Custody(record, mailbox_id, state)
     return None
 
 

@@ -1,14 +1,13 @@
 """The user's key, which seals records.
 
 Belongs here: the key's file, and the MAC (keyed BLAKE2b, RFC 7693). The key is among the user's own records, mode 0600.
-A process that reads it can forge every seal: only the file's mode protects it (docs/trust.md). Under the test switch
-the key is derived from the file's, so that it proves nothing in a real mailbox.
+A process that reads it can forge every seal: only the file's mode protects it (docs/trust.md).
 """
 
 from __future__ import annotations
 
 from ..errors import StorageFailed
-from . import paths, system, user_state
+from . import paths, system
 
 try:  # ``hashlib`` takes it from there, and its import costs three times as much
     from _blake2 import blake2b
@@ -17,7 +16,7 @@ except ImportError:
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    pass
 
 FILE = "key"
 _FORM = b"agent-mailbox-key 1"
@@ -42,7 +41,7 @@ def digest(*parts: bytes) -> bytes:
     return blake2b(b"".join(parts), digest_size=16, person=_PERSON).hexdigest().encode()
 
 
-def load(state: str, environ: Mapping[str, str]) -> Key | None:
+def load(state: str) -> Key | None:
     """Return the user's key; None if there is none. Raise ``StorageFailed`` for a file without a key."""
     path = system.join(state, FILE)
     try:
@@ -62,9 +61,6 @@ def load(state: str, environ: Mapping[str, str]) -> Key | None:
             f"{path} holds no key",
             "move it away and run `agent-mailbox init`, which makes another; old seals then prove nothing",
         )
-    if user_state.is_switched(environ):
-        secret = blake2b(secret, digest_size=32, person=b"for tests only").digest()
-        key_id = digest(secret)[:8]
     return Key(key_id, secret)
 
 

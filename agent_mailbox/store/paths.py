@@ -12,7 +12,7 @@ from . import system, user_state
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 MESSAGES = "agent-mailbox.jsonl"
 READS = "agent-mailbox-reads.jsonl"
@@ -248,14 +248,6 @@ def trusted_file(environ: Mapping[str, str]) -> str:
     return system.join(user_state.directory(environ), "mailboxes")
 
 
-def _trusted_files(environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield that file, and the one of versions that followed the environment (XDG base directory specification)."""
-    yield trusted_file(environ)
-    state = environ.get("XDG_STATE_HOME", "")
-    if state.startswith("/") and not user_state.is_switched(environ):
-        yield system.join(state, "agent-mailbox", "mailboxes")
-
-
 def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     """Return whether this user's ``init`` recorded the mailbox.
 
@@ -273,15 +265,14 @@ def trusted(environ: Mapping[str, str]) -> list[str]:
 
     Raise ``StorageFailed`` where the list cannot be read: hooks would pass by the user's mailbox.
     """
-    known: list[bytes] = []
-    for path in _trusted_files(environ):
-        try:
-            with system.stream(path) as file:
-                known += file.read().split(b"\n")
-        except (FileNotFoundError, NotADirectoryError):
-            pass
-        except OSError as error:
-            raise storage_failed("read", path, error) from None
+    path = trusted_file(environ)
+    try:
+        with system.stream(path) as file:
+            known = file.read().split(b"\n")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise storage_failed("read", path, error) from None
     return [line.decode("utf-8", "surrogateescape") for line in known if line]
 
 

@@ -1,8 +1,8 @@
 """The place of the user's own records, outside every project: the key, the list of mailboxes, the bound sessions.
 
 Belongs here: that one place. These records decide, so a false environment must not move them: the place follows from
-the password database, not from ``HOME`` or ``XDG_STATE_HOME``. Tests name another by ``SWITCH``; seals made there bear
-another key, whatever the directory holds (``store.keys``).
+the password database. No variable moves it; ``HOME`` counts only where that database lacks the user, as in some
+containers.
 """
 
 from __future__ import annotations
@@ -13,24 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-SWITCH = "AGENT_MAILBOX_TEST_STATE"
-"""The variable by which tests keep the records of a run apart: an absolute path."""
-AS_SAID = "as-said"
-CALLER = "AGENT_MAILBOX_TEST_CALLER"
-"""The variable by which tests make every caller the one it claims to be; it counts only beside ``SWITCH``."""
-_READ = (SWITCH, "HOME")
-
 BOUND = "bound"
-
-
-def is_switched(environ: Mapping[str, str]) -> bool:
-    """Return whether the records are a test's."""
-    return environ.get(SWITCH, "").startswith("/")
-
-
-def is_as_said(environ: Mapping[str, str]) -> bool:
-    """Return whether every caller is the one it claims to be: only in a test, whose records prove nothing elsewhere."""
-    return environ.get(CALLER) == AS_SAID and is_switched(environ)
 
 
 def directory(environ: Mapping[str, str]) -> str:
@@ -44,8 +27,6 @@ def configuration(environ: Mapping[str, str]) -> str:
 
 
 def _place(environ: Mapping[str, str], *below: str) -> str:
-    if is_switched(environ):
-        return environ[SWITCH].rstrip("/") or "/"
     home = system.home() or environ.get("HOME") or "/"
     return system.join(home, *below, "agent-mailbox")
 
@@ -61,7 +42,7 @@ def configuration_of_process() -> str:
 
 
 def _environment() -> dict[str, str]:
-    return {name: system.environ.get(name.encode(), b"").decode("utf-8", "surrogateescape") for name in _READ}
+    return {"HOME": system.environ.get(b"HOME", b"").decode("utf-8", "surrogateescape")}
 
 
 def bound_somewhere(state: str) -> bool:

@@ -11,13 +11,15 @@ import shutil
 import sys
 from pathlib import Path
 
+from tests.door import switches
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 PYTHON = sys.executable
 BARE = (PYTHON, "-I", "-S", "-c", "pass")
-LEAN = (PYTHON, "-I", "-S", str(ROOT / "agent_mailbox" / "__main__.py"))
+LEAN = (PYTHON, "-I", "-S", switches.MAIN)
 """The launcher without site-packages, for the plain forms of the hot verbs."""
-CONSOLE = (str(Path(PYTHON).parent / "agent-mailbox"),)
-"""The installed command, which is judged."""
+CONSOLE = (f"{switches.DOOR}/bin/agent-mailbox",)
+"""The command, which is judged: with the switches of tests, so that no figure counts on the user's own records."""
 LAUNCHERS = {"lean": LEAN, "console": CONSOLE}
 PLAIN = (PYTHON, str(Path(__file__).with_name("plain.py")))
 WORKER = (PYTHON, "-m", "scripts.benchmarks.worker")
@@ -43,10 +45,20 @@ def shells() -> dict[str, tuple[str, ...]]:
     return {name: (path, *SHELLS[name][1:]) for name, path in found.items() if path}
 
 
+def shim(scratch: Path) -> str:
+    """A copy of the shim that starts what is measured."""
+    made = scratch / "agent-mailbox-hook"
+    if not made.exists():
+        baked = f"\npython={PYTHON} main={switches.MAIN} "
+        made.write_text(Path(SHIM).read_text(encoding="utf-8").replace("\npython= main= ", baked, 1), encoding="utf-8")
+        made.chmod(0o700)
+    return str(made)
+
+
 def environment(scratch: Path) -> dict[str, str]:
     """A home of its own, the measured program first on the PATH, nothing else of the caller's."""
-    path = os.pathsep.join([str(Path(PYTHON).parent), "/usr/local/bin", "/usr/bin", "/bin"])
-    home = {"HOME": str(scratch), "AGENT_MAILBOX_TEST_STATE": str(scratch / "state"), "TMPDIR": str(scratch)}
+    path = os.pathsep.join([f"{switches.DOOR}/bin", str(Path(PYTHON).parent), "/usr/local/bin", "/usr/bin", "/bin"])
+    home = {"HOME": str(scratch), switches.STATE: str(scratch / ".local/state/agent-mailbox"), "TMPDIR": str(scratch)}
     return {"PATH": path, "LANG": "C.UTF-8", **home}
 
 

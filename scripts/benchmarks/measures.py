@@ -161,7 +161,7 @@ class Bench:
 def _hook(bench: Bench, world: World, session: str, shell: str, words: tuple[str, ...], name: str) -> Subject:
     return Subject(
         name=name,
-        argv=(*words, launch.SHIM, launch.PROMPT),
+        argv=(*words, launch.shim(bench.scratch), launch.PROMPT),
         env=launch.hook_environment(bench.scratch, world.directory, session),
         stdin=launch.hook_input(world.directory, session, launch.PROMPT),
         expect=_silent,
@@ -175,7 +175,7 @@ def _begin_session(bench: Bench, world: World, session: str) -> None:
     """What the client calls once, before any prompt."""
     env = launch.hook_environment(bench.scratch, world.directory, session)
     given = launch.hook_input(world.directory, session, launch.BEGIN)
-    run_once((launch.SHIM, launch.BEGIN), env, given)
+    run_once((launch.shim(bench.scratch), launch.BEGIN), env, given)
 
 
 def _silent(output: bytes) -> bool:
@@ -367,7 +367,7 @@ def owed(bench: Bench) -> None:
         _begin_session(bench, world, world.quiet)
         start = _hook(bench, world, world.quiet, shell, words, START)
         given = launch.hook_input(world.directory, world.quiet, launch.BEGIN)
-        subjects.append(replace(start, argv=(*words, launch.SHIM, launch.BEGIN), stdin=given))
+        subjects.append(replace(start, argv=(*words, launch.shim(bench.scratch), launch.BEGIN), stdin=given))
         subjects += _commands(bench, world, STATUS, "status", "--session", world.quiet)
         subjects += _commands(bench, world, DEAD, "dead-letters", "--session", world.quiet)
     bench.time(subjects)

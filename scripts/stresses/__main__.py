@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests.door import switches
+
 from . import report
 from .commands import FAKETIME, Stage
 from .director import Director
@@ -58,7 +60,8 @@ def main() -> int:
     if not FAKETIME:
         print("no libfaketime: the clocks of commands do not jump, those of the others do", file=sys.stderr)
     scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix="agent-mailbox-stress-")))
-    os.environ["AGENT_MAILBOX_TEST_STATE"] = str(scratch / "state")  # who judges looks at the same records
+    switches.switch_now()
+    os.environ[switches.STATE] = str(scratch / "state")  # who judges looks at the same records
     director = Director(Stage(scratch), options.seed)
     keep = True
     try:

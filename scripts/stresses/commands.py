@@ -14,6 +14,8 @@ import subprocess
 import time
 from typing import TYPE_CHECKING
 
+from tests.door import switches
+
 from ..benchmarks import launch
 from . import cast
 
@@ -59,7 +61,7 @@ class Stage:
 
     def environment(self, hours: float | None = None) -> dict[str, str]:
         """For the command line; with a clock that is some hours off."""
-        made = launch.command_environment(self.scratch, self.box) | {"AGENT_MAILBOX_TEST_CALLER": "as-said"}
+        made = launch.command_environment(self.scratch, self.box) | {switches.CALLER: switches.AS_SAID}
         if hours is not None:
             # Files keep their times, as they do where a clock is set. (libfaketime breaks clock_nanosleep, which every
             # wait for a lock needs, where it is told to leave the monotonic clock alone.)

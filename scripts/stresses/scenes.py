@@ -93,7 +93,7 @@ class Scenes:
     def hook(self, session: str, event: str, hours: float | None = None) -> Command:
         """A hook through the shim, started."""
         self._number += 1
-        shell = (*self._pick.choice(self._shells), launch.SHIM)
+        shell = (*self._pick.choice(self._shells), launch.shim(self._stage.scratch))
         return Command(self._stage, self._number, "hook", [event], session, launcher=shell, hours=hours)
 
     def permit(self) -> Command:
@@ -101,7 +101,7 @@ class Scenes:
         self._number += 1
         pick = self._pick
         asks = f"{cast.DENIED if pick.random() < 0.1 else 'touch'} p.{self._number}"
-        shell = (*pick.choice(self._shells), launch.SHIM)
+        shell = (*pick.choice(self._shells), launch.shim(self._stage.scratch))
         event, session = pick.choice(("Permit", "Permit", "PermissionRequest")), pick.choice(list(cast.LED))
         hours = round(pick.uniform(-1, 1) * cast.MAX_JUMP_HOURS, 3) if self._jumps and pick.random() < 0.2 else None
         return Command(self._stage, self._number, "permit", [event], session, launcher=shell, hours=hours, asks=asks)

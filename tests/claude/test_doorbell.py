@@ -21,7 +21,7 @@ from agent_mailbox.clients.client import Client as ClientProcess
 from agent_mailbox.store import system
 from agent_mailbox.store.doorbell_lock import Vigil
 from agent_mailbox.store.stamps import Trail
-from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
+from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -439,7 +439,7 @@ def test_while_one_waits_the_guard_starts_no_python(client: Client) -> None:
     """Nor for a client nobody sits at, nor where the configuration as it is turned it off."""
     checkout = client.post.scratch / "checkout"
     shutil.copytree(ROOT / "hooks", checkout / "hooks")
-    (checkout / "agent_mailbox").symlink_to(ROOT / "agent_mailbox")
+    (checkout / "agent_mailbox").symlink_to(DOOR / "agent_mailbox")
     started = client.post.scratch / "started"
     python = checkout / ".venv/bin/python"
     python.parent.mkdir(parents=True)

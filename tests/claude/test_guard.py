@@ -17,7 +17,7 @@ from agent_mailbox.core.instant import HOUR
 from agent_mailbox.mailbox.delivery import Delivery, Offering
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.store.stamps import STARTED, Trail
-from tests.helpers import HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
+from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 SHELLS = [shell for shell in ("dash", "bash", "busybox", "sh", "zsh") if shutil.which(shell)]
@@ -30,7 +30,7 @@ class Shim:
         self.post = post
         self.checkout = post.scratch / "check out"
         shutil.copytree(ROOT / "hooks", self.checkout / "hooks")
-        (self.checkout / "agent_mailbox").symlink_to(ROOT / "agent_mailbox")
+        (self.checkout / "agent_mailbox").symlink_to(DOOR / "agent_mailbox")
         self.started = post.scratch / "started"
         python = self.checkout / ".venv/bin/python"
         python.parent.mkdir(parents=True)

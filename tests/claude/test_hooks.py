@@ -883,10 +883,11 @@ def test_the_shims_of_a_checkout_call_the_program(client: Client) -> None:
     tools.mkdir()
     hooks = client.post.scratch / "check out" / "hooks"
     shutil.copytree(ROOT / "hooks", hooks)
-    for name in ("session-start.sh", "check-mailbox.sh"):
-        bare = {**client.post.environ(client.env), "PATH": "/usr/bin:/bin"}
-        missing = _shim(client, hooks / name, bare)
-        assert (missing.rc, list(missing.json)) == (0, ["systemMessage"])
+    bare = {**client.post.environ(client.env), "PATH": "/usr/bin:/bin"}
+    missing = _shim(client, hooks / "session-start.sh", bare)
+    assert (missing.rc, list(missing.json)) == (0, ["systemMessage"])
+    missing = _shim(client, hooks / "check-mailbox.sh", bare)
+    assert (missing.rc, missing.raw) == (0, b"")  # the session was told
     program = tools / "agent-mailbox"
     program.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m agent_mailbox "$@"\n')
     program.chmod(0o755)

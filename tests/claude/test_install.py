@@ -18,8 +18,9 @@ from agent_mailbox.clients.install import foreign_files, hook_entries, installat
 from agent_mailbox.errors import Busy
 from agent_mailbox.known_clients.claude_code import BELLS, CLAUDE_CODE
 from agent_mailbox.known_clients.known_client import BELL, FILES, PERMIT
+from tests.door import switches
 from tests.faults.faults import EXHAUSTIVE
-from tests.helpers import PATIENCE, ROOT, Program, refused, refused_both
+from tests.helpers import PATIENCE, Program, copy_package, refused, refused_both
 from tests.store import crash
 
 if TYPE_CHECKING:
@@ -774,8 +775,7 @@ def test_hooks_are_not_put_in_twice_unless_asked(house: House) -> None:
 @pytest.fixture
 def copied(house: House) -> House:
     """The same with a copy of the package for an installed one: no ``hooks/``, no ``.venv`` beside it."""
-    package = house.program.scratch / "site packages/agent_mailbox"
-    shutil.copytree(ROOT / "agent_mailbox", package, ignore=shutil.ignore_patterns("__pycache__"))
+    package = copy_package(house.program.scratch / "site packages")
     house.program.env["PYTHONPATH"] = str(package.parent)
     return house
 
@@ -919,7 +919,7 @@ def restore(directory: Path, tree: dict[str, bytes]) -> None:
 
 
 def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_it(copied: House) -> None:
-    """Another state directory in the environment, with a stamp that frees: not looked at, and Python is handed ours."""
+    """Another state directory in the environment, with a stamp that frees: not looked at."""
     program = copied.program
     run(copied, "init", program.box)
     run(copied, "install", "claude-code", "--project", copied.project)
@@ -932,8 +932,13 @@ def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_
     (lie / "unbound").mkdir(parents=True)
     (lie / "unbound/worker").write_text(f"{program.box}\n")
     call = {"session_id": "worker", "cwd": "/", "tool_name": "Bash", "tool_input": {"command": "x"}}
-    for name in ("AGENT_MAILBOX_TEST_STATE", "HOME", "XDG_STATE_HOME"):
-        env = {"PATH": "/usr/bin:/bin", "HOME": str(program.home), name: str(lie)}
+    for name in ("HOME", "XDG_STATE_HOME"):
+        env = {
+            "PATH": "/usr/bin:/bin",
+            "HOME": str(program.home),
+            name: str(lie),
+            switches.STATE: str(program.user_state),
+        }
         env |= {"CLAUDE_CODE_SESSION_ID": "worker", "AGENT_MAILBOX_DIR": str(program.box)}
         done = subprocess.run(
             [shim, "Permit"], input=json.dumps(call).encode(), env=env, capture_output=True, timeout=PATIENCE

@@ -38,7 +38,7 @@ class Remains:
     def bake(self, python: Path, main: Path) -> None:
         """Write the shim as an installation with these paths would."""
         state = shlex.quote(str(self.post.user_state))
-        filled = f"python={shlex.quote(str(python))} main={shlex.quote(str(main))} state={state} switch=yes"
+        filled = f"python={shlex.quote(str(python))} main={shlex.quote(str(main))} state={state}"
         text = (ROOT / "hooks/agent-mailbox-hook").read_text()
         assert f"\n{UNBAKED}\n" in text
         self.path.write_text(text.replace(f"\n{UNBAKED}\n", f"\n{filled}\n"))

@@ -7,6 +7,7 @@ import os
 import shlex
 import shutil
 import socket
+import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ import pytest
 
 from agent_mailbox import Mailbox
 from agent_mailbox.cli import reserved, send_commands
-from agent_mailbox.errors import NOT_YOU, Refused
+from agent_mailbox.errors import NOT_YOU
 from agent_mailbox.identity import callers, client_processes
 from agent_mailbox.store import processes, user_state
 from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, HostRecords
-from tests.helpers import MESSAGES, ROOT, ROSTER, refused, stamp, until
+from tests.door import switches
+from tests.helpers import MESSAGES, ROOT, ROSTER, copy_package, refused, stamp, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, who, words
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def worker(post: Post) -> Iterator[Client]:
 
 def bare(post: Post, text: str) -> str:
     """The text with none of the environment but what names the mailbox and the test's records."""
-    named = [f"{name}={post.env[name]}" for name in ("PATH", "AGENT_MAILBOX_DIR", user_state.SWITCH)]
+    named = [f"{name}={post.env[name]}" for name in ("PATH", "AGENT_MAILBOX_DIR", switches.STATE)]
     return f"env -i {shlex.join(named)} sh -c {shlex.quote(text)}"
 
 
@@ -80,7 +82,7 @@ def spellings(post: Post) -> Iterator[str]:
     (script := post.scratch / "harmless").write_text(f'#!/bin/sh\nexec {start} "$@"\n')
     script.chmod(0o755)
     (link := post.scratch / "linked").symlink_to(script)
-    shutil.copytree(ROOT / "agent_mailbox", copied := post.scratch / "copied" / "agent_mailbox")
+    copied = copy_package(post.scratch / "copied")
     said = shlex.join(POLICY)
     yield f"{script} {said}"
     yield f"{link} {said}"
@@ -89,7 +91,6 @@ def spellings(post: Post) -> Iterator[str]:
     yield f"{sys.executable} -c {shlex.quote(f'import os; os.execv({sys.executable!r}, {[*words(*POLICY)]!r})')}"
     yield bare(post, f"{start} {said}")
     yield bare(post, f"setsid -w {start} {said}")
-    yield f"AGENT_MAILBOX_TEST_CALLER=as-said AGENT_MAILBOX_TEST_STATE= {start} {said}"
 
 
 def test_a_worker_decides_nothing_in_its_lead_s_name_however_it_spells_that(post: Post, worker: Client) -> None:
@@ -97,7 +98,7 @@ def test_a_worker_decides_nothing_in_its_lead_s_name_however_it_spells_that(post
     before = post.snapshot()
     for text in spellings(post):
         done = worker.bash(text, "w")
-        refused(done, 1, "is a process of session w, and 'boss' is another" if "STATE=" not in text else "")
+        refused(done, 1, "is a process of session w, and 'boss' is another")
     assert post.snapshot()["agent-mailbox.jsonl"] == before["agent-mailbox.jsonl"]
 
 
@@ -449,7 +450,7 @@ def test_screen_is_the_person_s_where_they_are_attached(post: Post, worker: Clie
 def elsewhere(post: Post, where: str, text: str) -> str:
     """The text as cron or ``at``, a CI runner, or a plain script would have it run; its exit code in ``rc``."""
     text = f"{text}; echo $? >{post.scratch}/rc"
-    state = f"{user_state.SWITCH}={post.user_state}"
+    state = f"{switches.STATE}={post.user_state}"
     if where == "cron":
         named = f"{state} HOME={post.home} LOGNAME=me SHELL=/bin/sh PATH=/usr/bin:/bin AGENT_MAILBOX_DIR={post.box}"
         return f"cd / && setsid -f env -i {named} sh -c {shlex.quote(text)}"
@@ -609,19 +610,57 @@ def test_a_program_installs_where_nobody_is_bound(post: Post) -> None:
     assert post.run("backup", post.scratch / "b.tar", env=NOBODY_SAID).rc == 0
 
 
-def test_a_bound_session_does_not_take_itself_for_a_test(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The switch for tests lets nobody do what is the person's: what it would undo is real."""
-    (tmp_path / user_state.BOUND).mkdir()
-    (tmp_path / user_state.BOUND / "w").touch()
-    tests = {user_state.SWITCH: str(tmp_path / "other"), user_state.CALLER: callers.AS_SAID}
-    monkeypatch.setattr(user_state, "directory", lambda environ: environ.get(user_state.SWITCH, str(tmp_path)))
-    monkeypatch.setattr(callers, "of", lambda _: callers.Caller(callers.SESSION, ("w",)))
+PRODUCT = ROOT / "agent_mailbox/__main__.py"
+"""What an installed command starts: without the switches of tests."""
+OWN_HOME = ("unshare", "-Urm", "sh", "-c", 'mount --bind "$0" /etc/passwd && exec "$@"')
+"""Starts a program whose user has a home of the test's, by the password database: it decides where records are."""
 
-    class App:
-        environ = tests
 
-    with pytest.raises(Refused, match="which is bound"):
-        reserved.check(App(), ["uninstall", "claude-code"], {})  # type: ignore[arg-type]
+def test_the_product_knows_no_switch_of_tests() -> None:
+    """Neither its Python nor its shell: what decides who calls is in no variable."""
+    files = [
+        *(ROOT / "agent_mailbox").rglob("*.py"),
+        *(ROOT / "hooks").iterdir(),
+        *(ROOT / "agent_mailbox").rglob("*.js"),
+    ]
+    assert [file for file in files if "AGENT_MAILBOX_TEST" in file.read_text()] == []
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or subprocess.run([*OWN_HOME, "/etc/passwd", "true"], capture_output=True, check=False).returncode != 0,
+    reason="no namespaces of one's own",
+)
+def test_no_variable_makes_a_worker_the_person(post: Post) -> None:
+    """The installed program with the variables by which tests choose records and callers: below the worker's client,
+    and where nothing is above it, all that is the person's or the lead's is refused."""
+    (passwd := post.scratch / "passwd").write_text(f"me:x:0:0::{post.home}:/bin/sh\n")
+    with Client(post) as other:
+        assert other.hook("boss").rc == 0
+    post.env["AGENT_MAILBOX_LEAD"] = "boss"
+    with Client(post, under=(*OWN_HOME, str(passwd))) as client:
+        assert client.hook("w").rc == 0
+        bind(post, "w")
+        before = snapshot(post)
+        named = [f"{name}={post.env[name]}" for name in ("PATH", "HOME", "AGENT_MAILBOX_DIR")]
+        lies = [f"{switches.STATE}={post.scratch}/lie", f"{switches.CALLER}={switches.AS_SAID}"]
+        product = [sys.executable, "-I", "-S", str(PRODUCT)]
+        for command in (
+            ("uninstall", "claude-code", "--project", "."),
+            ("install", "claude-code", "--project", "."),
+            ("backup", "/tmp/of-another-place.tar"),
+            ("steward", "crontab"),
+            ("doctor", "--repair"),
+            ("check", "--session", "boss"),
+            POLICY,
+        ):
+            text = shlex.join(["env", "-i", *named, *lies, *product, *command])
+            for spelled in (text, f"setsid -w {text}", f'out=$(setsid -f {text} 2>&1; echo); echo "$out"; exit 1'):
+                done = client.bash(spelled, "w")
+                assert done.rc == 1, (spelled, done)
+                assert "error: " in done.stdout + done.stderr, (spelled, done)
+        assert snapshot(post) == before
+        assert not (post.scratch / "lie").exists()
 
 
 def snapshot(post: Post) -> dict[str, bytes]:

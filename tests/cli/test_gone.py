@@ -22,7 +22,7 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import MANY_HOLDERS
 from agent_mailbox.store import processes
 from agent_mailbox.store.hosts import DIRECTORY
-from tests.helpers import MESSAGES, READS, ROOT, ROSTER, Result, record, until
+from tests.helpers import DOOR, MESSAGES, READS, ROSTER, Result, record, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, line, words
 
 if TYPE_CHECKING:
@@ -335,7 +335,7 @@ def test_a_container_judges_no_session_outside(post: Post, pair: tuple[Killed, K
     """It sees none of the host's processes, the living ones neither, and says of none that it is gone."""
     pair[0].kill()
     code = (
-        f"import sys; sys.path.insert(0, {str(ROOT)!r}); from agent_mailbox.mailbox.opened import OpenMailbox;"
+        f"import sys; sys.path.insert(0, {str(DOOR)!r}); from agent_mailbox.mailbox.opened import OpenMailbox;"
         f"print(sorted(OpenMailbox({str(post.box)!r}).gone([{DEAD!r}, {OTHER!r}])))"
     )
     for under, found in (((), [DEAD]), (ELSEWHERE, []), (ELSEWHERE[:-1], [])):

@@ -103,11 +103,11 @@ def test_the_lines_of_a_body_stand_behind_their_bar(hostile: Post) -> None:
     assert not any(
         line.startswith(("99 unread", "Reply: agent-mailbox reply abcdef", "next", "obey")) for line in lines
     )
-    assert sum(line.startswith("Reply: ") for line in lines) == 1
+    assert sum(line.startswith("Reply") for line in lines) == 1
     assert "| 99 unread messages for alice" in lines
     assert "| | forged line" in lines
     assert any(line.startswith("| next") for line in lines)
-    allowed = ("| ", "Subject: ", "Reply: ")
+    allowed = ("| ", "Subject: ", "Reply")
     heads = [line for line in lines[1:] if line and not line.startswith(allowed)]
     assert len(heads) == 3, heads
 
@@ -373,7 +373,7 @@ def test_a_request_s_id_runs_nothing(post: Post, tmp_path: Path) -> None:
     said = subprocess.run(
         ["/bin/sh", "-c", command], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/bin"}, capture_output=True, check=True
     )
-    assert said.stdout.decode() == f"control approve {evil}\n"
+    assert said.stdout.decode() == f"control approve {evil} --session user\n"
     assert not (tmp_path / "pwned").exists()
 
 

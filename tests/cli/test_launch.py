@@ -12,7 +12,7 @@ import pytest
 
 from agent_mailbox import launch
 from agent_mailbox.start import bundle
-from tests.helpers import MESSAGES, ROOT, Post, Program, refused
+from tests.helpers import MESSAGES, ROOT, Post, Program, copy_package, refused
 from tests.surroundings import NOBODY_SAID
 from tests.test_layers import import_order
 
@@ -25,8 +25,7 @@ class Checkout(Program):
 
     def __init__(self, scratch: Path) -> None:
         super().__init__(scratch)
-        self.package = scratch / "checkout/agent_mailbox"
-        shutil.copytree(ROOT / "agent_mailbox", self.package, ignore=shutil.ignore_patterns("__pycache__"))
+        self.package = copy_package(scratch / "checkout")
         self.env |= {"PYTHONPATH": str(self.package.parent), "AGENT_MAILBOX_DIR": str(self.box)}
         assert self.run("init", self.box).rc == 0
         self.works()
@@ -306,6 +305,8 @@ def test_the_collector_is_on_in_each_command_that_runs_on(checkout: Checkout) ->
     script = """
 import gc, sys, click
 from agent_mailbox import launch
+from agent_mailbox.identity import callers
+callers.of = lambda environ: callers.Caller(callers.PERSON)
 def invoke(self, context):
     if not isinstance(self, click.Group):
         print(gc.isenabled())

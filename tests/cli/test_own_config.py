@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import config, config_file, own_config
-from agent_mailbox.store import user_state
+from tests.door import switches
 from tests.helpers import ROOT, Post
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ def test_no_variable_moves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found by the password database: an environment that lies names no program."""
     for name in ("HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, "/lie")
-    monkeypatch.delenv(user_state.SWITCH)
+    monkeypatch.delenv(switches.STATE)
     assert not own_config.place().startswith("/lie")
     assert own_config.place().endswith("/.config/agent-mailbox/config.toml")
 

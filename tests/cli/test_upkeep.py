@@ -33,6 +33,7 @@ from tests.helpers import (
     Post,
     Program,
     Result,
+    copy_package,
     record,
     refused,
     refused_both,
@@ -543,8 +544,8 @@ def checkout(tmp_path: Path) -> Program:
     """A plain checkout (no installation, no PYTHONPATH) and a working directory elsewhere."""
     program = Program(tmp_path)
     del program.env["PYTHONPATH"]
-    for name in ("agent_mailbox", "scripts"):
-        shutil.copytree(ROOT / name, tmp_path / "checkout" / name, ignore=shutil.ignore_patterns("__pycache__"))
+    copy_package(tmp_path / "checkout")
+    shutil.copytree(ROOT / "scripts", tmp_path / "checkout/scripts", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "checkout/data").mkdir()
     return program
 

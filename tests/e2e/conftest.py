@@ -24,7 +24,7 @@ from tests import browsers
 from tests.e2e import shown
 from tests.e2e.shown import version
 from tests.e2e.standin import StandIn
-from tests.helpers import MESSAGES, PATIENCE, READS, ROOT, Post
+from tests.helpers import DOOR, MESSAGES, PATIENCE, READS, TOOLS, Post
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def mailer(post: Post, body: str, first: str = ":") -> str:
     """A program that does something first, and sends everyone of the project a message, as from another agent."""
     words = (
         "env",
-        f"PYTHONPATH={ROOT}",
+        f"PYTHONPATH={DOOR}",
         f"AGENT_MAILBOX_DIR={post.box}",
         "AGENT_MAILBOX_TEST_CALLER=as-said",  # it stands in for a process elsewhere
         sys.executable,
@@ -182,7 +182,7 @@ class Client:
 @pytest.fixture
 def on_path(post: Post) -> None:
     """The program is on the PATH, as it is for people."""
-    post.env["PATH"] = f"{Path(sys.executable).parent}:{post.env['PATH']}"
+    post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
 
 
 @pytest.fixture

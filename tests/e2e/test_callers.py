@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ import pytest
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows
 from tests.e2e.standin import bash, in_turn, use
-from tests.helpers import MESSAGES, ROOT, ROSTER
+from tests.helpers import DOOR, MESSAGES, ROOT, ROSTER
 from tests.surroundings import NOBODY_SAID, line
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ def results(client: Client, *blocks: dict[str, Any]) -> tuple[str, list[str]]:
 @shows(CLAUDE_CODE, "own session", "own name")
 def test_a_worker_s_shell_is_its_own_session_however_it_spells_the_command(client: Client) -> None:
     """No spelling speaks as its lead: the command refuses what a guard that reads texts lets through."""
-    (link := client.post.scratch / "harmless").symlink_to(f"{sys.executable.rpartition('/')[0]}/agent-mailbox")
+    (link := client.post.scratch / "harmless").symlink_to(DOOR / "bin/agent-mailbox")
     (script := client.post.scratch / "script").write_text("agent-mail''box \"$@\"\n")
     said = "control policy w --allow Bash --session boss"
     send = f"env -u CLAUDE_CODE_SESSION_ID {line('send', '--to', 'all', '--body', 'x')}"

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +14,7 @@ from agent_mailbox.known_clients.codex import CODEX
 from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use
 from tests.e2e.shown import shows
-from tests.helpers import PATIENCE, READS, Post, until
+from tests.helpers import PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -199,7 +197,7 @@ def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Cod
     """In a read-only sandbox the mailbox is written to all the same, by the rules; a subagent speaks as its parent, and
     consumes none of its mail. The skill reaches the model when it is asked for."""
     post, model = codex.post, codex.model
-    tools = os.path.dirname(sys.executable)
+    tools = TOOLS
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"
     (post.home / ".profile").write_text(f"PATH='{tools}':$PATH\n")  # the client's shell is a login shell
     codex.install()
@@ -234,8 +232,8 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     """Another's name is refused, and the model told why, by the hook and, where that reads nothing of it, by the
     command. A call runs where its lead approves it, and nowhere else."""
     post, model = codex.post, codex.model
-    post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
-    (post.home / ".profile").write_text(f"PATH='{os.path.dirname(sys.executable)}':$PATH\n")  # a login shell's
+    post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
+    (post.home / ".profile").write_text(f"PATH='{TOOLS}':$PATH\n")  # a login shell's
     codex.config.write_text(codex.config.read_text().replace("read-only", "danger-full-access"))
     codex.install()
     post.register("boss")

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -18,7 +17,7 @@ from tests.e2e.standin import ANSWER
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import Codex, binary, codex  # noqa: F401 - the fixtures
 from tests.e2e.test_doorbell import send_at_once
-from tests.helpers import PATIENCE, READS, until
+from tests.helpers import PATIENCE, READS, TOOLS, until
 
 if TYPE_CHECKING:
     import subprocess
@@ -153,7 +152,7 @@ def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None: 
     """Its server ends: the doorbell with it, and what comes then is queued nowhere. Resumed in another, it is shown
     that mail with its prompt, its commands are its own, and mail wakes it."""
     post, model = codex.post, codex.model
-    tools = os.path.dirname(sys.executable)
+    tools = TOOLS
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"
     (post.home / ".profile").write_text(f"PATH='{tools}':$PATH\n")
     with served(codex), CodexTerminal(codex) as terminal:

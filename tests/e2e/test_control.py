@@ -20,7 +20,7 @@ from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
-from tests.helpers import MESSAGES, ROOT, record, until
+from tests.helpers import MAIN, MESSAGES, record, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -430,7 +430,7 @@ def own_shim(worker: Worker) -> Path:
     text = settings.read_text()
     shim = Path(json.loads(text)["hooks"]["PermissionRequest"][0]["hooks"][0]["command"].split()[0])
     copy = worker.post.scratch / shim.name
-    main = f"python={sys.executable} main={ROOT / 'agent_mailbox/__main__.py'} "
+    main = f"python={sys.executable} main={MAIN} "
     copy.write_text(re.sub(r"(?m)^python= main= (?=state=)", main, shim.read_text()))
     copy.chmod(0o755)
     settings.write_text(text.replace(str(shim), str(copy)))
@@ -438,7 +438,7 @@ def own_shim(worker: Worker) -> Path:
 
 
 def _gone(worker: Worker, shim: Path) -> None:
-    shim.write_text(re.sub(r"(?m)^python=.*$", "python=/gone main=/gone state= switch=", shim.read_text()))
+    shim.write_text(re.sub(r"(?m)^python=.*$", "python=/gone main=/gone state=", shim.read_text()))
     worker.post.env["PATH"] = "/usr/bin:/bin"
 
 

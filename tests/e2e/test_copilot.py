@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 import threading
 import uuid
 from typing import TYPE_CHECKING, Any
@@ -18,7 +16,7 @@ from tests.e2e.completions import Completions, by_prompt, results, use
 from tests.e2e.conftest import client_program
 from tests.e2e.shown import shows
 from tests.e2e.terminal import Terminal
-from tests.helpers import FRAME, PATIENCE, READS, Post, until
+from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ class Copilot:
         self.home = post.home / ".copilot"
         self.home.mkdir()
         (self.home / "config.json").write_text(json.dumps({"trustedFolders": [str(self.project)]}))
-        post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
+        post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
 
     def install(self) -> None:
         """Install for the project."""

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,7 +13,7 @@ from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, used
 from tests.e2e.shown import shows
 from tests.e2e.standin import ANSWER
-from tests.helpers import PATIENCE, READS, Post
+from tests.helpers import PATIENCE, READS, TOOLS, Post
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -118,7 +116,7 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
     asking. Without mail that line is all that is shown. Mail comes behind a tool's result, and as the turn would end. A
     command in another's name is refused; one in its own is not, in a resumed session either."""
     post, model = client.post, client.model
-    tools = os.path.dirname(sys.executable)
+    tools = TOOLS
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"
     post.ok("install", "gemini", "--user")
 

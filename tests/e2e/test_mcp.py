@@ -15,7 +15,7 @@ from agent_mailbox.known_clients.mcp_client import MCP_CLIENT
 from tests.e2e.conftest import npm_file
 from tests.e2e.shown import shows
 from tests.e2e.standin import conversation, in_turn, use
-from tests.helpers import MESSAGES, PATIENCE, READS, ROOT
+from tests.helpers import DOOR, MESSAGES, PATIENCE, READS
 
 if TYPE_CHECKING:
     from tests.e2e.conftest import Client
@@ -60,7 +60,7 @@ def test_the_protocol_s_own_inspector_finds_the_tools_and_calls_them(post: Post)
     inspector = npm_file("@modelcontextprotocol/inspector", INSPECTOR, ".bin/mcp-inspector")
     post.register("cy")
     post.send("bob", "cy", "READY_QUESTION")
-    told = {"AGENT_MAILBOX_SESSION": "cy", "AGENT_MAILBOX_DIR": str(post.box), "PYTHONPATH": str(ROOT)}
+    told = {"AGENT_MAILBOX_SESSION": "cy", "AGENT_MAILBOX_DIR": str(post.box), "PYTHONPATH": str(DOOR)}
     told |= {name: post.env[name] for name in post.env if name.startswith("AGENT_MAILBOX_TEST")}
     given = [word for name, value in told.items() for word in ("-e", f"{name}={value}")]
 

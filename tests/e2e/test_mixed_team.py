@@ -6,7 +6,6 @@ The proof is the last request of each session, which holds its whole conversatio
 from __future__ import annotations
 
 import os
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -20,7 +19,7 @@ from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.e2e import completions, gemini, responses, standin, test_codex, test_gemini, test_opencode
 from tests.e2e.conftest import Client, client_program
 from tests.e2e.standin import StandIn
-from tests.helpers import MESSAGES, until
+from tests.helpers import MESSAGES, TOOLS, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -72,7 +71,7 @@ class Team:
 
     def __init__(self, post: Post, models: dict[str, Server]) -> None:
         self.post = post
-        tools = os.path.dirname(sys.executable)
+        tools = TOOLS
         post.env["PATH"] = f"{tools}:{post.env['PATH']}"
         (post.home / ".profile").write_text(f"PATH='{tools}':$PATH\n")
         self.claude = Client(post, client_program(CLAUDE_CODE), models["Ada"])  # type: ignore[arg-type]

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
 import subprocess
-import sys
 import threading
 import urllib.request
 from typing import TYPE_CHECKING, Any, Self
@@ -20,7 +18,7 @@ from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.e2e.completions import Completions, by_prompt, results, said, shell, use
 from tests.e2e.conftest import client_program
 from tests.e2e.shown import shows
-from tests.helpers import FRAME, PATIENCE, READS, Post, until
+from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -66,7 +64,7 @@ class OpenCode:
             "provider": {"standin": provider},
         }
         self.config.write_text(json.dumps(config))
-        post.env["PATH"] = f"{os.path.dirname(sys.executable)}:{post.env['PATH']}"
+        post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
 
         self.used: list[dict[str, Any]] = []
         """How the tools of the last run ended, by the client's own account."""

@@ -25,7 +25,7 @@ from tests.e2e.conftest import Client
 from tests.e2e.shown import version
 from tests.e2e.standin import StandIn
 from tests.e2e.terminal import Terminal
-from tests.helpers import ROOT, Post
+from tests.helpers import MAIN, ROOT, Post
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 ROUNDS = 20
 DOCUMENT = ROOT / "docs/internals/client-observations.md"
 BEGIN = "<!-- scripts/bench-doorbell writes this -->\n"
-PROGRAM = f"{sys.executable} -I -S -X utf8 {ROOT / 'agent_mailbox/__main__.py'}"
+PROGRAM = f"{sys.executable} -I -S -X utf8 {MAIN}"
 
 
 class Way:

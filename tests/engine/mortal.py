@@ -18,8 +18,9 @@ from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.replica import Replica
 from agent_mailbox.mailbox.space_judge import SpaceJudge
-from agent_mailbox.store import creation, system, user_state
+from agent_mailbox.store import creation, system
 from agent_mailbox.store.unordered import unsealed
+from tests.door import switches
 
 from .memory_order import MemoryOrder, MemorySpace
 
@@ -101,17 +102,17 @@ class Machine:
 
     def __init__(self, root: str, name: str, space: MemorySpace) -> None:
         records = os.path.join(root, f"{name}.records")
-        directory = creation.create(os.path.join(root, name), {user_state.SWITCH: records})
+        directory = creation.create(os.path.join(root, name), {switches.STATE: records})
         self.ahead = 0
         """The ms that its clock is ahead."""
         with pytest.MonkeyPatch.context() as patch:
-            patch.setenv(user_state.SWITCH, records)
+            patch.setenv(switches.STATE, records)
             self._box = Mailbox(directory, wait=2)
             assert self._box.logs.custody is not None
             place = self._box.logs.custody.path("engine")
             system.make_directory(place)
             machine_keys.make(place)
-            self.judge = SpaceJudge("team", name, place, system.environment())
+            self.judge = SpaceJudge("team", name, place)
         self.order = MortalOrder(space, name)
         self.copy = self.order.copy = Mortal(self._box.logs, self.order, place, self.judge)
         self._box.share(self.copy)

@@ -19,6 +19,7 @@ from agent_mailbox.engine import joining_space
 from agent_mailbox.mailbox.space import Space, order_in
 from agent_mailbox.store import creation
 from agent_mailbox.upkeep import steward
+from tests.door import switches
 
 from .nats_server import TOKEN, serving
 
@@ -30,10 +31,8 @@ def main(arguments: list[str]) -> int:
     """Run so many sessions; print, for each thousand, what a session took, and how large everything is."""
     many = int(arguments[0]) if arguments else 10_000
     with tempfile.TemporaryDirectory() as scratch, serving(Path(scratch) / "server") as url:
-        os.environ |= {
-            "XDG_STATE_HOME": f"{scratch}/state",
-            "AGENT_MAILBOX_TEST_STATE": f"{scratch}/state/agent-mailbox",
-        }
+        switches.switch_now()
+        os.environ[switches.STATE] = f"{scratch}/state"
         token = Path(scratch) / "token"
         token.touch(0o600)
         token.write_text(TOKEN)

@@ -6,10 +6,9 @@ import os
 import re
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
-from tests.helpers import PATIENCE, ROOT, Program
+from tests.helpers import PATIENCE, ROOT, TOOLS, Program
 from tests.ports import free_port
 
 from .nats_server import program as server
@@ -24,7 +23,7 @@ def test_the_lines_of_the_readme_as_they_stand_there(tmp_path: Path) -> None:
     assert len(found[1].splitlines()) == 10
     lines = found[1].replace("4222", str(free_port()))
     program, said = Program(tmp_path), tmp_path / "said"
-    path = os.pathsep.join((str(Path(sys.executable).parent), str(Path(server()).parent), os.environ["PATH"]))
+    path = os.pathsep.join((TOOLS, str(Path(server()).parent), os.environ["PATH"]))
     env = program.environ({"PATH": path, "PYTHONPATH": None})
     with said.open("wb") as out:
         words = ["bash", "-e", "-o", "pipefail", "-c", lines]

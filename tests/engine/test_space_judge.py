@@ -20,7 +20,7 @@ from agent_mailbox.errors import BadData
 from agent_mailbox.identity import machine_keys
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.space_judge import SpaceJudge
-from agent_mailbox.store import bindings, creation, resealing, system, user_state
+from agent_mailbox.store import bindings, creation, resealing, system
 from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 
 from .memory_order import MemorySpace
@@ -46,7 +46,7 @@ class Machine:
         self.directory = self.box.logs.custody.path("engine")
         system.make_directory(self.directory)
         machine_keys.make(self.directory)
-        self.judge = SpaceJudge(called, name, self.directory, system.environment())
+        self.judge = SpaceJudge(called, name, self.directory)
         order = MortalOrder(space, name)
         self.copy = order.copy = Mortal(self.box.logs, order, self.directory, self.judge)
         self.box.share(self.copy)
@@ -493,7 +493,7 @@ def test_an_approval_answers_one_request(pair: Three) -> None:
 def test_a_line_of_another_space(pair: Three) -> None:
     """The same machine's person allowed something in another space: that line counts there alone."""
     pair.south.trust(pair.north, "all", user=True)
-    away = SpaceJudge("other", "north", pair.north.directory, system.environment())
+    away = SpaceJudge("other", "north", pair.north.directory)
     pair.north.put(MESSAGES, away.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL))
     assert allowed(pair.south) == ()
     assert pair.south.judge.refused == {"north": 1}
@@ -604,12 +604,3 @@ def test_an_unfit_record_of_rights_is_said(pair: Three) -> None:
     pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
     with pytest.raises(BadData, match="record of the machines' rights has another form"):
         pair.south.catch_up()
-
-
-def test_a_test_s_key_is_no_machine_s(pair: Three) -> None:
-    """Under the test switch, whatever directory it names, a machine's own key signs nothing that counts elsewhere."""
-    real, switched = (machine_keys.load(pair.north.directory, e) for e in ({}, {user_state.SWITCH: "/anywhere"}))
-    assert real is not None
-    assert switched is not None
-    assert real.public != switched.public
-    assert Path(pair.north.directory, machine_keys.FILE).stat().st_mode & 0o777 == 0o600

@@ -19,7 +19,7 @@ from tests.faults import world
 from tests.faults.disk import Disk
 from tests.faults.evidence import LOGS, Evidence
 from tests.faults.verdict import KILLED, Verdict
-from tests.helpers import ARCHIVE, PATIENCE, ROOT, Post, Result, begin_again
+from tests.helpers import ARCHIVE, MAIN, PATIENCE, Post, Result, begin_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,7 +42,7 @@ CALLS = (
 LASTING = frozenset(CALLS) - {"fsync", "fdatasync", "flock", "openat"}
 """Those that leave something other programs see, whoever dies after them. A sync leaves it to a power failure, a lock
 goes with its process."""
-PROGRAM = (sys.executable, "-I", "-S", "-B", str(ROOT / "agent_mailbox" / "__main__.py"))
+PROGRAM = (sys.executable, "-I", "-S", "-B", str(MAIN))
 MODULE = (sys.executable, "-B", "-m", "agent_mailbox")
 
 

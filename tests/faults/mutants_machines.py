@@ -98,12 +98,6 @@ MUTANTS = (
         tests=f"{JUDGE}::test_a_program_writes_a_verdict",
     ),
     Mutant(
-        "a machine's key of a test signs nothing real",
-        "machine_keys.load",
-        ("if user_state.is_switched(environ):", "if False:"),
-        tests=f"{JUDGE}::test_a_test_s_key_is_no_machine_s",
-    ),
-    Mutant(
         "lines are judged again only after their numbers are used",
         "space_trust.apply",
         ("    copy.keep(true.numbers)", "    pass"),

@@ -193,12 +193,6 @@ MUTANTS = (
         tests=f"{CUSTODY}::test_who_was_bound_stays_bound",
     ),
     Mutant(
-        "the test switch bears another key",
-        "keys.load",
-        ("    if user_state.is_switched(environ):\n", "    if False:\n"),
-        tests=f"{CUSTODY}::test_the_switch_of_tests_bears_another_key",
-    ),
-    Mutant(
         "a writer that was killed is counted by the next",
         "HeldLog._look_at_what_was_left",
         ("            self._count(kept, entry.size, left=True)\n", "            pass\n"),

@@ -186,7 +186,7 @@ def test_no_pointer_makes_the_guard_say_nothing_falsely(
     tmp_path: Path, shell_guard: Shim, pointer: bytes, stale: bool
 ) -> None:
     """Whatever stands in the file by which the guard finds a session's mailbox: with mail waiting, Python looks."""
-    path = shell_guard.post.home / "state/agent-mailbox/sessions" / ME
+    path = shell_guard.post.home / ".local/state/agent-mailbox/sessions" / ME
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pointer + (str(tmp_path / "none").encode() if stale else b""))
     for shell in SHELLS[:1]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVER = (sys.executable, str(ROOT / "agent_mailbox" / "__main__.py"), "mcp")
+SERVER = (sys.executable, str(ROOT / "tests/door/agent_mailbox/__main__.py"), "mcp")
 VERSION = "2025-06-18"
 
 

@@ -147,7 +147,6 @@ OUTSIDE = {
     ),
     **dict.fromkeys(
         (
-            "the test switch bears another key",
             "a seal counts in its mailbox alone",
             "a MAC is compared",
             "a seal counts at its place alone",

@@ -214,7 +214,7 @@ def answered(
     ``without``: a part of the text, and what replaces it."""
     for state in there:
         state.calm()
-    baked = SHIM.read_text().replace("\npython= main=", '\npython="$echo" main=/', 1)
+    baked = SHIM.read_text().replace("\npython= main= state=", '\npython="$echo" main=/', 1)
     baked = baked.replace("[ /proc -nt ", '[ "$proc" -nt ')
     assert without is None or baked.count(without[0]) == 1
     (scratch / "guard").write_text(baked.replace(*without) if without else baked)
@@ -244,7 +244,7 @@ def answered(
 
 def _question(state: State) -> str:
     ask = state.ask(1)
-    named = {"CLAUDE_CODE_SESSION_ID": ask.session, "AGENT_MAILBOX_DIR": ask.box, "AGENT_MAILBOX_TEST_STATE": ask.state}
+    named = {"CLAUDE_CODE_SESSION_ID": ask.session, "AGENT_MAILBOX_DIR": ask.box, "state": ask.state}
     named["proc"] = ask.started
     said = " ".join(f"{name}={shlex.quote(value)}" for name, value in named.items())
     return f'(export {said}; set -- {state.event}; . "$guard"); echo "$?==end"\n'

@@ -86,7 +86,7 @@ def test_a_backup_restores_to_the_same_mailbox(full: Post) -> None:
     assert {stat.S_IMODE(p.stat().st_mode) for p in place.rglob("*")} == {0o700, 0o600}
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert views(place) == views(full.box)
-    assert str(place) in (full.home / "state/agent-mailbox/mailboxes").read_text().splitlines()
+    assert str(place) in (full.home / ".local/state/agent-mailbox/mailboxes").read_text().splitlines()
     assert doctor.problems(doctor.examine(Mailbox(str(place)))) == doctor.problems(
         p.replace(file=p.file.replace(str(full.box), str(place))) for p in doctor.examine(Mailbox(str(full.box)))
     )
@@ -356,7 +356,7 @@ def test_a_restore_killed_at_any_step_leaves_a_whole_mailbox_or_none(full: Post)
         full.ok("init", new)
         assert views(new) == wanted
         assert not list(place.glob(".*"))
-        assert str(new) in (full.home / "state/agent-mailbox/mailboxes").read_text().splitlines()
+        assert str(new) in (full.home / ".local/state/agent-mailbox/mailboxes").read_text().splitlines()
     assert seen == {True, False}
 
 

@@ -220,7 +220,7 @@ def test_an_init_killed_at_any_step_is_completed_by_the_next(post: Post) -> None
         result = post.call("init", env={"AGENT_MAILBOX_DIR": str(place / "box")})
         assert result.rc == 0, result
         assert (place / "box" / MESSAGES).exists()
-        assert str(place / "box") in (post.home / "state/agent-mailbox/mailboxes").read_text().splitlines()
+        assert str(place / "box") in (post.home / ".local/state/agent-mailbox/mailboxes").read_text().splitlines()
 
 
 def test_a_roster_compaction_killed_at_any_step_keeps_every_agent(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

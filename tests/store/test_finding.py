@@ -8,12 +8,13 @@ import pwd
 import re
 import shutil
 import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store import user_state
-from tests.helpers import MESSAGES, Program, refused, refused_both
+from tests.door import switches
+from tests.helpers import MESSAGES, ROOT, Program, refused, refused_both
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -154,7 +155,7 @@ def test_init_is_idempotent_and_private(program: Program) -> None:
     for path in (program.scratch / "a/b").rglob("*"):
         assert path.stat().st_mode & 0o777 == (0o700 if path.is_dir() else 0o600), path
     assert (program.scratch / "a/b").stat().st_mode & 0o777 == 0o700
-    recorded = (program.home / "state/agent-mailbox/mailboxes").read_text().splitlines()
+    recorded = (program.home / ".local/state/agent-mailbox/mailboxes").read_text().splitlines()
     assert recorded == [str(program.scratch / "a/b")]
     assert program.call("doctor", "--dir", program.scratch / "a/b").rc == 0
 
@@ -168,11 +169,16 @@ def test_init_in_a_checkout_leaves_the_doctor_content(program: Program) -> None:
 
 
 def test_where_the_user_s_records_are() -> None:
-    """In the home directory that the password database knows, whatever the environment says; a test's are elsewhere."""
-    home = pwd.getpwuid(os.geteuid()).pw_dir
-    for lying in ({}, {"HOME": "/tmp", "XDG_STATE_HOME": "/tmp/state"}, {user_state.SWITCH: "relative"}):
-        assert user_state.directory(lying) == f"{home}/.local/state/agent-mailbox"
-    assert user_state.directory({user_state.SWITCH: "/tmp/test"}) == "/tmp/test"
+    """In the home directory that the password database knows, whatever the environment says."""
+    state = f"{pwd.getpwuid(os.geteuid()).pw_dir}/.local/state/agent-mailbox"
+    code = (
+        "import os; from agent_mailbox.store import user_state;"
+        "print(user_state.directory(os.environ), user_state.of_process())"
+    )
+    for lying in ({}, {"HOME": "/tmp", "XDG_STATE_HOME": "/tmp/state"}, {switches.STATE: "/tmp/test"}):
+        env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), **lying}
+        said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
+        assert said.split() == [state, state], lying
 
 
 def test_a_mailbox_that_is_a_link_is_the_directory_it_leads_to(program: Program) -> None:

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.address import route
 from agent_mailbox.core.codec import MAX_LINE
-from agent_mailbox.store import creation, user_state
+from agent_mailbox.store import creation
 from agent_mailbox.store.logs import parse_messages
+from tests.door import switches
 
 if TYPE_CHECKING:
     from agent_mailbox.core.inbox import Item
@@ -63,7 +64,7 @@ class Scene:
 
     def __init__(self, root: str) -> None:
         self.now = NOON
-        self.box = Mailbox(creation.create(f"{root}/box", {user_state.SWITCH: root}), clock=lambda: self.now)
+        self.box = Mailbox(creation.create(f"{root}/box", {switches.STATE: root}), clock=lambda: self.now)
         self.log = self.box.logs.messages.path
         self.shown: list[str] = []
 

@@ -11,9 +11,10 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
-from agent_mailbox.store import asking, creation, foreign_lines, id_table, user_state, word_table
+from agent_mailbox.store import asking, creation, foreign_lines, id_table, word_table
 from agent_mailbox.store.stamps import Trail
 from agent_mailbox.store.word_table import TWINS, entry
+from tests.door import switches
 from tests.steps import steps
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ ME, OTHER = "ann", "bob"
 def mailbox(place: Path, messages: int) -> Mailbox:
     """A mailbox in which two sessions are up to date, with a table of the ids."""
     place.mkdir()
-    box = Mailbox(creation.create(str(place / "box"), {user_state.SWITCH: str(place)}))
+    box = Mailbox(creation.create(str(place / "box"), {switches.STATE: str(place)}))
     for who in (ME, OTHER):
         box.register(Registration(session_id=who), who)
     box.send_all([Draft(sender=OTHER, to=(ME,), content=f"old {n}") for n in range(messages)])

@@ -24,13 +24,15 @@ from agent_mailbox import Draft, Mailbox, MailboxError, Request
 from agent_mailbox.core import claims, codec, instant, retention, threads, words
 from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.records import BadLine, Message, Read
+from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import NotFound
 from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.mailbox.streaming import stream
-from agent_mailbox.store import creation, index, indexing, paths, rotation, user_state
+from agent_mailbox.store import creation, index, indexing, paths, rotation
 from agent_mailbox.store.lock import FileLock
 from agent_mailbox.upkeep import steward as stewards
+from tests.door import switches
 from tests.helpers import PATIENCE, Post, start_at_once
 
 if TYPE_CHECKING:
@@ -91,8 +93,18 @@ def history(state: MailState, who: str | None, with_: str | None, since: int | N
         reader = state.roster.reader(who)
         found = [m for m in found if threads.visible(m, reader)]
     if with_ is not None:
-        found = threads.exchanged(found, with_, state.roster)
+        found = _exchanged(found, with_, state.roster)
     return newest([m for m in found if since is None or m.timestamp >= since], limit)
+
+
+def _exchanged(found: list[Message], with_: str, roster: Roster) -> list[Message]:
+    try:
+        return threads.exchanged(found, with_, roster)
+    except NotFound:  # mail to a name that nobody has yet is kept under the role of that name
+        parked = [] if ":" in with_ else threads.exchanged(found, f"role:{with_}", roster)
+        if not parked:
+            raise
+        return parked
 
 
 def search(state: MailState, query: str, limit: int) -> list[Message]:
@@ -171,7 +183,7 @@ def ids(seed: int) -> Callable[[], str]:
 
 
 def mailbox(root: str, now: Callable[[], int] = lambda: NOON, seed: int = 7) -> Mailbox:
-    directory = creation.create(os.path.join(root, "box"), {user_state.SWITCH: root})
+    directory = creation.create(os.path.join(root, "box"), {switches.STATE: root})
     return Mailbox(directory, clock=now, new_id=ids(seed))
 
 

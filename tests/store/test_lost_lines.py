@@ -11,8 +11,9 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration, StorageFailed
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message
-from agent_mailbox.store import creation, foreign_lines, system, user_state
+from agent_mailbox.store import creation, foreign_lines, system
 from agent_mailbox.store.stamps import Trail
+from tests.door import switches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +28,7 @@ def box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.Fixture
     """A mailbox that is small, or counts as large, whose two readers were shown what is lost since."""
     if request.param == "table":
         monkeypatch.setattr(foreign_lines, "NEAR", 0)
-    box = Mailbox(creation.create(str(tmp_path / "box"), {user_state.SWITCH: str(tmp_path)}))
+    box = Mailbox(creation.create(str(tmp_path / "box"), {switches.STATE: str(tmp_path)}))
     for who in (ME, OTHER, SENDER):
         box.register(Registration(session_id=who, roles=("dev",) if who != SENDER else ()), who)
     box.send(Draft(sender=SENDER, to=("all",), content="old"))

@@ -21,8 +21,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
 from agent_mailbox.core import codec, inbox, instant, retention
 from agent_mailbox.core.records import Message, Read, RosterEvent
-from agent_mailbox.store import creation, paths, poll, quiet_polls, rotation, scan, user_state
+from agent_mailbox.store import creation, paths, poll, quiet_polls, rotation, scan
 from agent_mailbox.store.poll import Poll
+from tests.door import switches
 
 AGENTS = ("amy", "bob", "cat")
 ROLES = ("role:dev", "role:ops")
@@ -40,7 +41,7 @@ class CursorMachine(RuleBasedStateMachine):
     @initialize()
     def make(self) -> None:
         self.root = tempfile.mkdtemp()
-        self.directory = creation.create(os.path.join(self.root, "box"), {user_state.SWITCH: self.root})
+        self.directory = creation.create(os.path.join(self.root, "box"), {switches.STATE: self.root})
         self.now = instant.parse("2026-03-16T12:00:00Z")
         self.ids = random.Random(7)
         self.box = Mailbox(self.directory, clock=lambda: self.now, new_id=self._id, wait=2)

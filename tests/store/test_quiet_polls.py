@@ -9,8 +9,9 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import instant
-from agent_mailbox.store import creation, quiet_polls, system, user_state
+from agent_mailbox.store import creation, quiet_polls, system
 from agent_mailbox.store.poll import Poll
+from tests.door import switches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,7 @@ class Standing:
     """A process that polls for ``bob``, and has done so until that cost three looks."""
 
     def __init__(self, scratch: Path) -> None:
-        directory = creation.create(str(scratch / "box"), {user_state.SWITCH: str(scratch)})
+        directory = creation.create(str(scratch / "box"), {switches.STATE: str(scratch)})
         self.box = Mailbox(directory, clock=lambda: NOW)
         self.other = Mailbox(directory, clock=lambda: NOW)
         self.send("amy")

@@ -14,8 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from agent_mailbox import Mailbox, Request
 from agent_mailbox.core import codec, inbox, instant
 from agent_mailbox.core.records import Read
-from agent_mailbox.store import creation, paths, poll, scan, user_state
+from agent_mailbox.store import creation, paths, poll, scan
 from agent_mailbox.store.poll import Poll
+from tests.door import switches
 
 if TYPE_CHECKING:
     pass
@@ -79,7 +80,7 @@ def _mailed(objects: list[dict[str, Any]]) -> st.SearchStrategy[bytes]:
 def box(tmp_path_factory: pytest.TempPathFactory) -> Mailbox:
     """A mailbox with a reader that continues another, two roles, a tag and a name."""
     root = tmp_path_factory.mktemp("scan")
-    made = Mailbox(creation.create(str(root / "box"), {user_state.SWITCH: str(root)}), clock=lambda: NOW)
+    made = Mailbox(creation.create(str(root / "box"), {switches.STATE: str(root)}), clock=lambda: NOW)
     made.register(Request(session_id="old", name="nan"), "user")
     made.end("old", "retire", "user")
     made.register(

@@ -15,9 +15,10 @@ from agent_mailbox.control import control_table
 from agent_mailbox.core import codec, inbox, instant
 from agent_mailbox.core.address import Reader
 from agent_mailbox.core.records import BadLine, Message
-from agent_mailbox.store import asking, creation, indexing, paths, poll, prefilter, scan, user_state
+from agent_mailbox.store import asking, creation, indexing, paths, poll, prefilter, scan
 from agent_mailbox.store.poll import Poll
 from agent_mailbox.store.usual_lines import UsualLines
+from tests.door import switches
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -140,7 +141,7 @@ def test_what_bytes_say_of_a_read_is_what_the_codec_says(line: bytes) -> None:
 def box(tmp_path_factory: pytest.TempPathFactory) -> Mailbox:
     """A mailbox with a reader that holds a role."""
     root = tmp_path_factory.mktemp("spellings")
-    made = Mailbox(creation.create(str(root / "box"), {user_state.SWITCH: str(root)}), clock=lambda: NOW)
+    made = Mailbox(creation.create(str(root / "box"), {switches.STATE: str(root)}), clock=lambda: NOW)
     made.register(Request(session_id="me", roles=("role:dev",)), "user")
     return made
 

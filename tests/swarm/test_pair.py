@@ -9,7 +9,6 @@ import signal
 import socket
 import ssl
 import subprocess
-import sys
 import threading
 from asyncio.sslproto import _SSLProtocolTransport  # type: ignore[attr-defined] # private: typeshed leaves it out
 from collections.abc import Iterator
@@ -27,7 +26,7 @@ from agent_mailbox.swarm.listener import LONGEST, Served
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from tests.helpers import PATIENCE, ROOT, Program, refused, until
+from tests.helpers import PATIENCE, ROOT, TOOLS, Program, refused, until
 from tests.ports import free_port
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine
@@ -293,7 +292,7 @@ def test_the_lines_of_the_readme_as_they_stand_there(tmp_path: Path) -> None:
     lines = found[1].replace("8443", str(free_port())).replace("8444", str(free_port()))
     program, said = Program(tmp_path), tmp_path / "said"
     own = program.home / ".config" / "agent-mailbox"
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    path = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
     env = program.environ({"PATH": path, "AGENT_MAILBOX_TEST_STATE": str(own), "PYTHONPATH": None})
     with said.open("wb") as out:
         words = ["bash", "-e", "-o", "pipefail", "-c", lines]

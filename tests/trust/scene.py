@@ -1,6 +1,6 @@
 """A worker under a lead and under the person's rules, and what an attacker does to the files.
 
-Belongs here: what the attacks share. ``Scene`` speaks as anyone (the test switch); an attacker writes files.
+Belongs here: what the attacks share. ``Scene`` speaks as anyone (``tests/door``); an attacker writes files.
 """
 
 from __future__ import annotations

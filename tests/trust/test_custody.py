@@ -17,7 +17,7 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store import creation, custody, keys, roster_compaction, user_state
+from agent_mailbox.store import creation, custody, roster_compaction
 from agent_mailbox.store.custody import Kept
 from agent_mailbox.store.log import HeldLog
 from agent_mailbox.store.log_ends import LogEnd
@@ -321,17 +321,6 @@ def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
     assert view.proof(line) == "user@terminal"
     for place in range(len(line)):
         assert view.proof(line[:place] + bytes([line[place] ^ 1]) + line[place + 1 :]) is None, place
-
-
-def test_the_switch_of_tests_bears_another_key(post: Post) -> None:
-    """A process that points the switch at the user's own records seals with another key than theirs."""
-    state = str(post.user_state)
-    mine, tests = keys.load(state, {}), keys.load(state, {user_state.SWITCH: state})
-    assert mine is not None
-    assert tests is not None
-    assert mine.id != tests.id
-    assert mine.mac(b"x") != tests.mac(b"x")
-    assert os.stat(post.user_state / "key").st_mode & 0o777 == 0o600
 
 
 # -- crashes ----------------------------------------------------------------------------------------------------------

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-UNBAKED = "python= main= state= switch="
+MAIN = os.path.join(PACKAGE, "__main__.py")
+UNBAKED = "python= main= state="
 """The line of the shim that an installation fills in."""
 
 
@@ -70,9 +71,7 @@ def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
     A checkout with an environment of its own has a shim that finds it. Else the shim is written into the user's data
     directory, with the paths of interpreter and package: hooks start without the person's PATH.
     """
-    root = os.path.dirname(PACKAGE)
-    beside = os.path.join(root, "hooks", hook_entries.SHIM)
-    if os.access(os.path.join(root, ".venv", "bin", "python"), os.X_OK) and os.access(beside, os.X_OK):
+    if (beside := checkout_shim()) is not None:
         return beside, None
     data = environ.get("XDG_DATA_HOME") or ""
     if not data.startswith("/"):
@@ -80,15 +79,20 @@ def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
     return os.path.join(data, "agent-mailbox", hook_entries.SHIM), _baked(environ)
 
 
+def checkout_shim() -> str | None:
+    """Return the shim of a checkout with an environment of its own; None elsewhere."""
+    root = os.path.dirname(PACKAGE)
+    beside = os.path.join(root, "hooks", hook_entries.SHIM)
+    has_both = os.access(os.path.join(root, ".venv", "bin", "python"), os.X_OK) and os.access(beside, os.X_OK)
+    return beside if has_both else None
+
+
 def _baked(environ: Mapping[str, str]) -> bytes:
     text = files.read(os.path.join(PACKAGE, "clients", hook_entries.SHIM))
     if text is None:
         raise StorageFailed(f"{PACKAGE} lacks its {hook_entries.SHIM}", "install agent-mailbox again")
-    python, main = shell_quoted(sys.executable), shell_quoted(os.path.join(PACKAGE, "__main__.py"))
-    state = (
-        f"state={shell_quoted(user_state.directory(environ))} switch={'yes' if user_state.is_switched(environ) else ''}"
-    )
-    return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main} {state}"), 1)
+    python, main, state = map(shell_quoted, (sys.executable, MAIN, user_state.directory(environ)))
+    return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main} state={state}"), 1)
 
 
 # -- the parts --------------------------------------------------------------------------------------------------------
@@ -282,5 +286,6 @@ def forget_shim(environ: Mapping[str, str]) -> list[str]:
         ours.record(state, (path for path in ours.installed(state) if path != hook))
     except OSError as error:
         raise paths.storage_failed("remove", hook, error) from None
-    files.remove_empty((os.path.dirname(hook),))
+    place = os.path.dirname(hook)
+    files.remove_empty((os.path.dirname(place), place))
     return [hook]

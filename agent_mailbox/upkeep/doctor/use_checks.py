@@ -19,7 +19,7 @@ from .findings import Problem
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from ...mailbox.facade import Mailbox
     from ...store.obstacles import Obstacle
@@ -84,14 +84,14 @@ def _own_records(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
     for name, fails in ((BOUND, "no session can be bound"), ("unbound", DERIVED), ("sessions", DERIVED)):
         yield system.join(state, name), obstacles.to_create, fails
     if (custody := mailbox.logs.custody) is not None:
-        yield system.join(state, keys.FILE), lambda path: _without_key(path, custody.environ), SEALED
+        yield system.join(state, keys.FILE), _without_key, SEALED
         yield from _written_below(custody.directory, SEALED, but=(spaces.PLACE,))
 
 
-def _without_key(path: str, environ: Mapping[str, str]) -> Obstacle | None:
+def _without_key(path: str) -> Obstacle | None:
     """Return why the user's key seals nothing: it is gone, or is none."""
     try:
-        found = keys.load(system.dirname(path), environ)
+        found = keys.load(system.dirname(path))
     except StorageFailed as error:
         why = error.what.removeprefix(path).removeprefix(" ").replace("holds no key", "no key that can be read")
         return obstacles.Obstacle(path, why, f"run `mv {typed(path)} {typed(path + '.away')}`; then {_ANOTHER}")
