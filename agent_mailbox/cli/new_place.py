@@ -62,6 +62,13 @@ def covering(place: str) -> str | None:
 def refuse_second(place: str, again: str) -> None:
     """Raise ``Refused`` if a mailbox covers the place: the mail of one project would go to two. ``again``: the command
     that makes another all the same."""
+    real = os.path.realpath(place)
+    if real in (os.sep, f"{os.sep}{paths.DATA}"):
+        raise Refused(
+            f"a mailbox at {real} is that of every directory on this machine",
+            f"name a project's: `agent-mailbox init ~/project/data`; `{again}` makes it all the same",
+            code="covered",
+        )
     found = covering(place)
     if found is not None:
         raise Refused(

@@ -25,6 +25,20 @@ def everything(scratch: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() if path.is_file() else b"/" for path in found}
 
 
+def test_a_project_that_was_moved_is_named_with_the_way_out_of_it(copied: House) -> None:  # noqa: F811
+    """Its hooks are where nobody knows. The command is run there as it is printed; a second one has nothing to say."""
+    program, project = copied.program, copied.program.scratch / "first"
+    project.mkdir()
+    assert program.call("install", "gemini", "--project", project).rc == 0
+    moved = project.rename(program.scratch / "moved")
+    done = program.call("uninstall", "--all", "--json")
+    (left,) = done.json["left"]
+    assert left["path"] == str(project)
+    assert "if it was moved, run `agent-mailbox uninstall --all` in it" in left["why"]
+    assert program.call("uninstall", "--all", "--json", cwd=moved).json["left"] == []
+    assert not [path for path in moved.rglob("*") if path.is_file() and b"agent-mailbox" in path.read_bytes()]
+
+
 def test_every_client_everywhere_is_what_it_was(copied: House) -> None:  # noqa: F811
     """The user's settings, two projects, another place of a client's: to the byte, and an edited file loses only ours.
     A dry run changes nothing. What stays is named, each with the command that deletes it."""

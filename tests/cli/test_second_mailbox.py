@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -14,9 +14,6 @@ from tests.cli.test_terminal import on_terminal
 from tests.helpers import MESSAGES, Post, Program, refused, refused_both
 from tests.store.test_finding import git
 from tests.surroundings import Client, line
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 ME = "8d2f4a8e-3a0a-4f0f-9a3f-0d6c6a1f7b11"
 
@@ -69,6 +66,16 @@ def test_a_covered_place_gets_no_second_mailbox_unless_told(program: Program, pr
     assert program.call("backup", backup, cwd=project).rc == 0
     (project / "other").mkdir()
     refused(program.call("restore", backup, cwd=project / "other"), 1, "covers this place already")
+
+
+@pytest.mark.parametrize("place", ["/", "/data", "/."])
+def test_a_mailbox_of_the_whole_machine_is_not_made_by_mistake(program: Program, place: str) -> None:
+    """Every directory would find it. The command that was meant is named, and nothing is written there."""
+    said = refused_both(program.call, 1, "init", place, said=["every directory on this machine", "--here"])
+    assert said.json["error"]["code"] == "covered"
+    if os.path.realpath(place) == "/":
+        refused(program.call("init", cwd=Path("/")), 1, "every directory on this machine")
+    assert not os.path.exists(os.path.join(place, MESSAGES))
 
 
 def test_what_is_there_may_be_made_again_and_adopted_by_its_place(program: Program, project: Path) -> None:

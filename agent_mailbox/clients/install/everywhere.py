@@ -65,13 +65,24 @@ def leftovers(environ: Mapping[str, str], done: list[str]) -> installation.Insta
     left it becomes what it was; any other is left, but for those that are ``done``."""
     records = files.Records(environ)
     changes, left = [], []
+    moved: dict[str, str] = {}
     for path in (one for one in records.paths() if one not in done):
         data, entry = files.read(path), records.find(path)
+        if (gone := _missing(os.path.dirname(path))) is not None:
+            moved[gone] = "it is not there any more; if it was moved, run `agent-mailbox uninstall --all` in it"
         if entry is not None and (data is None or files.checksum(data) in entry.written):
             changes.append(files.Change(path, data, None if data is None else entry.original, None))
         else:
             left.append((path, "it was edited; take out of it by hand what names agent-mailbox"))
-    return installation.InstallPlan(tuple(changes), tuple(left))
+    return installation.InstallPlan(tuple(changes), (*left, *moved.items()))
+
+
+def _missing(directory: str) -> str | None:
+    """Return the project above a directory that is missing: the highest one that is not there; None if it is there."""
+    found = None
+    while not os.path.isdir(directory) and directory != os.path.dirname(directory):
+        found, directory = directory, os.path.dirname(directory)
+    return found
 
 
 def remains(environ: Mapping[str, str]) -> Remains:
