@@ -196,10 +196,10 @@ def dead_letters(
 
     The steward tells each sender once, by mail, before it archives them.
     """
-    if waiting:
-        standing_verbs.waiting(app, app.mailbox, session, everyones=everyones)
-        return
     start = values.since(since, app.mailbox.now())
+    if waiting:
+        standing_verbs.waiting(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
+        return
     standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
 
 

@@ -87,15 +87,22 @@ def _waiting_json(message: Message, now: int, box: str) -> dict[str, Any]:
     return {**mail_output.message_json(message, box=box), "age_seconds": max(0, now - message.timestamp) // 1000}
 
 
-def waiting(app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool) -> None:
-    """Print the mail that waits for nobody, with its age: the session's, or ``everyones``."""
-    found = Library(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
+def waiting(
+    app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool, since: int | None, limit: int
+) -> None:
+    """Print the newest ``limit`` messages (0: all) that wait for nobody, with their age: the session's, or
+    ``everyones``."""
+    every = Library(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
+    chosen = [m for m in every if since is None or m.timestamp >= since]
+    found = chosen[-limit:]
+    more = len(chosen) - len(found)
     if not found and not app.json:
         app.nothing("no mail waits for nobody\n")
         return
     now, roster = mailbox.now(), mailbox.logs.read_roster()
-    value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found]}
-    app.out(render.waiting_text(found, now, roster, app.style), value)
+    value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found], "more": more}
+    rest = f"{mail_output.plural(more, 'older message')} (--limit 0 shows all)\n" if more else ""
+    app.out(render.waiting_text(found, now, roster, app.style) + rest, value)
 
 
 def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:

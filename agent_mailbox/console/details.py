@@ -81,8 +81,10 @@ def _answers(message: Message, roster: Roster) -> dict[str, str]:
 
 def _readers(message: Message, reads: claims.Reads, roster: Roster) -> list[tuple[str, str, bool]]:
     """Return the readers who may give the message back: (id, name, whether it holds the message)."""
-    holder = claims.holder(message, reads, roster)
-    return [(r.session_id, presenters.name(r.session_id, roster), r.session_id == holder) for r in reads.of(message.id)]
+    return [
+        (who, presenters.name(who, roster), claims.is_holder(who, message, reads, roster))
+        for who in (read.session_id for read in reads.of(message.id))
+    ]
 
 
 def rail(now: Looking, survey: Survey) -> dict[str, Any]:

@@ -194,16 +194,19 @@ def own_route(recipients: tuple[str, ...], reader: Reader) -> tuple[str, str] | 
 def role_route(recipients: tuple[str, ...], reader: Reader, bare: Container[str] = ()) -> str | None:
     """Return the reader's role that a message is for, as its tag; None if none.
 
-    An agent with one of the ``bare`` words (``Message.bare``) as name or id takes the mail as a holder would.
+    An agent with one of the ``bare`` words (``Message.bare``) as name or id takes the mail as a holder would; that goes
+    before its roles.
     """
+    found = None
     for address in recipients:
-        if (address.startswith("role:") and address in reader.tags) or (
-            ":" not in address and address != ALL and f"role:{address}" in reader.tags
-        ):
-            return role_of(address)
         if bare and (word := address.removeprefix("role:")) in bare and has_name(word, reader):
             return address
-    return None
+        if found is None and (
+            (address.startswith("role:") and address in reader.tags)
+            or (":" not in address and address != ALL and f"role:{address}" in reader.tags)
+        ):
+            found = role_of(address)
+    return found
 
 
 def has_name(word: str, reader: Reader) -> bool:

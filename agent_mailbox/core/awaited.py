@@ -72,8 +72,8 @@ def _unread(message: Message, state: MailState) -> Iterator[str]:
             yield from _direct(stored, roster)
         elif mode != ROLE:
             yield from _others(message, stored, roster)
-        elif claims.holder(message, state.reads, roster) is None:
-            claim = claims.claimer(message, state.reads, roster)
+        elif claims.holder(message, state.reads, roster, stored) is None:
+            claim = claims.claimer(message, state.reads, roster, stored)
             yield claim.session_id if claim is not None else stored
 
 
@@ -88,10 +88,22 @@ def _others(message: Message, stored: str, roster: Roster) -> list[str]:
 
 
 def waits_for_nobody(message: Message, state: MailState, now: int) -> bool:
-    """Return whether nobody ever took the message, and no agent that is not dead would be shown it."""
-    if claims.takers(message, state.reads) or state.expired(message, now):
-        return False
-    return not any(reaches(stored, message, state.roster) for stored in message.recipients)
+    """Return whether one of the message's addresses means no agent that is not dead, and nobody took the message
+    through it."""
+    return not state.expired(message, now) and bool(lonely_addresses(message, state.reads, state.roster))
+
+
+def lonely_addresses(message: Message, reads: claims.Reads, roster: Roster) -> list[str]:
+    """Return the addresses through which nobody took the message, and that mean nobody now."""
+    takers = claims.takers(message, reads)
+    if message.read_by or (takers and len(message.recipients) == 1):
+        return []
+    ways = {read.via for read in reads.standing(message.id, takers)}
+    return [
+        stored
+        for stored in message.recipients
+        if not reaches(stored, message, roster) and not any(claims.is_taken(stored, way, message) for way in ways)
+    ]
 
 
 def reaches(stored: str, message: Message, roster: Roster) -> bool:

@@ -16,7 +16,7 @@ claimer is shown it again. Lapsing needs no line: the claim of the next holder t
 from __future__ import annotations
 
 from . import proofs
-from .address import own_route, route
+from .address import own_route, role_or_tag, route
 from .records import USER, Message, Read
 from .roster import CLIENT_ENDED, DEAD, FROZEN
 
@@ -225,19 +225,42 @@ def is_claim(read: Read, message: Message, roster: Roster) -> bool:
     return any(roster.mode(address) == "role" for address in message.recipients)
 
 
-def holder(message: Message, reads: Reads, roster: Roster) -> str | None:
-    """Return the session that holds a role message: the first standing claim; None if it is free."""
+def holder(message: Message, reads: Reads, roster: Roster, address: str | None = None) -> str | None:
+    """Return the session that holds a role message: the first standing claim; None if it is free.
+
+    Each bare word (``Message.bare``) among the recipients has a holder of its own: ``address`` asks for one of them."""
     for read in reads.of(message.id):
-        if is_claim(read, message, roster):
+        if is_claim(read, message, roster) and not _is_apart(address, read.via, message):
             return read.session_id
     return None
 
 
-def claimer(message: Message, reads: Reads, roster: Roster) -> Read | None:
+def is_holder(session_id: str, message: Message, reads: Reads, roster: Roster) -> bool:
+    """Return whether the session holds the message, or the bare word of it that it took."""
+    return any(holder(message, reads, roster, r.via) == session_id for r in reads.standing(message.id, (session_id,)))
+
+
+def is_taken(address: str, way: str | None, message: Message) -> bool:
+    """Return whether a read through ``way`` took the message for that address of it, too. None: the way is unknown."""
+    if way is None or way == address:
+        return True
+    return way.startswith("role:") and role_or_tag(address).startswith("role:") and not _is_apart(address, way, message)
+
+
+def _is_apart(one: str | None, other: str | None, message: Message) -> bool:
+    """Return whether two role addresses of the message are held apart: they differ, and one is a bare word."""
+    if one is None or other is None or one == other:
+        return False
+    return any(address.removeprefix("role:") in message.bare for address in (one, other))
+
+
+def claimer(message: Message, reads: Reads, roster: Roster, address: str | None = None) -> Read | None:
     """Return the claim of a role message that its claimer has not read yet, and that nobody holds; None if there is
-    none."""
+    none. ``address`` as for ``holder``."""
     claim = reads.claim(message.id)
-    return claim if claim is not None and holder(message, reads, roster) is None else None
+    if claim is None or _is_apart(address, claim.via, message):
+        return None
+    return claim if holder(message, reads, roster, claim.via) is None else None
 
 
 def lapsed(claim: Read, message: Message, reads: Reads, roster: Roster, sign: Callable[[str], int], now: int) -> bool:

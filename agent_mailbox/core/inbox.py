@@ -79,7 +79,7 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
     way = route(message.recipients, reader, message.bare)
     if way is None or claims.read_by(message, state.reads, reader.lineage, state.roster):
         return None
-    if way.claims and claims.holder(message, state.reads, state.roster) is not None:
+    if way.claims and claims.holder(message, state.reads, state.roster, way.via) is not None:
         return None
     claimed = state.reads.claim(message.id) if way.claims else None
     deadline = state.expires_at(message)

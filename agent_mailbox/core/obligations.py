@@ -84,7 +84,7 @@ def owed_on_death(session_id: str, state: MailState) -> list[str]:
     owed = {
         m.id
         for m in (() if state.roster.heirs(session_id) else obligations(session_id, state))
-        if claims.holder(m, state.reads, state.roster) == session_id and not state.reads.acked(m, line)
+        if claims.is_holder(session_id, m, state.reads, state.roster) and not state.reads.acked(m, line)
     }
     owed.update(i for i, m in state.messages.items() if any(r.session_id == session_id for r in state.reads.missed(m)))
     replies = repliers(state)

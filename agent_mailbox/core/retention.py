@@ -99,7 +99,7 @@ def _part_done(address: str, message: Message, state: MailState) -> bool:
         heirs = _heirs(address, state.roster)
         return all(claims.read_by(message, state.reads, state.roster.lineage(h), state.roster) for h in heirs)
     if mode == ROLE:
-        return claims.holder(message, state.reads, state.roster) is not None
+        return claims.holder(message, state.reads, state.roster, address) is not None
     return False  # tag and broadcast mail is finished by expiry alone
 
 

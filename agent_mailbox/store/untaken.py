@@ -31,7 +31,7 @@ from .index_keys import number_of
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
 from .prefilter import message_id_of, words_of
-from .untaken_rows import SavedRows, hours_of, spelt
+from .untaken_rows import SavedRows, hours_of, is_for_one, spelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class UntakenTable:
         missing: set[str] = set()
         usual, fd = UsualLines(), self._live.messages
         for at, line in lines_of(fd, self._starts[0], self._live.messages_end) if fd is not None else ():
-            if message_id_of(line) in taken:
+            if message_id_of(line) in taken and is_for_one(line):
                 continue
             fields = usual.fields(line)
             message_id = fields[0] if fields is not None else _id_of(line)

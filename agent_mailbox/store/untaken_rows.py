@@ -17,6 +17,7 @@ from bisect import bisect_left
 from sys import byteorder
 
 from ..core import codec
+from ..core.records import BadLine
 from . import cache, system
 
 TYPE_CHECKING = False
@@ -187,6 +188,14 @@ def hours_of(line: bytes) -> int:
     begin = line.rfind(_TTL) + len(_TTL)
     word = line[begin : line.find(b",", begin)]
     return 0 if word == b"null" else int(word)
+
+
+def is_for_one(line: bytes) -> bool:
+    """Return whether the line's message has one recipient. One of several may wait, though others took the mail."""
+    if b"[" not in line.replace(b'"read_by":[]', b"", 1):
+        return True
+    message = codec.message(line)
+    return isinstance(message, BadLine) or len(message.recipients) == 1
 
 
 def save(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import uuid
 from typing import TYPE_CHECKING, Any
 
@@ -187,7 +188,7 @@ def test_mail_that_waits_for_nobody_is_told_its_sender(pair: Post) -> None:
     assert days > 1000 > waiting[1]["age_seconds"]
     text = pair.call("status", "--session", "alice").stdout
     said = f"4 messages of yours waiting for nobody, the oldest {days} d"
-    assert f"{said} (agent-mailbox dead-letters --waiting --session alice)" in text
+    assert f"{said} (agent-mailbox dead-letters --session alice --waiting)" in text
     assert ids(pair.ok("dead-letters", "--waiting", "--session", "alice")["messages"])[1:] == sent
     listed = pair.call("dead-letters", "--waiting", "--all").stdout
     assert "role:Heron" in listed
@@ -195,6 +196,55 @@ def test_mail_that_waits_for_nobody_is_told_its_sender(pair: Post) -> None:
     assert ids(pair.ok("history", "--with", "Jay", "--session", "alice")["messages"]) == [sent[0]]
     refused(pair.call("history", "--with", "nobody-at-all", "--all"), 1)
     assert pair.ok("dead-letters", "--waiting", "--session", "Bob")["messages"] == []
+
+
+def test_each_bare_word_of_several_has_a_taker_of_its_own(pair: Post) -> None:
+    """Mail to two names that nobody has goes to both who take them, once each; one who has it leaves it to the other.
+    Each owes an ack. Two roles are one, as ever."""
+    sent = pair.send("alice", "Jay,Heron", "x", "--ack")
+    pair.register("jay-1", "--name", "Jay")
+    assert pair.check("jay-1") == [sent]
+    pair.ok("ack", sent, "--session", "jay-1")
+    assert pair.ok("steward", "run", "--max-live", "0")["archived"] == 0
+    assert ids(pair.ok("dead-letters", "--waiting", "--session", "alice")["messages"]) == [sent]
+    pair.ok("roster", "update", "--session-id", "jay-1", "--name", "Rook")
+    pair.register("jay-2", "--name", "Jay")
+    assert pair.check("jay-2") == []
+    pair.register("heron-1", "--name", "Heron")
+    assert pair.check("heron-1") == [sent]
+    (asked,) = pair.ok("status", "--session", "alice")["missing_acks"]
+    assert [one["who"] for one in asked["owed_by"]] == ["heron-1"]
+    pair.ok("roster", "retire", "heron-1")
+    pair.register("heron-2", "--name", "Wren")
+    pair.ok("roster", "update", "--session-id", "heron-2", "--name", "Heron")
+    assert pair.check("heron-2") == [sent]
+    both = pair.send("alice", "architect,Finch", "y", "--ack")
+    pair.register("wright", "--role", "architect")
+    assert pair.check("wright") == [both]
+    pair.register("finch-1", "--name", "Finch", "--role", "architect")
+    assert pair.check("finch-1") == [both]  # by its name, though its role has a holder
+    for who in ("red", "blue"):
+        pair.register(f"{who}-1", "--role", who)
+    once = pair.send("alice", "role:red,role:blue", "y")
+    assert [pair.check(who) for who in ("red-1", "blue-1")] == [[once], []]
+
+
+def test_an_address_of_several_that_means_nobody_is_told_its_sender(pair: Post) -> None:
+    """Others have the mail already, and still it waits, in a table that is new, too. ``--since`` and ``--limit`` hold
+    there as elsewhere."""
+    sent = [pair.send("alice", f"Bob,{word}", word) for word in ("Jay", "role:nobody", "concern:nothing")]
+    sent.append(pair.send("alice", "Bob,concern:governance", "somebody"))
+    for _ in range(2):
+        status = pair.ok("status", "--session", "alice")
+        assert ids(status["waiting_for_nobody"]) == sent[:3]
+        pair.check("bob-0123456789")
+    shutil.rmtree(pair.box / ".cache")
+    assert ids(pair.ok("dead-letters", "--waiting", "--session", "alice")["messages"]) == sent[:3]
+    found = pair.ok("dead-letters", "--waiting", "--session", "alice", "--limit", "1")
+    assert (ids(found["messages"]), found["more"]) == (sent[2:3], 2)
+    assert pair.ok("dead-letters", "--waiting", "--all", "--since", "2100-01-01T00:00:00Z")["messages"] == []
+    pair.register("jay-1", "--name", "Jay")
+    assert ids(pair.ok("dead-letters", "--waiting", "--session", "alice")["messages"]) == sent[1:3]
 
 
 def test_a_sender_learns_who_has_not_acked(pair: Post) -> None:
@@ -398,12 +448,12 @@ def test_a_mistyped_session_is_known_to_be_new(pair: Post) -> None:
         assert f"no agent alcie{len(verb)} was known, and this check registered it" in told.stderr
         assert "`agent-mailbox roster list`" in told.stderr
     assert pair.call("check", "--session", "alcie1").stderr == ""
-    assert pair.call("check", "--session", "alcie", "--peek").stderr == ""
+    assert pair.call("check", "--session", "newt", "--peek").stderr == ""
     assert pair.call("check", env={"CLAUDE_CODE_SESSION_ID": "newcomer"}).stderr == ""
     before = pair.lines(ROSTER)
-    told = pair.call("wait", "--session", "alcie", "--timeout", "0", "--json")
+    told = pair.call("wait", "--session", "newt", "--timeout", "0", "--json")
     assert (told.rc, told.json) == (1, {"unread": 0})
-    assert "no agent alcie is known, and this waits for its mail: `agent-mailbox roster list`" in told.stderr
+    assert "no agent newt is known, and this waits for its mail: `agent-mailbox roster list`" in told.stderr
     assert pair.lines(ROSTER) == before
 
 

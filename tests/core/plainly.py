@@ -137,14 +137,24 @@ class Logs:
                 return True
         return False
 
-    def claimers(self, message: Message) -> set[str]:
-        """Who holds it: a standing read *as* a role; of a line without ``as``, one that only a role can explain."""
+    def claimers(self, message: Message, way: str | None = None) -> set[str]:
+        """Who holds it: a standing read *as* a role; of a line without ``as``, one that only a role can explain.
+
+        The bare word that nobody had is held apart from roles: ``way`` asks for that word alone, or for roles alone."""
         only_roles = all(self.mode(address) == "role" for address in message.recipients)
+        words = {f"role:{word}" for word in (message.extra or {}).get("bare", ())}
         found = set()
         for (message_id, session_id), read in self.standing.items():
-            if message_id == message.id and (only_roles if read.via is None else read.via.startswith("role:")):
+            is_apart = None not in (way, read.via) and (read.via in words) != (way in words)
+            as_role = only_roles if read.via is None else read.via.startswith("role:")
+            if message_id == message.id and as_role and not is_apart:
                 found.add(session_id)
         return found
+
+    def way(self, message: Message, session_id: str) -> str:
+        """Through what it would take role mail: the bare word that is its own, else a role."""
+        words = [f"role:{w}" for w in (message.extra or {}).get("bare", ()) if w in self.selves(session_id)]
+        return next((word for word in words if word in message.recipients), "role:")
 
     def has_read(self, message: Message, session_id: str) -> bool:
         """Read by it, or by one that it continues, and not released."""
@@ -157,7 +167,7 @@ class Logs:
             ways = self.ways(message, session_id)
             if not ways or message.sender == session_id or self.has_read(message, session_id):
                 continue
-            if ways == {"role"} and self.claimers(message):
+            if ways == {"role"} and self.claimers(message, self.way(message, session_id)):
                 continue
             if self.has_expired(message, now):
                 continue

@@ -268,7 +268,7 @@ MUTANTS = (
         "pending mail is never moved",
         "retention._part_done",
         (
-            "        return claims.holder(message, state.reads, state.roster) is not None\n",
+            "        return claims.holder(message, state.reads, state.roster, address) is not None\n",
             "        return True\n",
         ),
         tests=f"{KILLS}::test_killed_before_any_system_call[steward run]",

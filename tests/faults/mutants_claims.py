@@ -8,6 +8,18 @@ CLAIMS, DELIVERY = "tests/core/test_claims.py", "tests/store/test_delivery.py"
 
 MUTANTS = (
     Mutant(
+        "each bare word of several has a holder of its own",
+        "claims.holder",
+        (" and not _is_apart(address, read.via, message):", ":"),
+        tests="tests/cli/test_mail.py::test_each_bare_word_of_several_has_a_taker_of_its_own",
+    ),
+    Mutant(
+        "mail of several recipients stays in the table of what nobody took",
+        "UntakenTable._read_messages",
+        (" and is_for_one(line):", ":"),
+        tests="tests/cli/test_mail.py::test_an_address_of_several_that_means_nobody_is_told_its_sender",
+    ),
+    Mutant(
         "role mail is claimed before it is shown",
         "Delivery.deliver",
         (
