@@ -49,7 +49,11 @@ def owing(message: Message, state: MailState, repliers: Collection[str], now: in
 
     def owes(who: str) -> bool:
         lineage = roster.lineage(who)
-        return not state.reads.acked(message, lineage) and not any(one in repliers for one in lineage)
+        return (
+            message.sender not in lineage
+            and not state.reads.acked(message, lineage)
+            and not any(one in repliers for one in lineage)
+        )
 
     for reader in claims.readers(message, state.reads):
         found.update(dict.fromkeys(filter(owes, roster.heirs(reader)), True))

@@ -32,6 +32,15 @@ def recipients(parent: Message, me: str, roster: Roster) -> tuple[list[str], lis
             (found if roster.get(address) is None or roster.heirs(address) else dead)[address] = None
         elif role_of(address) not in reader.tags or not address.startswith("role:"):
             found[address] = None
+    if not found and dead:
+        names = ", ".join(agent.name or who for who in dead if (agent := roster.get(who)) is not None)
+        raise Refused(
+            f"nobody is left to answer, for they are dead: {names}",
+            "`agent-mailbox roster list` shows the living agents",
+            code="dead_recipient",
+        )
     if not found:
-        raise Refused("nobody is left to answer: the message is yours alone", "pass --to with a recipient")
+        raise Refused(
+            "nobody is left to answer: the message is yours alone", "write to somebody else, as a new message"
+        )
     return list(found), list(dead)

@@ -274,6 +274,11 @@ def test_a_sender_learns_who_has_not_acked(pair: Post) -> None:
     assert pair.check("plan") == [role]
     assert pair.ok("show", role)["owed_by"] == [{"who": "plan", "read": True}]
     assert "owed_by" not in pair.ok("show", pair.send("x", "alice", "no ack"))
+    pair.register("old", "--name", "Jay")
+    asked = pair.send("old", "all", "all of you", "--ack")
+    pair.ok("roster", "retire", "old")
+    pair.register("new", "--name", "Jay")  # it continues the asker, and owes itself nothing
+    assert "new" not in [one["who"] for one in pair.ok("show", asked)["owed_by"]]
 
 
 def test_long_mail_is_sent_with_a_warning(pair: Post) -> None:
@@ -551,7 +556,12 @@ def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> No
     told = pair.ok("reply", first, "--from", "alice", "--body", "namely this")
     assert told["message"]["recipient"] == "bob"
     note = pair.send("alice", "alice", "remember")
-    refused(pair.call("reply", note, "--from", "alice", "--body", "yes"), 1, "nobody is left")
+    alone = refused(pair.call("reply", note, "--from", "alice", "--body", "yes"), 1, "nobody is left", "yours alone")
+    assert "--to" not in alone.stderr  # which `reply` does not have
+    asked = pair.send("bob", "alice", "who is there?")
+    pair.ok("roster", "retire", "bob")
+    gone = refused(pair.call("reply", asked, "--all", "--from", "alice", "--body", "I am"), 1, "bob", "roster list")
+    assert "yours alone" not in gone.stderr
 
 
 def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
