@@ -14,8 +14,8 @@ from . import mounts, paths, system
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 _WRITES = system.O_WRONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
-_PROBE = ".agent-mailbox-doctor~"
-"""The name of a file that is made and removed at once, where the system makes none without a name."""
+_PROBE = ".agent-mailbox-doctor-"
+"""The beginning of the name of a file that is made and removed at once, where the system makes none without a name."""
 _KINDS = {
     system.S_IFDIR: "a directory is",
     system.S_IFIFO: "a FIFO is",
@@ -25,11 +25,15 @@ _KINDS = {
 
 
 class Obstacle(Record):
-    """Why a path cannot be written, and what to do: a sentence's beginning each."""
+    """Why a path cannot be written, and what to do: a sentence's beginning each.
+
+    ``passes``: it may pass without that, as a disk gets room again.
+    """
 
     path: str
     why: str
     repair: str
+    passes: bool = False
 
 
 def to_append(path: str) -> Obstacle | None:
@@ -72,15 +76,14 @@ def to_create(directory: str) -> Obstacle | None:
 
 
 def _make(directory: str) -> None:
-    """Make a file, and leave none."""
-    flags = _WRITES & ~system.O_NOFOLLOW
+    """Make a file, and leave none. Only a name of its own is made and removed, whoever else tries or left one."""
     try:
-        fd = system.open(directory, flags | getattr(system, "O_TMPFILE", 0), 0o600)
+        fd = system.open(directory, (_WRITES & ~system.O_NOFOLLOW) | getattr(system, "O_TMPFILE", 0), 0o600)
     except OSError as error:
         if error.errno not in (errno.EISDIR, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOENT):
             raise
-        path = system.join(directory, _PROBE)
-        fd = system.open(path, flags | system.O_CREAT, 0o600)
+        path = system.join(directory, f"{_PROBE}{system.urandom(8).hex()}~")
+        fd = system.open(path, _WRITES | system.O_CREAT | system.O_EXCL, 0o600)
         system.unlink(path)
     try:
         system.write_whole(fd, bytes(4096))
@@ -144,7 +147,7 @@ def _owner(path: str) -> int | None:
 
 def _full(path: str, error: OSError) -> Obstacle:
     if error.errno == errno.EDQUOT:
-        return Obstacle(path, "without room: your quota is used up", "free some space; `quota -s` shows how much")
+        return Obstacle(path, "without room: your quota is used up", "free some space; `quota -s` shows how much", True)
     place = typed(mounts.point(path) or path)
     try:
         lacks_inodes = system.statvfs(path).f_favail == 0
@@ -152,6 +155,6 @@ def _full(path: str, error: OSError) -> Obstacle:
         lacks_inodes = False
     if lacks_inodes:
         why = "without room for one more file: its file system has no inode left"
-        return Obstacle(path, why, f"remove some files there; `df -i {place}` counts them")
+        return Obstacle(path, why, f"remove some files there; `df -i {place}` counts them", True)
     why = "without room: its file system is full, and no line can be added"
-    return Obstacle(path, why, f"free some space there; `df -h {place}` shows how much")
+    return Obstacle(path, why, f"free some space there; `df -h {place}` shows how much", True)

@@ -96,13 +96,16 @@ def _check_settings(mailbox: Mailbox) -> None:
 
 
 def _immovable(mailbox: Mailbox) -> list[Problem]:
-    """Return why nothing can be archived: a log that cannot be replaced keeps all its lines, in both places never."""
+    """Return why nothing can be archived: a log that cannot be replaced keeps all its lines, in both places never.
+
+    On a full disk archiving itself fails, and so does the run: nobody is told that it did what it could not."""
     logs = mailbox.logs
     places = [log.path for log in (logs.messages, logs.reads, logs.roster)]
     if logs.custody is not None:
         places += [logs.custody.log(path).path for path in tuple(places)]
     found = dict.fromkeys(filter(None, map(obstacles.to_replace, places)))
-    return [Problem(one.path, None, f"{one.why}, so nothing was archived; {one.repair}") for one in found]
+    staying = [one for one in found if not one.passes]
+    return [Problem(one.path, None, f"{one.why}, so nothing was archived; {one.repair}") for one in staying]
 
 
 def _moved(mailbox: Mailbox, limit: int, hopeless: set[str], *, movable: bool) -> rotation.Rotated:

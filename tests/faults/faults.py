@@ -51,6 +51,10 @@ def sample(command: Command, calls: list[T], first: int = 0) -> list[T]:
     return calls if EXHAUSTIVE or not command.steward else calls[first::STRIDE]
 
 
+NAMELESS = re.compile(r"/#\d+( ?\(deleted\))?$")
+"""The end of what strace calls a file without a name (O_TMPFILE): nothing of it stays, and no run has the same."""
+
+
 class Call:
     """One system call of a run: its name, the file it is about, and the how manieth of that name on that file it is."""
 
@@ -131,7 +135,7 @@ class Case:
         for text in self.trace.read_text(errors="replace").splitlines():
             name = re.match(r"\d+ +(\w+)\(", text)
             where = place.search(text)
-            if name and where and str(self.err) not in text:
+            if name and where and str(self.err) not in text and not NAMELESS.search(where[1]):
                 key = (name[1], where[1])
                 counted[key] = counted.get(key, 0) + 1
                 found.append(Call(*key, counted[key], text, new=where[1] not in there))

@@ -1,0 +1,67 @@
+"""Trying whether files can be made leaves nothing, and harms nothing that is there."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.store import obstacles, system
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system on which every file has a name, as on macOS and on network file systems."""
+    monkeypatch.setattr(system, "O_TMPFILE", 0, raising=False)
+
+
+@pytest.mark.usefixtures("named")
+def test_no_link_in_the_place_of_the_trial_is_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever name is tried next: another program may have guessed it. What the link names keeps its content."""
+    kept, box = tmp_path / "kept", tmp_path / "box"
+    kept.write_text("of the person")
+    box.mkdir()
+    monkeypatch.setattr(system, "urandom", bytes)
+    for name in (".agent-mailbox-doctor~", f".agent-mailbox-doctor-{bytes(8).hex()}~"):
+        (box / name).symlink_to(kept)
+    there = {*os.listdir(box)}
+    assert obstacles.to_create(str(box)) is not None
+    assert kept.read_text() == "of the person"
+    assert {*os.listdir(box)} == there
+
+
+@pytest.mark.usefixtures("named")
+def test_two_that_try_at_once_find_nothing_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A doctor tries the whole directory while a steward is about to remove the file that it tried with."""
+    real, found = system.unlink, []
+
+    def beside(path: str) -> None:
+        monkeypatch.setattr(system, "unlink", real)
+        found.append(obstacles.to_create(str(tmp_path)))
+        real(path)
+
+    monkeypatch.setattr(system, "unlink", beside)
+    found.append(obstacles.to_create(str(tmp_path)))
+    assert found == [None, None]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("number", obstacles.FULL)
+def test_a_full_disk_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """The steward fails there, and does not say that it did what it could; what stays until a person acts is told."""
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(system, "write_whole", refuse)
+    full = obstacles.to_create(str(tmp_path))
+    assert full is not None
+    assert full.passes
+    tmp_path.chmod(0o500)
+    closed = obstacles.to_create(str(tmp_path))
+    assert closed is not None
+    assert not closed.passes
