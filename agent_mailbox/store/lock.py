@@ -10,7 +10,7 @@ Order, to be taken only from left to right: session delivery, messages, reads, r
 from __future__ import annotations
 
 import errno
-from _contextvars import ContextVar
+from _thread import _local  # ``threading`` would cost more than the lock
 
 from ..errors import Busy, StorageFailed
 from . import system
@@ -27,8 +27,15 @@ _TURNS = 10
 """Retries that only yield the processor: an append holds a lock for some 0.1 ms. To start a thread takes as long."""
 
 _held: set[FileLock] = set()
-_until: ContextVar[float | None] = ContextVar("until", default=None)
-"""The monotonic instant beyond which nobody here waits for a lock (``Patience``)."""
+
+
+class _Bound(_local):
+    """The monotonic instant beyond which this thread waits for no lock (``Patience``)."""
+
+    until: float | None = None
+
+
+_bound = _Bound()
 
 
 def _forked() -> None:
@@ -53,18 +60,18 @@ class Patience:
         self._until = None if seconds is None else system.monotonic() + seconds
 
     def __enter__(self) -> None:
-        before, mine = _until.get(), self._until
-        self._token = _until.set(before if mine is None else mine if before is None else min(before, mine))
+        self._before, mine = _bound.until, self._until
+        _bound.until = mine if self._before is None else self._before if mine is None else min(self._before, mine)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        _until.reset(self._token)
+        _bound.until = self._before
 
 
 def deadline(seconds: float) -> float:
     """Return the monotonic instant until which a lock is waited for."""
-    until, wanted = _until.get(), system.monotonic() + seconds
+    until, wanted = _bound.until, system.monotonic() + seconds
     return wanted if until is None else min(until, wanted)
 
 
