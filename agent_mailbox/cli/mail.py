@@ -10,8 +10,9 @@ import click
 from ..core.claims import Reads
 from ..core.records import Message
 from ..errors import Malformed
-from . import mail_output, render, standing_verbs, values, verbs
+from . import check_verb, mail_output, render, show_verbs, standing_verbs, values, verbs
 from .group import cli
+from .known_session import refuse_misspelt
 from .options import App, Verb, complete_address, complete_session, pass_app
 
 _session = click.option(
@@ -42,7 +43,7 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     \b
     Example: agent-mailbox check --limit 5
     """
-    verbs.check(app, app.mailbox, session, peek, limit)
+    check_verb.check(app, app.mailbox, session, peek, limit)
 
 
 @cli.command(cls=Verb)
@@ -70,7 +71,7 @@ def show(app: App, /, message_id: str, at: int) -> None:
 
     A receipt "by title" is of the title alone, or of a text that was cut.
     """
-    verbs.show(app, app.mailbox, message_id, at)
+    show_verbs.show(app, app.mailbox, message_id, at)
 
 
 @cli.command(cls=Verb)
@@ -86,7 +87,7 @@ def thread(app: App, /, message_id: str) -> None:
         [*render.message_text(m, roster, app.style, box), *render.stages_text(stages[m.id], roster)] for m in messages
     ]
     value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
-    verbs.tell(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
+    show_verbs.tell(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 
 def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
@@ -137,7 +138,7 @@ def history(
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
-    default=verbs.SEARCH_LIMIT,
+    default=show_verbs.SEARCH_LIMIT,
     show_default=True,
     help="Show only the newest; 0 shows all.",
 )
@@ -147,7 +148,7 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 
     Matches whole words of the subject, body and sender, regardless of case and accents. 'terra*' also finds terraform.
     """
-    verbs.search(app, app.mailbox, " ".join(query), limit)
+    show_verbs.search(app, app.mailbox, " ".join(query), limit)
 
 
 @cli.command(cls=Verb)
@@ -215,7 +216,7 @@ def wait(app: App, /, session: str | None, timeout: float | None) -> int:
         raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
     me = app.who(session)
     if session is not None and app.mailbox.logs.read_roster().get(me) is None:
-        verbs.refuse_misspelt(me, app.mailbox)
+        refuse_misspelt(me, app.mailbox)
         app.warn(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
     unread = app.library.wait(me, timeout)
     app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})

@@ -10,7 +10,7 @@ from ..core.roster import shown_state
 from ..errors import Malformed
 from ..mailbox.queries import Library
 from . import mail_output, render
-from .verbs import refuse_misspelt
+from .known_session import refuse_misspelt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import arrival
 from ..core.recipients import is_mate
-from ..store import doorbell_lock
+from ..store import armed_doorbells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def arrival_of(desk: OpenMailbox, sent: Sent) -> Arrival:
     """Return when the agents that a sent message reaches will see it."""
     roster, readers = desk.logs.read_roster(), sent.delivery.agents
     signs = arrival.Signs(
-        waking=doorbell_lock.armed(desk.logs.cache(), readers),
+        waking=armed_doorbells.armed(desk.logs.cache(), readers),
         hooked=sent.delivery.running,
         carried=[who for who in readers if is_mate(roster.get(who))],
         elsewhere=desk.elsewhere(readers),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cli import boundary, mail_output, render, verbs
+from ..cli import boundary, mail_output, render, show_verbs, verbs
 from ..core import frame, words
 from ..core.compose import Draft
 from ..core.records import USER
@@ -198,7 +198,7 @@ def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> Non
     text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory))[:WHOLE] + "\n"
     write(_answer(app, text, {"messages": [_sender(found.message, roster) | {"text": text}]}))
     if (me := app.own_session) is not None:
-        verbs.note_told(app, desk, me, [found.message], found.reads)
+        show_verbs.note_told(app, desk, me, [found.message], found.reads)
 
 
 def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:

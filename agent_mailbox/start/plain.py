@@ -125,34 +125,41 @@ def _check(given: Given) -> int | None:
     limit = _number(given, "--limit")
     if limit == -1:
         return None
-    from ..cli import verbs
+    from ..cli import check_verb
     from ..mailbox.delivery import Delivery
 
     most = 20 if limit is None else limit
     return _run(
-        given, Delivery, lambda app, desk: verbs.check(app, desk, _one(given, "--session"), "--peek" in given, most)
+        given,
+        Delivery,
+        lambda app, desk: check_verb.check(app, desk, _one(given, "--session"), "--peek" in given, most),
     )
 
 
 def _search(query: Sequence[str], given: Given) -> int | None:
-    from ..cli import verbs
+    from ..cli import show_verbs
     from ..mailbox.facade import Mailbox
 
-    return _run(given, Mailbox, lambda app, desk: verbs.search(app, desk, " ".join(query), verbs.SEARCH_LIMIT))
+    return _run(
+        given, Mailbox, lambda app, desk: show_verbs.search(app, desk, " ".join(query), show_verbs.SEARCH_LIMIT)
+    )
 
 
 def _about(verb: str, message_id: str, given: Given) -> int | None:
     if verb == "reply" and (not _is_written(given) or {"--all", "--to"} <= given.keys()):
         return None
-    from ..cli import verbs
     from ..mailbox.facade import Mailbox
+
+    if verb == "show":
+        from ..cli import show_verbs
+
+        return _run(given, Mailbox, lambda app, desk: show_verbs.show(app, desk, message_id))
+    from ..cli import verbs
 
     def do(app: Context, desk: Mailbox) -> None:
         if verb == "reply":
             options = {"strict": "--strict" in given, "everyone": "--all" in given}
             verbs.confirm_sent(app, desk, desk.reply(message_id, _draft(app, desk, given), **options))
-        elif verb == "show":
-            verbs.show(app, desk, message_id)
         else:
             settle = verbs.ack if verb == "ack" else verbs.release
             settle(app, desk, message_id, _one(given, "--session"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..core.roster import DEAD
 from ..errors import MailboxError
 from . import paths, system
-from .doorbell_lock import DOORBELL
+from .armed_doorbells import DOORBELL
 from .edits import TOLD, Edits
 from .lock import FileLock
 from .offers import OFFERS

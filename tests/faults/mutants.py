@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "a doorbell that is dead promises nothing",
-        "doorbell_lock._is_taken",
+        "armed_doorbells._is_taken",
         ("return not _is_shared(fd, 1)", "return True"),
         tests="tests/cli/test_arrival.py::test_a_doorbell_that_was_killed_wakes_nobody",
     ),
@@ -100,7 +100,7 @@ MUTANTS = (
     ),
     Mutant(
         "mail is recorded as read only after it was shown",
-        "verbs.check",
+        "check_verb.check",
         (
             "    desk.deliver(me, show, choose=page.choose, offering=page.offer)\n",
             "    later = []\n    real = app.hand_over\n"

@@ -1,0 +1,105 @@
+"""``show`` and ``search``, for either parser: a message again, as often as somebody asks.
+
+Belongs here: the two commands once their arguments are parsed, and the receipts of whole texts. Must not import click.
+"""
+
+from __future__ import annotations
+
+from ..core import claims
+from ..errors import MailboxError
+from . import mail_output, render
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.awaited import Owing
+    from ..core.records import Message
+    from ..mailbox.facade import FoundMessage, Mailbox
+    from .context import Context
+
+LONG = 4000
+"""Characters of a text that may be more than a client passes on."""
+SEARCH_LIMIT = 20
+"""Messages that a search shows by default."""
+
+
+def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
+    """Print the messages that contain every word of the query, newest last."""
+    from ..core import words  # check and send look nothing up
+    from ..mailbox.queries import Library
+
+    words.check(query)
+    messages, reads = Library(mailbox).search(query, limit)
+    if app.json:
+        box = mailbox.directory
+        app.print(mail_output.json({"messages": [mail_output.message_json(m, reads, box) for m in messages]}))
+    elif messages:
+        app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style, app.columns))
+    else:
+        app.nothing("no message contains all these words\n")
+
+
+def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:
+    """Print one message with its receipts, and the agents it reaches now; its text from character ``start`` on."""
+    found = mailbox.find(message_id)
+    roster, shown = mailbox.logs.read_roster(), mailbox.here(found.message)
+    resolved = mailbox.delivery(found.message, roster)
+    lines, is_all = _message_lines(app, mailbox, shown, start)
+    lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
+    lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
+    owed = _owing(mailbox, found) if found.message.ack else []
+    lines += [f"ack owed by: {render.owing_text(owed, roster)}"] if owed else []
+    value = {
+        "message": mail_output.message_json(shown, found.reads, mailbox.directory),
+        "delivery": mail_output.reach_json(resolved),
+        "receipts": render.receipts_json(found.receipts),
+        **({"owed_by": render.owing_json(owed)} if found.message.ack else {}),
+    }
+    tell(app, mailbox, "\n".join(lines) + "\n", value, [found.message] if is_all else [], found.reads)
+
+
+def _message_lines(app: Context, mailbox: Mailbox, message: Message, start: int) -> tuple[list[str], bool]:
+    """Return the lines of a message from a character of its text on, and whether they reach to its end."""
+    roster = mailbox.logs.read_roster()
+
+    def lines(message: Message) -> list[str]:
+        return render.message_text(message, roster, app.style, mailbox.directory)
+
+    if message.type == "control" or (not start and len(message.content) < LONG):
+        return lines(message), True
+    from . import client_output
+
+    if app.is_session:
+        found = client_output.cut(message, start, lines, client_output.show_command(message, app))
+        return found, not client_output.is_cut(found)
+    return lines(message.replace(content=message.content[start:])), True
+
+
+def _owing(mailbox: Mailbox, found: FoundMessage) -> list[Owing]:
+    from ..mailbox.queries import Library  # most mail asks for no ack
+
+    return Library(mailbox).owing(found)
+
+
+def tell(
+    app: Context, mailbox: Mailbox, text: str, value: object, messages: Sequence[Message], reads: claims.Reads
+) -> None:
+    """Print whole messages. Record that the calling session now has the texts that it was given by title."""
+    me = app.own_session if any(claims.untold(message, reads) for message in messages) else None
+    if me is None:
+        app.out(app.framed(text), value)
+    elif (error := app.out_in_full(app.framed(text), value)) is not None:
+        app.warn(f"{error.what.partition(';')[0]}; the receipt was not recorded")
+    else:
+        note_told(app, mailbox, me, messages, reads)
+
+
+def note_told(app: Context, mailbox: Mailbox, me: str, messages: Sequence[Message], reads: claims.Reads) -> None:
+    """Record that a session now has the texts that it was given by title."""
+    from ..mailbox import receipts  # where there was no room for a text
+
+    try:
+        receipts.tell_in_full(mailbox, me, messages, reads)
+    except MailboxError as error:
+        app.warn(f"the receipt was not recorded: {error.what}")
