@@ -47,7 +47,7 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
         "deciders": desk.deciders(request),
         "asked": instant.text(request.asked),
         "message_id": request.message_id,
-        "always": list(lasting.offered(request.payload)),
+        "always": list(_for_good(request)),
         "payload": _plain(request.payload),
         "answer": None if request.answer is None else _plain(request.answer),
         "by": request.by or None,
@@ -111,10 +111,15 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
             "",
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
             frame.BAR + summary.line(request.payload),
-            f"  {summary.question(request.payload, options=options)}",
-            *(f"  --always allows it from now on: {neutral(rule)}" for rule in lasting.offered(request.payload)),
+            f"  {summary.question(request.payload, options=options, proven=request.proven)}",
+            *(f"  --always allows it from now on: {neutral(rule)}" for rule in _for_good(request)),
         ]
     return "\n".join(lines) + "\n"
+
+
+def _for_good(request: ControlRequest) -> tuple[str, ...]:
+    """Return the rules that ``--always`` would add: none for a request that nobody can approve."""
+    return tuple(lasting.offered(request.payload)) if request.proven else ()
 
 
 def unanswerable_text(requests: Sequence[ControlRequest], desk: Control, style: Style) -> str:
@@ -123,7 +128,7 @@ def unanswerable_text(requests: Sequence[ControlRequest], desk: Control, style: 
     for request in requests:
         who = _names(desk, desk.deciders(request))
         why = f"waits for {who}, who cannot answer: no client proves who that is"
-        what = summary.question(request.payload)
+        what = summary.question(request.payload, proven=request.proven)
         if request.flow == transitions.SHUTDOWN:
             what = f"agent-mailbox roster retire {typed(request.answerer)}"
         told = f"{style(neutral(request.id), 'id')}  {_names(desk, [request.asker])}, {why}; you can"

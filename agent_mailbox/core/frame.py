@@ -247,7 +247,8 @@ def control(message: Message, program: str = "agent-mailbox", options: str = "")
     from .control import message_text, summary  # rare in mail
 
     payload = message_text.parse(message.content)
-    question = summary.question(payload, program, options) if program else ""
+    proven = proofs.proves(message.proof)
+    question = summary.question(payload, program, options, proven=proven) if program else ""
     return [*([f"Decide: {question}"] if question else []), BAR + summary.line(payload)]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core.control import message_fields, summary
-from tests.helpers import MESSAGES
+from tests.helpers import MESSAGES, record
 from tests.surroundings import Client, at_terminal, line
 
 if TYPE_CHECKING:
@@ -119,6 +119,22 @@ def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post)
     pending = said(post, "control", "pending").stdout
     assert "agent-mailbox roster retire sam" in pending
     assert said(post, "roster", "retire", "sam").rc == 0
+
+
+@pytest.mark.usefixtures("worker")
+def test_of_a_request_that_nothing_proves_only_the_denial_is_offered(post: Post) -> None:
+    """In the queue and with the message; the command that is offered works as it stands."""
+    text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
+    asked = record("sam", ["lee", "user"], text, type="control")
+    post.append(MESSAGES, asked)
+    offered = 'agent-mailbox control deny perm-x --reason "…"'
+    for words in (("control", "pending"), ("show", asked["id"])):
+        shown = said(post, *words).stdout
+        assert offered in shown, words
+        assert "approve perm-x" not in shown
+        assert "--always" not in shown
+    assert said(post, *offered.replace('"…"', "no").split()[1:]).rc == 0
+    assert "nothing waits for you" in said(post, "control", "pending").stdout
 
 
 @pytest.mark.parametrize("kind", message_fields.NAMES, ids=lambda kind: str(message_fields.NAMES[kind]))

@@ -91,12 +91,15 @@ def _listed(what: str, items: tuple[str, ...]) -> str:
     return f"{what} {', '.join(items)}" if items else ""
 
 
-def question(payload: m.Payload | m.Unknown, program: str = PROGRAM, options: str = "") -> str:
-    """Return the command that answers a request, with these options; empty for other messages."""
+def question(payload: m.Payload | m.Unknown, program: str = PROGRAM, options: str = "", *, proven: bool = True) -> str:
+    """Return the command that answers a request, with these options; empty for other messages. One that nothing
+    proves (``proven``) can only be denied."""
     if not isinstance(payload, m.Ask):
         return ""
     which = typed(payload.request_id)
     those = which + options
+    if not proven:
+        return f'{program} control deny {those} --reason "…"'
     if isinstance(payload, m.ShutdownRequest):
         return f'{program} control answer {which} approve{options} (or deny{options} --reason "…")'
     return f'{program} control approve {those} (or deny {those} --reason "…")'
