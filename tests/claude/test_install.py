@@ -832,6 +832,23 @@ def test_the_doctor_tells_a_shim_that_is_stale_or_leads_nowhere(copied: House) -
     assert all("gone/__main__.py" in p["what"] for p in result.json["problems"])
 
 
+def test_the_command_that_renews_a_stale_shim_works_as_it_stands(copied: House) -> None:
+    """It names the user's own installation, or the project of another directory."""
+    program = copied.program
+    program.env["AGENT_MAILBOX_DIR"] = str(program.box)
+    run(copied, "init", program.box)
+    shim = program.home / ".local/share/agent-mailbox/agent-mailbox-hook"
+    for scope in (("--user",), ("--project", copied.project)):
+        run(copied, "install", "claude-code", *scope)
+        shim.write_text(shim.read_text() + "# older\n")
+        env = {"CLAUDE_PROJECT_DIR": str(copied.project)}
+        (note,) = run(copied, "doctor", cwd=program.home, env=env)["notes"]
+        named = note["what"].split("`")[1]
+        assert named == " ".join(map(str, ("agent-mailbox install claude-code", *scope)))
+        assert run(copied, *named.split()[1:], cwd=program.home)["changed"] == [str(shim)]
+        run(copied, "uninstall", "claude-code", *scope)
+
+
 # -- killed ------------------------------------------------------------------------------------------------------------
 
 KILLABLE = """

@@ -26,30 +26,30 @@ if TYPE_CHECKING:
     from .hook_sources import HookSource
 
 
-def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, bool]:
+def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, list[str]]:
     """Yield hooks of ours that cannot run; notes if only some events are hooked, one more than once, or Codex skips
-    them. The generator's value: whether there is any."""
-    anything = False
+    them. The generator's value: the commands that renew what is there."""
+    anything: list[str] = []
     for client in CLIENTS:
         if client is CLAUDE_CODE:
             continue  # ``settings`` looks at its hooks, and calls this
         if client.is_plugin:
             found = yield from _plugins(client, projects, here, environ)
-            anything = anything or found
+            anything += [_renewing(client, path, environ) for path in found]
             continue
         hooked: dict[tuple[str, str], list[str]] = {}
         for source in _sources(client, projects, here, environ):
             yield from _looked_at(client, source, environ, hooked)
-        yield from _notes(client, hooked)
-        anything = anything or bool(hooked)
+        yield from _notes(client, hooked, environ)
+        anything += [_renewing(client, path, environ) for paths in hooked.values() for path in paths]
     return anything
 
 
 def _plugins(
     client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
-) -> Generator[Problem, None, bool]:
+) -> Generator[Problem, None, list[str]]:
     """Yield the problems of a client's plugins of ours: one without its hook; a note of two. The generator's value:
-    whether there is any."""
+    their paths."""
     there: list[str] = []
     for path, project in _files(client, projects, here, environ).items():
         text = hook_sources.read(path) or b""
@@ -57,7 +57,7 @@ def _plugins(
         if hook is None:
             continue
         there.append(path)
-        renewed = f"`agent-mailbox install {client.name}`"
+        renewed = _renewing(client, path, environ)
         wrong = runnable.wrong(shell_quoted(hook), project, environ)
         if wrong is not None:
             line = text.count(b"\n", 0, text.find(b"\nconst HOOK")) + 2
@@ -69,7 +69,14 @@ def _plugins(
         also = ", ".join(there[:-1])
         what = f"{client.title} calls us {len(there)} times, also from {also}: once is enough; remove the others"
         yield Problem(there[-1], None, what, note=True)
-    return bool(there)
+    return there
+
+
+def _renewing(client: KnownClient, path: str, environ: Mapping[str, str]) -> str:
+    """Return the command that renews what a file of the client's has of us."""
+    own = os.path.join(user_directory(client, environ), client.settings[1])
+    project = path.removesuffix(os.path.join("/", client.directory, client.settings[0])) or "/"
+    return runnable.installing(client.name, "" if path == own else project)
 
 
 def _files(client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> dict[str, str]:
@@ -104,6 +111,7 @@ def _looked_at(
             if wrong is not None:
                 place = source.text.find(codec.dumps(hook["command"]).encode("utf-8", "surrogatepass"))
                 line = None if place < 0 else source.text.count(b"\n", 0, place) + 1
+                wrong = wrong.replace(runnable.INSTALL, _renewing(client, source.path, environ))
                 yield Problem(source.path, line, f"the hook of {event} cannot run: {wrong}")
     skipped = codex_trust.untrusted(source.path, source.settings, environ) if client is CODEX else ()
     if skipped:
@@ -111,13 +119,15 @@ def _looked_at(
         yield Problem(source.path, None, what, note=True)
 
 
-def _notes(client: KnownClient, hooked: Mapping[tuple[str, str], list[str]]) -> Iterator[Problem]:
+def _notes(
+    client: KnownClient, hooked: Mapping[tuple[str, str], list[str]], environ: Mapping[str, str]
+) -> Iterator[Problem]:
     there = dict.fromkeys(event for event, _ in hooked)
     missing = [event for event in client.events if event not in there]
     if hooked and missing:
-        puts = f"`agent-mailbox install {client.name}` adds all of them"
-        what = f"hooks {', '.join(there)}, but not {', '.join(missing)}: {puts}"
-        yield Problem(next(iter(hooked.values()))[0], None, what, note=True)
+        first = next(iter(hooked.values()))[0]
+        puts = f"{_renewing(client, first, environ)} adds all of them"
+        yield Problem(first, None, f"hooks {', '.join(there)}, but not {', '.join(missing)}: {puts}", note=True)
     for (event, _), where in hooked.items():
         if len(where) > 1:
             also = "".join(f", and in {path}" for path in sorted(set(where[:-1]) - {where[-1]}))

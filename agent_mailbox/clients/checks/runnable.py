@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 
-from ...core.text import clipped, neutral
+from ...core.text import clipped, neutral, typed
 from ..install.hook_entries import PROGRAM, called
 from . import hook_sources
 
@@ -28,6 +28,13 @@ _TRIAL = (
     b'{"session_id":"doctor-on-trial","hook_event_name":"PreToolUse","tool_name":"Bash",'
     b'"tool_input":{"command":"agent-mailbox send --from user"}}\n'
 )
+
+
+def installing(client: str, project: str = "") -> str:
+    """Return the command that renews an installation: in this project, or the user's own."""
+    scope = f"--project {typed(project)}" if project else "--user"
+    here = project and os.path.realpath(project) == os.path.realpath(os.getcwd())
+    return f"`agent-mailbox install {client}{'' if here else f' {scope}'}`"
 
 
 def wrong(command: str, project: str, environ: Mapping[str, str], root: str = "") -> str | None:

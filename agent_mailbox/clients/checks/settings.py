@@ -16,7 +16,7 @@ from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD
 from ...core.text import typed
-from ...known_clients.claude_code import COMMANDS, FILE_TOOLS
+from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
 from ...upkeep.doctor.findings import Problem
 from ..hooks.hook_events import HOOKS
@@ -57,7 +57,9 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
             wrong = runnable.wrong(hook.command, source.project, environ, source.root)
             if wrong is not None:
                 line = _line(source.text, hook.command)
-                yield Problem(source.path, line, f"the hook of {hook.event} cannot run: {wrong}")
+                yield Problem(
+                    source.path, line, f"the hook of {hook.event} cannot run: {wrong.replace(INSTALL, way_in(source))}"
+                )
         found += ours
     elsewhere = yield from other_clients.examine(projects, here, environ)
     if found:
@@ -72,7 +74,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     if elsewhere:
         yield from codex_waking.examine(directory, environ)
     if found or elsewhere:
-        yield from _stale(environ)
+        yield from _stale([*(way_in(hook.source) for hook in found if not hook.source.plugin), *elsewhere], environ)
 
 
 def elsewhere(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
@@ -117,6 +119,15 @@ def way_out(source: HookSource) -> str:
     return "`agent-mailbox uninstall claude-code --user`"
 
 
+def way_in(source: HookSource) -> str:
+    """Return what renews the installation that is there."""
+    if source.plugin:
+        return f"an update of the plugin {source.plugin}"
+    if source.of_project and not source.path.endswith(".local.json"):
+        return f"an edit of {source.path}, which no command of ours wrote,"
+    return runnable.installing(CLAUDE_CODE.name, source.project if source.of_project else "")
+
+
 def name(source: HookSource) -> str:
     """Return the source's name, for people."""
     return f"the plugin {source.plugin}" if source.plugin else source.path
@@ -154,10 +165,10 @@ def _notes(found: Sequence[FoundHook]) -> Iterator[Problem]:
     hooked = parts[""]
     missing = [event for event in HOOKS if event not in hooked]
     if missing:
-        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {INSTALL} adds all of them"
+        what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {way_in(found[0].source)} adds all of them"
         yield Problem(found[0].source.path, None, what, note=True)
     if parts[PERMIT] and not parts[FILES]:
-        what = f"no hook keeps tools from writing the mailbox's files: {INSTALL} adds it"
+        what = f"no hook keeps tools from writing the mailbox's files: {way_in(found[0].source)} adds it"
         yield Problem(found[0].source.path, None, what, note=True)
     yield from _doubled(found, hooked, "")
     yield from _doubled(found, parts[BELL], " for its doorbell")
@@ -225,7 +236,7 @@ def _outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
         freed = [rule for rule in allowed if texts.is_outdated(rule)] if isinstance(allowed, list) else []
         if freed:
             what = f"{', '.join(freed)}: decisions run unasked, by rules of an earlier version"
-            yield Problem(source.path, None, f"{what}; {INSTALL} takes them out")
+            yield Problem(source.path, None, f"{what}; {way_in(source)} takes them out")
 
 
 # -- does it do its work? ---------------------------------------------------------------------------------------------
@@ -266,9 +277,10 @@ def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]
     return ()
 
 
-def _stale(environ: Mapping[str, str]) -> Iterator[Problem]:
-    """Note that the installed shim differs from the one this installation would write."""
+def _stale(ways: Sequence[str], environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Note that the installed shim differs from the one this installation would write; the first of the ways renews
+    it."""
     path, text = installation.shim(environ)
     there = hook_sources.read(path) if text is not None else None
-    if there is not None and there != text:
-        yield Problem(path, None, f"it was written by another installation: {INSTALL} renews it", note=True)
+    if there is not None and there != text and ways:
+        yield Problem(path, None, f"it was written by another installation: {ways[0]} renews it", note=True)
