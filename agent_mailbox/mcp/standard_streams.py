@@ -15,6 +15,7 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from ..core.codec import BOM
 from ..errors import BadData, Busy
 from ..store import output_reader
 
@@ -53,7 +54,7 @@ class Input(io.TextIOBase):
                 return ""
             self._data += more
         line, self._data = self._data[: end + 1], self._data[end + 1 :]
-        return line.decode("utf-8", "replace")
+        return line.removeprefix(BOM).decode("utf-8", "replace")
 
     def _more(self) -> bytes:
         while True:

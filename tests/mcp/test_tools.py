@@ -175,6 +175,19 @@ def test_mail_is_read_once_the_client_has_it(post: Post) -> None:
     assert post.unread(ME) == [sent]
 
 
+def test_a_byte_order_mark_before_a_request_is_dropped(post: Post) -> None:
+    """It comes in pieces by a pipe that does not block, and is answered."""
+    ends = os.pipe()
+    os.set_blocking(ends[0], False)
+    with post.start("mcp", env={"AGENT_MAILBOX_SESSION": ME}, stdin=ends[0]) as server:
+        os.close(ends[0])
+        request = b"\xef\xbb\xbf" + asking.line("ping", 7)
+        for part in (request[:2], request[2:9], request[9:], asking.line("ping", 8)):
+            os.write(ends[1], part)
+        assert [asking.answer(server)["id"] for _ in range(2)] == [7, 8]
+        os.close(ends[1])
+
+
 def test_an_answer_that_the_client_does_not_take_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever shows mail by it then records none; nor if the client took its request back."""
     from agent_mailbox.mcp import tool_server
