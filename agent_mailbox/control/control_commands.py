@@ -218,10 +218,10 @@ def report(
     desk = app.desk(Control)
     me = app.acting(session, desk, "the report")
     text = "" if body is None else values.body(app, body)
+    again = desk.find(request).state == transitions.DONE
     reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
-    app.done(
-        control_output.request_text(reported, desk, app.style), {"request": control_output.request_json(reported, desk)}
-    )
+    value = {"request": control_output.request_json(reported, desk), "already": again}
+    app.done(control_output.request_text(reported, desk, app.style, already=again), value)
 
 
 def _answering(command: Any) -> Any:

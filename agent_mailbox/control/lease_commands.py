@@ -83,8 +83,9 @@ def list_leases(app: App, /) -> None:
 def release(app: App, /, lease_id: str, session: str | None) -> None:
     """End a lease: yours, or as its holder's lead or the person. Again is no error."""
     desk = app.desk(Leasing)
-    ended = desk.release_lease(app.acting(session, desk, "the end of a lease"), lease_id)
-    app.done(f"released {_line(ended)}\n", {"leases": [_json(ended)]})
+    ended, again = desk.release_lease(app.acting(session, desk, "the end of a lease"), lease_id)
+    told = "was over already: " if again else "released "
+    app.done(f"{told}{_line(ended)}\n", {"leases": [_json(ended)], "already": again})
 
 
 @lease.command(cls=Verb)

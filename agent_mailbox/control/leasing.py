@@ -94,9 +94,10 @@ class Leasing(Coordination):
         """Return what to do about another's lease."""
         return f"write to {frame.name_of(lease.holder, self.logs.read_roster())}, who can release {neutral(lease.id)}"
 
-    def release_lease(self, me: str, word: str) -> Lease:
-        """End a lease, by its id or a unique beginning; idempotent. Raises ``NotFound``, and ``Refused`` unless ``me``
-        holds it or commands its holder."""
+    def release_lease(self, me: str, word: str) -> tuple[Lease, bool]:
+        """End a lease, by its id or a unique beginning; return whether it was over before, too.
+
+        Raises ``NotFound``, and ``Refused`` unless ``me`` holds it or commands its holder."""
         fold = control_log.of_leases(self).leases
         lease = fold.get(word) or control_log.of_request(self, word).leases.get(word)
         if lease is None:
@@ -107,7 +108,7 @@ class Leasing(Coordination):
                 raise NotFound(f"no lease {word!r}", "`agent-mailbox lease list` lists them")
             lease = live[found]
         if lease.released:
-            return lease
+            return lease, True
         if lease.proven and not fold.may_release(me, lease, self.now()):
             raise Refused(
                 f"{lease.id} is {frame.name_of(lease.holder, self.logs.read_roster())}'s lease",
@@ -119,7 +120,7 @@ class Leasing(Coordination):
         if own:
             self.read_own(me, sent)
         self.refuse_unapplied(sent)
-        return lease.replace(released=True)
+        return lease.replace(released=True), False
 
     def held_by_others(self, me: str, paths: Sequence[str], base: str) -> list[Held]:
         """Return those of the files that another session leases, each with the lease that counts."""

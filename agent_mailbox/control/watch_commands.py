@@ -85,8 +85,9 @@ def list_watches(app: App, /, session: str | None) -> None:
 def cancel(app: App, /, watch_id: str, session: str | None) -> None:
     """End a watch: yours, or as its watcher's lead or the person. Again is no error."""
     desk = app.desk(Watching)
-    ended = desk.cancel(app.acting(session, desk, "the end of a watch"), watch_id)
-    app.done(f"cancelled {_line(desk, ended)}\n", {"watches": [_json(ended)]})
+    ended, again = desk.cancel(app.acting(session, desk, "the end of a watch"), watch_id)
+    told = "was over already: " if again else "cancelled "
+    app.done(f"{told}{_line(desk, ended)}\n", {"watches": [_json(ended)], "already": again})
 
 
 def _hours(span: str) -> float:

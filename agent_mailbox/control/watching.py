@@ -77,9 +77,10 @@ class Watching(Coordination):
             )
         return task.id
 
-    def cancel(self, me: str, word: str) -> AgentWatch:
-        """End a watch, by its id or a unique beginning; idempotent. Raises ``NotFound``, and ``Refused`` unless it is
-        that of ``me``, or of an agent that ``me`` commands."""
+    def cancel(self, me: str, word: str) -> tuple[AgentWatch, bool]:
+        """End a watch, by its id or a unique beginning; return whether it was over before, too.
+
+        Raises ``NotFound``, and ``Refused`` unless it is that of ``me``, or of an agent that ``me`` commands."""
         fold = control_log.of_watches(self).watches
         watch = fold.get(word) or control_log.of_request(self, word).watches.get(word)
         if watch is None:
@@ -89,7 +90,7 @@ class Watching(Coordination):
                 raise NotFound(f"no watch {word!r}", "`agent-mailbox watch list` lists them")
             watch = live[found]
         if watch.over:
-            return watch
+            return watch, True
         if watch.proven and not fold.may_cancel(me, watch, self.now()):
             raise Refused(
                 f"{watch.id} is {frame.name_of(watch.watcher, self.logs.read_roster())}'s watch",
@@ -101,4 +102,4 @@ class Watching(Coordination):
             self.read_own(me, sent)
         self.refuse_unapplied(sent)
         watch_reports.settle(self)
-        return watch.replace(over=True)
+        return watch.replace(over=True), False

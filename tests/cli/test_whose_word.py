@@ -106,6 +106,31 @@ def test_a_decision_that_is_taken_again_says_so(post: Post) -> None:
 
 
 @pytest.mark.usefixtures("worker")
+def test_the_end_of_a_lease_or_a_watch_that_is_over_says_so(post: Post) -> None:
+    """As a decision does; the first end says that it is one."""
+    made = post.ok("lease", "src/x", "--session", "sam")["leases"][0]["id"]
+    watch = post.ok("watch", "lee", "--idle", "--session", "sam")["watches"][0]["id"]
+    for words, ended in ((("lease", "release", made), "released"), (("watch", "cancel", watch), "cancelled")):
+        first, again = (post.call(*words, "--session", "sam") for _ in range(2))
+        assert (first.rc, first.stdout.split()[0]) == (0, ended)
+        assert (again.rc, again.stdout.startswith("was over already: ")) == (0, True)
+        assert post.ok(*words, "--session", "sam")["already"] is True
+
+
+@pytest.mark.usefixtures("worker")
+def test_a_task_that_is_reported_done_again_says_so(post: Post) -> None:
+    """Another text of the second report goes to nobody."""
+    assert said(post, "control", "request", "task", "sam", "--title", "t", "--request-id", "task-1").rc == 0
+    done = ("control", "report", "task-1", "--phase", "done", "--session", "sam")
+    assert "already" not in post.call(*done, "--body", "first").stdout
+    before = post.file(MESSAGES).read_bytes()
+    again = post.call(*done, "--body", "second")
+    assert (again.rc, post.file(MESSAGES).read_bytes()) == (0, before)
+    assert "already done by Sam, 20" in again.stdout
+    assert "nothing changed" in again.stdout
+
+
+@pytest.mark.usefixtures("worker")
 def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post) -> None:
     """With the command that decides it; a shutdown, with the one that ends the agent."""
     assert "nothing waits for you" in said(post, "control", "pending").stdout

@@ -125,6 +125,16 @@ class Cutting(Mailbox):
         return found
 
 
+@pytest.mark.parametrize("how", [cut, emptied, replaced], ids=lambda how: how.__name__)
+def test_the_doctor_calls_no_cut_log_harmless(quiet: Client, how: Callable[[Path], None]) -> None:
+    """Beside the problem of the cut stands no note that takes it back."""
+    how(quiet.post.file(MESSAGES))
+    quiet.post.call("status", "--session", "ann")
+    done = quiet.post.call("doctor")
+    assert "nothing here counts as proven" in done.stdout
+    assert "harmless" not in done.stdout
+
+
 def test_a_wait_ends_with_an_error_when_a_log_is_cut_meanwhile(post: Post) -> None:
     """Who waits for mail would wait for what is gone."""
     post.register("ann")

@@ -173,6 +173,8 @@ def _coordination(mailbox: Mailbox) -> Coordination:
 
 def _ends(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote."""
+    if mailbox.logs.custody is not None and mailbox.logs.custody.broken() is not None:
+        return  # a log that was cut is not harmless; ``proof_checks`` tells of it
     # Where our writers can note no end, nobody can tell that (``use_checks`` tells why).
     if any(obstacles.to_create(mailbox.logs.cache(*name)) for name in ((), (stamps.ENDS,), (stamps.QUIET,))):
         return
