@@ -46,6 +46,8 @@ def with_options(words: str, given: Mapping[str, str]) -> str:
     if not names or names[0].startswith("-") or dash + tail == " --help" or (len(names) == 1 and names[0] in _GROUPS):
         return words
     present = words.split()
+    if names == ["init"] and present[-1][:2] != "--":
+        return words  # ``init --adopt DIR`` names the mailbox itself
     added = [f" {option} {typed(value)}" for option, value in _taken(names, given) if option not in present]
     return "".join((head, *added, dash, tail))
 
