@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def refuse_misspelt(me: str, desk: OpenMailbox) -> None:
-    """Raise ``NotFound`` for a session that nobody knows and whose id nearly is an agent's id or name."""
+    """Raise ``NotFound`` for a session that nobody knows and whose id nearly is, or begins, an agent's id or name."""
     roster = desk.logs.read_roster()
     if roster.get(me) is not None:
         return
     from ..core import misspelt  # serves only mistakes
 
-    if meant := misspelt.nearly(me, misspelt.agent_words(roster)):
+    if meant := misspelt.nearly_agent(me, roster):
         raise NotFound(
             f"no agent {me!r} is known",
             f"did you mean {' or '.join(meant)}? For a new session, first run"

@@ -108,11 +108,14 @@ def waiting(
 def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
     """Return the session that the command acts as; without one, the hint names ``--all``, too."""
     try:
-        return app.me(session, mailbox)
+        me = app.me(session, mailbox)
     except Malformed as error:
         if error.code == "no_session":
             error.hint = "pass --all for everyone's mail, or --session ID for one session's"
         raise
+    if session is not None:
+        refuse_misspelt(me, mailbox)
+    return me
 
 
 def dead_letters(

@@ -280,11 +280,12 @@ def _unknown(word: str, roster: Roster, strict: bool) -> str:
     under ``strict``."""
     from . import misspelt  # serves only mistakes
 
-    if meant := misspelt.nearly(word, misspelt.known_words(roster)):
+    if meant := misspelt.nearly(word, misspelt.known_words(roster)) or misspelt.nearly_agent(word, roster):
+        short = f" For an agent, {TOO_SHORT};" if roster.begins_too_shortly(word) else ""
         insists = f"; --to role:{word} insists on a role of that name" if is_value(word) else ""
         raise NotFound(
             f"nobody is called {word!r}, and the mail was not sent",
-            f"{_meant(meant)} `agent-mailbox roster list` shows who is there{insists}",
+            f"{_meant(meant)}{short} `agent-mailbox roster list` shows who is there{insists}",
             code="unknown_recipient",
         )
     if word.startswith("@") and is_value(word.lstrip("@")):
@@ -297,16 +298,10 @@ def _unknown(word: str, roster: Roster, strict: bool) -> str:
     if strict:
         raise NotFound(
             f"unknown recipient: {word!r}",
-            TOO_SHORT
-            if roster.begins_too_shortly(word)
-            else _meant(near)
-            if near
-            else f"address role:{word} to let the mail wait for a role of that name",
+            _meant(near) if near else f"address role:{word} to let the mail wait for a role of that name",
             code="unknown_recipient",
         )
     waits = f"unknown recipient: {word!r}; sent to role:{word}, where it waits for whoever takes that name or role"
-    if roster.begins_too_shortly(word):
-        return f"{waits}; for an agent, {TOO_SHORT}"
     return f"{waits}. {_meant(near)}" if near else waits
 
 

@@ -2,7 +2,7 @@
 
 Belongs here: that likeness. It decides whether mail is refused, so it is narrower than ``text.near``, which only
 suggests. Two words that differ in a number, or in a part of one or two signs, are two names (``worker-1``,
-``worker-2``).
+``worker-2``). The beginning of an agent's id or name is not another name.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ _LOOK_ALIKES = str.maketrans(
 _SEPARATORS = re.compile(r"[\s._+/#@:-]+")
 _NUMBER = re.compile(r"\d+")
 _HEX = re.compile(r"[0-9a-f]{6,}")
+_DOUBLED = re.compile(r"(.)\1+")
 
 
 def known_words(roster: Roster) -> list[str]:
@@ -50,6 +51,26 @@ def agent_words(roster: Roster) -> list[str]:
 
 def _living(roster: Roster) -> list[Agent]:
     return [agent for agent in roster.agents.values() if agent.state != DEAD]
+
+
+def nearly_agent(word: str, roster: Roster) -> list[str]:
+    """Return the agents that the word nearly is or begins, by name or id; of those that are dead, in case alone."""
+    words = agent_words(roster)
+    begun = dict.fromkeys(one for one in words if _begins(folded(word), folded(one)))
+    if found := nearly(word, words) or [*begun][:MOST]:
+        return found
+    dead = (one for agent in roster.agents.values() if agent.state == DEAD for one in shown_words(agent))
+    return [one for one in dict.fromkeys(dead) if folded(one) == folded(word)][:MOST]
+
+
+def _begins(one: str, other: str) -> bool:
+    """Return whether a folded word is the beginning of another, and not a name of its own: ``work`` of ``worker``."""
+    rest = other.removeprefix(one)
+    if not one or rest in (other, ""):
+        return False
+    if _HEX.fullmatch(other.partition("-")[0]):
+        return True  # of a UUID
+    return not (rest.lstrip("-")[:1].isdigit() or (rest.startswith("-") and len(rest) <= 3))
 
 
 def nearly(word: str, known: Iterable[str]) -> list[str]:
@@ -86,6 +107,8 @@ def _slips(one: str, other: str) -> int | None:
         return None if None in counts else max(filter(None, counts))
     if not (_HEX.fullmatch(one) and _HEX.fullmatch(other)) and _NUMBER.findall(one) != _NUMBER.findall(other):
         return None
+    if _DOUBLED.sub(r"\1", one) == _DOUBLED.sub(r"\1", other):
+        return 1  # a key that was held too long
     short = min(len(one), len(other))
     most = 0 if short < SHORT else 1 if short < LONG else 2
     begin = next((at for at in range(short) if one[at] != other[at]), short)

@@ -16,7 +16,7 @@ from .text import typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
 NAMED = 3
 """Other holders of a role that a warning names: agents read it, and pay for each word."""
@@ -65,6 +65,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
         check_name(me, "session id")
         _refuse_role_word(me, "session id", roster)
         _refuse_taken(me, me, "session id", roster)
+    alike = () if present is not None else tuple(_look_alikes("session id", me, me, roster))
     olds, ends = _succession(request, roster, now)
     inherited = [tag for old in olds for tag in _left_by(old, me, roster)]
     tags = _tags(request, present, inherited, tuple(namespaces))
@@ -94,7 +95,7 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
     changes = present is None or revives or bool(ends) or any(said is not None for said in says)
     return Decision(
         events=(*ends, event, *more) if changes else (),
-        warnings=(*_shared_roles(tags, me, roster), *_unknown_lead(event.lead, roster)),
+        warnings=(*alike, *_shared_roles(tags, me, roster), *_unknown_lead(event.lead, roster)),
     )
 
 
@@ -121,13 +122,18 @@ def _refuse_taken(word: str, me: str, what: str, roster: Roster) -> None:
 
 
 def _refuse_look_alike(name: str, me: str, roster: Roster) -> None:
-    """Refuse a name that readers would take for another agent: it differs in case alone, or is that one's short id."""
-    spelt = name.casefold()
+    for what in _look_alikes("name", name, me, roster):
+        raise Refused(what, "choose another", code="name_taken")
+
+
+def _look_alikes(what: str, word: str, me: str, roster: Roster) -> Iterator[str]:
+    """Yield how readers would take a name or an id for another agent: it differs in case alone, or is that one's
+    short id."""
+    spelt = word.casefold()
     for agent in roster.shown_as(spelt):
-        shown = next((word for word in shown_words(agent) if word.casefold() == spelt), None)
-        if shown is not None and agent.session_id != me and agent.state != DEAD and agent.name != name:
-            what = f"the name {name!r} looks like that of {agent.session_id}, shown as {shown}"
-            raise Refused(what, "choose another", code="name_taken")
+        shown = next((one for one in shown_words(agent) if one.casefold() == spelt), None)
+        if shown is not None and agent.session_id != me and agent.state != DEAD and agent.name != word:
+            yield f"the {what} {word!r} looks like that of {agent.session_id}, shown as {shown}"
 
 
 def _refuse_agent_word(tag: str, own: tuple[str | None, ...], me: str, roster: Roster) -> None:

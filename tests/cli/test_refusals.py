@@ -290,13 +290,24 @@ def test_ids_in_a_batch_are_each_s_own(pair: Post) -> None:
     assert pair.objects(MESSAGES) == []
 
 
-@pytest.mark.parametrize("words", [("check",), ("check", "--peek"), ("wait", "--timeout", "0"), ("status",)])
-@pytest.mark.parametrize("typo", ["alpha-onne", "ALPHA-ONE", "Gonee"])
+LOOKS = [
+    ("check",),
+    ("check", "--peek"),
+    ("wait", "--timeout", "0"),
+    ("status",),
+    ("history",),
+    ("dead-letters",),
+    ("dead-letters", "--waiting"),
+]
+
+
+@pytest.mark.parametrize("words", LOOKS)
+@pytest.mark.parametrize("typo", ["alpha-onne", "ALPHA-ONE", "Gonee", "al", "alpha", "Go"])
 def test_a_misspelt_session_is_not_registered(pair: Post, words: tuple[str, ...], typo: str) -> None:
     """A check that names it is refused with the one that was meant; a new session registers first."""
     pair.register("other-1", "--name", "Gone")
     before = pair.snapshot()
-    meant = "Gone" if typo == "Gonee" else "alpha-one"
+    meant = "Gone" if typo in ("Gonee", "Go") else "alpha-one"
     command = f"agent-mailbox roster register --session-id {typo}"
     refused(pair.call(*words, "--session", typo), 1, f"did you mean {meant}", command)
     assert pair.snapshot() == before

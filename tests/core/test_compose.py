@@ -107,6 +107,9 @@ def test_a_word_nobody_answers_to_waits_as_a_role_with_a_loud_warning():
         ("bobb", "bob"),
         ("ABCXYZ-2", "abcxyz-2"),
         ("p", "project:p"),
+        ("an", "ann"),
+        ("a", "ann"),
+        ("abcx", "abcxyz-"),
         ("All", "all"),
         ("users", "user"),
     ],
@@ -121,10 +124,26 @@ def test_a_word_that_nearly_is_one_is_refused_with_the_one_that_was_meant(word, 
         assert "agent-mailbox roster list" in refused.value.hint
 
 
-@pytest.mark.parametrize("word", ["worker-2", "worker-b", "dan", "zed", "architecture-board"])
+@pytest.mark.parametrize(("word", "meant"), [("yy", "y"), ("Gone12-4", "gone12-4"), ("GHOST", "ghost"), ("b11", "Bea")])
+def test_a_doubled_letter_the_dead_in_another_case_and_a_short_id_are_slips_too(word, meant):
+    """However short the word is. Mail would wait for nobody, or reach whoever takes the wrong word."""
+    more = (register("y"), register("b1134fc7-1111-4111-8111-111111111111", name="Bea"))
+    with pytest.raises(NotFound) as refused:
+        resolved(word, events=more)
+    assert meant in refused.value.hint or "b1134fc7" in refused.value.hint
+
+
+@pytest.mark.parametrize("word", ["w1", "dev", "worker-2", "worker-b", "dan", "zed", "architecture-board"])
 def test_another_name_is_no_misspelt_one(word):
     """Numbers, letters behind a sign and short words that differ in a letter are names of their own."""
-    more = (register("worker-1"), register("worker-a"), register("zea"), register("den"))
+    more = (
+        register("worker-1"),
+        register("worker-a"),
+        register("zea"),
+        register("den"),
+        register("w10"),
+        register("dev-1"),
+    )
     assert resolved(word, events=more).bare == (word,)
 
 

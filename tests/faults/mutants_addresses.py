@@ -10,7 +10,10 @@ MUTANTS = (
     Mutant(
         "a word that nearly is somebody's is refused",
         "compose._unknown",
-        ("if meant := misspelt.nearly(word, misspelt.known_words(roster)):", "if meant := []:"),
+        (
+            "if meant := misspelt.nearly(word, misspelt.known_words(roster)) or misspelt.nearly_agent(word, roster):",
+            "if meant := []:",
+        ),
         tests="tests/core/test_compose.py::test_a_word_that_nearly_is_one_is_refused_with_the_one_that_was_meant",
     ),
     Mutant(
