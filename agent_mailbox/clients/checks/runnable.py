@@ -32,9 +32,9 @@ _TRIAL = (
 
 def installing(client: str, project: str = "") -> str:
     """Return the command that renews an installation: in this project, or the user's own."""
-    scope = f"--project {typed(project)}" if project else "--user"
-    here = project and os.path.realpath(project) == os.path.realpath(os.getcwd())
-    return f"`agent-mailbox install {client}{'' if here else f' {scope}'}`"
+    is_here = project and os.path.realpath(project) == os.path.realpath(os.getcwd())
+    scope = "" if is_here else f" --project {typed(project)}" if project else " --user"
+    return f"`agent-mailbox install {client}{scope}`"
 
 
 def wrong(command: str, project: str, environ: Mapping[str, str], root: str = "") -> str | None:
