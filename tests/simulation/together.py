@@ -12,7 +12,6 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_mailbox.control.leasing import Leasing
@@ -23,6 +22,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.upkeep import steward
+from tests.helpers import MAIN
 from tests.simulation import coordination, upkeep
 from tests.simulation.judge import Judge
 from tests.simulation.profile import Profile
@@ -31,12 +31,13 @@ from tests.simulation.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
 
     Script = tuple["Op", ...]
     Scripts = Mapping[str, Script]
 
 AGENTS = {"ada": "ops", "bob": "ops", "cyd": "dev", "dan": "dev"}
-COMMAND = Path(sys.executable).with_name("agent-mailbox")
+COMMAND = (sys.executable, str(MAIN))
 
 
 class Op(NamedTuple):
@@ -210,7 +211,7 @@ def _done(stage: Stage, op: Op) -> Any:
 
 
 def real(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
-    """What is observed of the installed command, in real processes at once."""
+    """What is observed of the command, in real processes at once."""
     project = scratch / "project"
     (project / ".git").mkdir(parents=True)
     (project / "src").mkdir()
@@ -229,7 +230,7 @@ def real(scratch: Path, environ: Mapping[str, str]) -> dict[str, Any]:
 def _answer(seen: Seen, project: Path, environ: Mapping[str, str], name: str, script: Iterable[Op]) -> None:
     for op in script:
         done = subprocess.run(
-            [COMMAND, *_words(op), "--json"],
+            [*COMMAND, *_words(op), "--json"],
             cwd=project,
             env=dict(environ),
             capture_output=True,
