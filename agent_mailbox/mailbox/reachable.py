@@ -41,19 +41,22 @@ def check(words: Iterable[str], roster: Roster, directory: str) -> None:
         alias, agent = swarm_of(word) or ("", "")
         if alias not in known:
             what = "this mailbox has no gateway" if home is None else "this mailbox's gateway is not in it"
-            raise _nobody(f"no swarm {alias!r} is known: {what}", f"swarm:{alias}", [f"swarm:{one}" for one in known])
+            raise _nobody(
+                f"no swarm {alias!r} is known: {what}", f"swarm:{alias}", [f"swarm:{one}" for one in known], home
+            )
         agents = known[alias]
         if agent and agents is not None and agent not in agents:
             there = [f"swarm:{alias}/{one}" for one in agents]
-            raise _nobody(f"swarm:{alias} has no other agent {agent!r}", word, there)
+            raise _nobody(f"swarm:{alias} has no other agent {agent!r}", word, there, home)
 
 
-def _nobody(what: str, word: str, known: list[str]) -> NotFound:
+def _nobody(what: str, word: str, known: list[str], home: str | None) -> NotFound:
     meant = misspelt.nearly(word, known) or known[:8]
     hint = f"it reaches {', '.join(meant)}; " if meant else ""
-    return NotFound(
-        f"{what}, and the mail was not sent", f"{hint}`agent-mailbox swarm status` shows all", code="unknown_recipient"
-    )
+    more = "`agent-mailbox swarm status` shows all"
+    if home is None:  # without the extra, the command that shows all would be refused
+        more = "`agent-mailbox swarm --help` lists the commands that make a gateway and join a swarm"
+    return NotFound(f"{what}, and the mail was not sent", f"{hint}{more}", code="unknown_recipient")
 
 
 def _home(directory: str) -> str | None:

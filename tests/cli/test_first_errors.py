@@ -163,3 +163,11 @@ def test_a_working_directory_that_was_removed_is_named(post: Post) -> None:
     done = subprocess.run(words, capture_output=True, text=True, env=environ, check=False)
     assert done.returncode == 1, done
     assert "error: the working directory is gone\nhint: change to a directory" in done.stderr
+
+
+def test_without_a_gateway_no_hint_leads_to_a_command_that_needs_one(post: Post) -> None:
+    """The extra may not be installed: what is named answers without it."""
+    done = refused(post.call("send", "--from", "user", "--to", "swarm:demo", "--body", "x"), 1, "no swarm 'demo'")
+    assert "swarm status" not in done.stderr
+    assert "`agent-mailbox swarm --help`" in done.stderr
+    assert "init" in post.call("swarm", "--help").stdout
