@@ -334,6 +334,11 @@ for _client in CLIENTS:
     _uninstaller(_client)
 
 
+def _deed(path: str) -> str:
+    """Return what became of a file that was to change."""
+    return "changed" if os.path.lexists(path) else "removed"
+
+
 def _carry_out(
     app: App, plan: installer.InstallPlan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
 ) -> None:
@@ -355,5 +360,5 @@ def _carry_out(
         "diff": shown,
         **({"next": after} if after and changed else {}),
     }
-    told = [*(f"changed {neutral(path)}" for path in changed), *([f"next: {after}"] if after and changed else [])]
+    told = [*(f"{_deed(path)} {neutral(path)}" for path in changed), *([f"next: {after}"] if after and changed else [])]
     app.done("" if dry_run else "".join(f"{line}\n" for line in told), value)

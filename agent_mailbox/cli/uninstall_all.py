@@ -43,6 +43,7 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
     word = program(app.environ.get("PATH", ""))
     shown, code = "", 0
     changed: list[str] = []
+    gone: set[str] = set()
     left: list[tuple[str, str]] = []
     for where, make in _plans(app, word, changed):
         try:
@@ -55,16 +56,19 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
         shown += "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
         left += plan.left
         changed += [change.path for change in plan.changes if change.after != change.before]
+        gone |= {change.path for change in plan.changes if change.after is None}
     for path, why in left:
         app.warn(f"left unchanged: {path}: {why}")
     if not dry_run:
-        changed += installer.forget_shim(app.environ)
+        shim = installer.forget_shim(app.environ)
+        changed, gone = changed + shim, gone.union(shim)
     remains = everywhere.remains(app.environ)
     deleted = [remains.state] if state and not code and os.path.isdir(remains.state) else []
     if deleted and not dry_run:
         _delete(remains.state)
     stays = [*_staying(app, remains, deleted)]
-    lines = [*(f"{'would change' if dry_run else 'changed'} {neutral(path)}" for path in changed)]
+    deeds = ("would change", "would remove") if dry_run else ("changed", "removed")
+    lines = [f"{deeds[path in gone]} {neutral(path)}" for path in changed]
     lines += [f"{'would delete' if dry_run else 'deleted'} {neutral(path)}" for path in deleted]
     lines += [f"stays: {neutral(where)}: {why}" for where, why in stays]
     value: dict[str, Any] = {

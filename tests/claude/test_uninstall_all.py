@@ -141,3 +141,22 @@ def test_other_clients_say_that_every_hook_runs_twice(house: House) -> None:  # 
         done = house.program.call("install", "codex", *words)
         assert done.rc == 0
         assert any(way in one for one in done.warnings) == bool(way)
+
+
+@pytest.mark.parametrize("words", [("claude-code", "--user"), ("--all",)], ids=" ".join)
+def test_a_file_that_is_gone_was_removed_and_not_changed(copied: House, words: tuple[str, ...]) -> None:  # noqa: F811
+    """Each line tells what became of its file, the shim too; a dry run of all says what would."""
+    program = copied.program
+    settings = program.home / ".claude/settings.json"
+    copied.write(b'{"model": "opus"}\n', settings)
+    assert program.call("install", "claude-code", "--user").rc == 0
+    there = {path for path in program.home.rglob("*") if path.is_file() and "state" not in path.parts}
+    would = program.call("uninstall", *words, "--dry-run").stdout
+    told = program.call("uninstall", *words).stdout.splitlines()
+    gone = {path for path in there if not path.exists()}
+    assert len(gone) > 2
+    assert {line for line in told if line.startswith("removed ")} == {f"removed {path}" for path in gone}
+    assert [line for line in told if line.startswith("changed ")] == [f"changed {settings}"]
+    if words == ("--all",):
+        assert f"would change {settings}\n" in would
+        assert f"would remove {program.home}/.claude/commands/bye.md\n" in would
