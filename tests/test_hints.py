@@ -45,3 +45,18 @@ def test_a_command_that_the_program_names_can_be_typed(said: str, given: dict[st
     context = click.Context(command, info_name=" ".join(path), parent=click.Context(cli))
     given, left, _ = command.make_parser(context).parse_args(rest)
     assert left == [] or isinstance(command, click.Group), given
+
+
+@pytest.mark.parametrize(
+    ("said", "completed"),
+    [
+        ("init --adopt X", "init --adopt X"),
+        ("init 'a b'", "init 'a b'"),
+        ("init --adopt", "init --dir box --adopt"),
+        ("restore 'a b.tar' X", "restore 'a b.tar' X"),
+        ("restore 'a b.tar'", "restore 'a b.tar' --dir box"),
+    ],
+)
+def test_a_command_names_its_mailbox_once(said: str, completed: str) -> None:
+    """By its argument, or by the option that it repeats."""
+    assert suggested.with_options(said, {"--dir": "box"}) == completed

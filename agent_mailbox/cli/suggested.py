@@ -23,6 +23,8 @@ _ACTING = (
 """Commands, and groups of commands, that take it by ``--session``."""
 _GROUPS = ("control", "engine", "lease", "roster", "steward", "swarm", "teams", "watch")
 """Groups that stand for any of their commands if no word follows."""
+_PLACES = {"init": 1, "restore": 2}
+"""Commands that may name the mailbox by an argument, each with the words ahead of it."""
 _PLACED = ("install", "uninstall")
 """Commands whose place is a project or a user, not a mailbox."""
 
@@ -46,21 +48,33 @@ def with_options(words: str, given: Mapping[str, str]) -> str:
     if not names or names[0].startswith("-") or dash + tail == " --help" or (len(names) == 1 and names[0] in _GROUPS):
         return words
     present = words.split()
-    if names == ["init"] and present[-1][:2] != "--":
-        return words  # ``init --adopt DIR`` names the mailbox itself
-    added = [f" {option} {typed(value)}" for option, value in _taken(names, given) if option not in present]
+    taken = [(option, value) for option, value in _taken(names, given) if option not in present]
+    added = [f" {option} {typed(value)}" for option, value in taken if option != DIR or not _names_its_place(words)]
     return "".join((head, *added, dash, tail))
 
 
+def _names_its_place(words: str) -> bool:
+    """Return whether a command names its mailbox by an argument: ``init --adopt DIR``, ``restore FILE DIR``."""
+    verb = words.partition(" ")[0]
+    if verb not in _PLACES:
+        return False
+    import shlex  # rare in what the program says
+
+    try:
+        found = shlex.split(words)
+    except ValueError:  # an example that ends within a quote
+        found = words.split()
+    return sum(not word.startswith("-") for word in found) > _PLACES[verb]
+
+
 def _taken(names: list[str], given: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the options that a command takes, with their values. ``init DIR`` names the mailbox itself."""
+    """Return the options that a command takes, with their values."""
     verbs, found = (names[0], " ".join(names[:2])), []
     if SESSION in given and any(verb in _SENDING for verb in verbs):
         found.append(("--from", given[SESSION]))
     elif SESSION in given and any(verb in _ACTING for verb in verbs) and verbs[1] != "lease list":
         found.append((SESSION, given[SESSION]))
-    is_placed = names[0] in _PLACED or (names[0] == "init" and len(names) > 1)
-    if DIR in given and not is_placed:
+    if DIR in given and names[0] not in _PLACED:
         found.append((DIR, given[DIR]))
     if HOME in given and names[0] == "swarm":
         found.append((HOME, given[HOME]))

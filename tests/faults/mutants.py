@@ -59,7 +59,7 @@ MUTANTS = (
     Mutant(
         "a hint repeats the place of the mailbox",
         "suggested._taken",
-        ("if DIR in given and not is_placed:", "if False:"),
+        ("if DIR in given and names[0] not in _PLACED:", "if False:"),
         tests="tests/cli/test_hint_runs.py::test_each_command_that_an_answer_names_works_as_it_stands",
     ),
     Mutant(
