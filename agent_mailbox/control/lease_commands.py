@@ -62,7 +62,13 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h --note "new grammar"
     """
     desk = app.desk(Leasing)
-    made = desk.lease(app.acting(session, desk, "the lease"), paths, system.getcwd(), _minutes(span), note)
+    me = app.acting(session, desk, "the lease")
+    made = desk.lease(me, paths, system.getcwd(), _minutes(span), note)
+    for path in paths:
+        if not lease_paths.is_wild(path) and not system.exists(path):
+            app.warn(f"{neutral(path)} is not there: leased as a file; a directory would be {neutral(path)}/**")
+    for other in desk.also_leased(me, made):
+        app.warn(f"{neutral(lease_paths.shown(other.project, other.paths))} {desk.said(other)}, too: {desk.ask(other)}")
     app.done(f"leased until {frame.when(made.ends)}: {_line(made)}\n", {"leases": [_json(made)]})
 
 

@@ -84,6 +84,12 @@ class Leasing(Coordination):
                 shown = neutral(lease_paths.shown(lease.project, lease.paths))
                 raise Refused(f"{shown} {self.said(lease)}", self.ask(lease), code="leased")
 
+    def also_leased(self, me: str, made: Lease) -> list[Lease]:
+        """Return the leases of others that overlap one of ``me``: nothing proves theirs, or nothing proves this."""
+        fold = control_log.of_leases(self).leases
+        others = [one for one in self._live(fold) if one.id != made.id and one.overlaps(made.project, made.paths)]
+        return [one for one in others if not fold.is_holder(me, one, self.now())]
+
     def said(self, lease: Lease) -> str:
         """Return who leases it, until when and why."""
         name, until = frame.name_of(lease.holder, self.logs.read_roster()), frame.when(lease.ends)[11:]
@@ -105,7 +111,9 @@ class Leasing(Coordination):
             matches = [one for one in live if len(word) >= MIN_PREFIX and one.startswith(word)]
             found = ids.only_match(word, matches, "leases")
             if found is None:
-                raise NotFound(f"no lease {word!r}", "`agent-mailbox lease list` lists them")
+                named = [one.id for one in live.values() if _is_named(one, word)]
+                hint = f"to release it, name its id: `agent-mailbox lease release {named[0]}`" if named else ""
+                raise NotFound(f"no lease {word!r}", hint or "`agent-mailbox lease list` lists them")
             lease = live[found]
         if lease.released:
             return lease, True
@@ -153,6 +161,12 @@ class Leasing(Coordination):
             found = self.leases()
             Edits(self.logs).settle(holds=bool(found))
         return found
+
+
+def _is_named(lease: Lease, word: str) -> bool:
+    """Return whether a word is one of the lease's paths, or its end."""
+    end = "/" + word.strip("/")
+    return any(f"/{path}".removesuffix("/**").endswith(end) for path in lease.paths)
 
 
 def _patterns(paths: Sequence[str], base: str) -> tuple[str, tuple[str, ...]]:

@@ -350,3 +350,32 @@ def test_a_lease_costs_no_other_agent_a_word(desk: Desk) -> None:
     assert desk.mail(ME) == desk.mail(ADA) == []
     desk.post.ok("lease", "release", lease["id"], "--session", ADA)
     assert desk.post.ok("dead-letters", "--all")["messages"] == []
+
+
+def test_a_lease_s_path_in_the_place_of_its_id_is_answered_with_the_id(desk: Desk) -> None:
+    """The command that is named works as it stands; a word that is no path of a lease is sent to the list."""
+    held = desk.lease("src")["id"]
+    hint = f"`agent-mailbox lease release {held} --session {ADA}`"
+    for word in ("src", "src/"):
+        done = refused(desk.post.call("lease", "release", word, "--session", ADA), 1, f"no lease '{word}'")
+        assert hint.split(" --")[0] in done.stderr, done
+    refused(desk.post.call("lease", "release", "rc", "--session", ADA), 1, "`agent-mailbox lease list` lists them")
+    assert desk.post.call(*hint.strip("`").split()[1:]).rc == 0
+
+
+def test_what_is_not_there_is_said_to_be_leased_as_a_file(desk: Desk) -> None:
+    """It may be meant as a directory, and would keep nobody out of it. What is there, and a pattern, need no word."""
+    done = desk.post.call("lease", "new", "--session", ADA, cwd=desk.top)
+    assert "new is not there: leased as a file; a directory would be new/**" in done.stderr
+    (desk.top / "src/a.py").touch()
+    assert desk.post.call("lease", "src/a.py", "new/**", "src", "--session", ADA, cwd=desk.top).stderr == ""
+
+
+def test_who_leases_what_another_may_hold_is_told(desk: Desk) -> None:
+    """Nothing proves either of two programs, so neither keeps the other out: the second hears of the first."""
+    nobody = {"AGENT_MAILBOX_TEST_CALLER": ""}
+    first = desk.post.call("lease", "mine.*", "--session", ADA, cwd=desk.top, env=nobody)
+    assert (first.rc, first.stderr) == (0, ""), first
+    second = desk.post.call("lease", "mine.py", "--session", "other", cwd=desk.top, env=nobody)
+    assert second.rc == 0, second
+    assert "mine.* may be (unverified) leased by Ada until" in second.stderr

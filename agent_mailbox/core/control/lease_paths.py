@@ -32,7 +32,7 @@ def check(pattern: str, project: str) -> str:
     if wild is None:
         return pattern
     if project == OUTSIDE and wild < _DEPTH_OUTSIDE:
-        raise ValueError("a pattern covers too much: outside a repository it begins with three names at least")
+        raise ValueError("it covers too much: outside a repository, a directory or pattern has three names first")
     if wild == 0 and (_ANY in names or not names[0].strip("*?")):
         raise ValueError("a pattern covers the whole project: begin it with a name")
     return pattern
