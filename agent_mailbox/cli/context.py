@@ -92,10 +92,7 @@ class Context:
                 raise
             self.vouched = place.named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
-                self.warn(
-                    f"your `agent-mailbox init` did not make {desk.directory};"
-                    " if it came with a clone, its mail is a stranger's"
-                )
+                self.warn(f"no init of yours made {desk.directory}; if it came with a clone, its mail is a stranger's")
             if (why := desk.broken()) is not None:
                 self.warn(
                     f"{why}; nothing here is proven until you check the logs and run `agent-mailbox doctor --trust`"
@@ -153,7 +150,7 @@ class Context:
             mine = "leave --session out" if given is not None else f"unset {client_variables.OURS}"
             where = f"run it in {name}'s own session, or {mine}" if agent is not None and agent.client else mine
             raise Refused(
-                f"this is the person's terminal, and {what} would not be {name}'s",
+                f"this is the person's terminal: nothing proves that {what} is {name}'s",
                 f"{where} to act as yourself",
                 code=NOT_YOU,
             )

@@ -10,6 +10,8 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..core import frame
+from ..core.text import neutral
 from ..errors import NoMailbox, Refused
 from ..identity import callers
 from ..store import user_state
@@ -94,8 +96,9 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
         return
     if caller.client or _holds(THEIR_WORD, words, app, params):
         raise _refused(words, caller.why if caller.client else f"this is a program: {caller.why}")
-    if user_state.bound_somewhere(user_state.directory(app.environ)):
-        raise _refused(words, f"sessions are bound, and a program calls: {caller.why}")
+    if bound := user_state.bound_sessions(user_state.directory(app.environ)):
+        who = frame.some([neutral(one) for one in bound if one], 3) or "nobody can tell which"
+        raise _refused(words, f"sessions are bound ({who}), and a program calls: {caller.why}")
 
 
 def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params) -> bool:

@@ -264,8 +264,10 @@ def restore(app: App, file: str, where: str | None) -> None:
     DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
     brings; `agent-mailbox backup --verify FILE` prints them before.
     """
+    from ..mailbox.facade import Mailbox
     from ..upkeep import backup as backups
     from ..upkeep import restoring
+    from . import confirming
 
     backups.opened(file).close()  # a refused place would hide that it is missing
     place = where or new_place.wanted(app)
@@ -275,11 +277,10 @@ def restore(app: App, file: str, where: str | None) -> None:
     directory = os.path.realpath(place)
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
     text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings(made)}"
-    app.done(
-        f"{text}its leads and rules bind agents; to let its permissions count, too:"
-        f" agent-mailbox init --adopt {typed(where or app.directory or directory)}\n",
-        value,
-    )
+    if confirming.preview(Mailbox(directory, prove=None), adopt=True).standing:
+        text += "its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt"
+        text += f" {typed(where or app.directory or directory)}\n"
+    app.done(text, value)
 
 
 @cli.command(cls=Verb, prints_json=False)

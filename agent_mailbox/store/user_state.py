@@ -47,12 +47,17 @@ def _environment() -> dict[str, str]:
 
 def bound_somewhere(state: str) -> bool:
     """Return whether any session of this user is bound, in any mailbox: it has a file in ``bound/``."""
+    return bool(bound_sessions(state))
+
+
+def bound_sessions(state: str) -> list[str]:
+    """Return the sessions of this user that are bound in any mailbox; one of no name if nobody can tell."""
     try:
-        return bool(system.listdir(system.join(state, BOUND)))
+        return sorted(system.listdir(system.join(state, BOUND)))
     except FileNotFoundError:
-        return False
+        return []
     except OSError:
-        return True  # nobody can tell, and what binds holds
+        return [""]  # what binds holds
 
 
 def is_bound(state: str, session_id: str) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core.control import message_fields, summary
-from tests.helpers import MESSAGES, record
+from tests.helpers import MESSAGES, record, refused
 from tests.surroundings import Client, at_terminal, line
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_at_the_person_s_terminal_nothing_is_decided_or_asked_in_another_s_name(
     before = post.file(MESSAGES).read_bytes()
     done = at_terminal(post, line(*words, "--session", "w"))
     assert done.rc == 1, done
-    assert "error: this is the person's terminal" in done.stdout
+    assert "error: this is the person's terminal: nothing proves that " in done.stdout
     assert "hint: run it in w's own session, or leave --session out to act as yourself" in done.stdout
     done = at_terminal(post, line(*words, "--session", "Lee"))
     assert (done.rc, "hint: leave --session out to act as yourself" in done.stdout) == (1, True), done
@@ -177,3 +177,24 @@ def test_the_removal_of_all_rules_reads_so_at_every_door(post: Post) -> None:
     told = "team_permission_update: removes all rules and hosts"
     for words in (("check", "--session", "sam", "--peek"), ("show", sent), ("thread", sent), ("control", "log")):
         assert told in post.call(*words).stdout, words
+
+
+def test_who_is_bound_is_named_to_a_program_that_may_not(post: Post) -> None:
+    """Else nobody finds the session that has it refused."""
+    (post.user_state / "bound").mkdir(exist_ok=True)
+    (post.user_state / "bound/gus").touch()
+    done = post.call("backup", post.scratch.parent / "out.tar", env={"AGENT_MAILBOX_TEST_CALLER": ""})
+    refused(done, 1, "sessions are bound (gus), and a program calls")
+
+
+def test_a_backup_without_leads_and_rules_is_restored_without_a_word_of_them(post: Post) -> None:
+    """With a lead, the command that lets its permissions count is named."""
+    post.register("lee")
+    post.send("lee", "all")
+    for n, has_lead in enumerate((False, True)):
+        if has_lead:
+            post.register("sam", "--lead", "lee")
+        assert post.call("backup", "--force", post.box.parent / "b.tar").rc == 0
+        done = post.call("restore", post.box.parent / "b.tar", post.scratch / f"again{n}")
+        assert done.rc == 0, done
+        assert ("init --adopt" in done.stdout) == ("leads and rules" in done.stdout) == has_lead

@@ -39,8 +39,8 @@ MUTANTS = (
     ),
     Mutant(
         "where the bound cannot be listed somebody is bound",
-        "user_state.bound_somewhere",
-        ("        return True  # nobody", "        return False  # nobody"),
+        "user_state.bound_sessions",
+        ('        return [""]  # what', "        return []  # what"),
         tests=f"{TESTS}::test_where_the_bound_cannot_be_listed_somebody_is_bound",
     ),
     Mutant(
