@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core import frame
 from . import mail_output
-from .known_session import refuse_misspelt
+from .known_session import refuse_misspelt, warn_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
     me = app.me(session, desk)
     if session is not None:
         refuse_misspelt(me, desk)
+    if desk.logs.is_shared:
+        warn_late(app, desk)
     page = CheckPage(app, desk, me, limit)
     if peek:  # it holds no lock that others wait for, and may take its time
         items = desk.peek(me)

@@ -1,6 +1,7 @@
-"""Sessions that a command names and nobody knows.
+"""The session that a command names, before its mail is looked at: nobody may know it, and mail may be late.
 
-Belongs here: the refusal of one that is nearly an agent's. Must not import click.
+Belongs here: the refusal of one that is nearly an agent's, and what else is told before its mail is looked at. Must not
+import click.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from ..errors import NotFound
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..mailbox.opened import OpenMailbox
+    from .context import Context
 
 
 def refuse_misspelt(me: str, desk: OpenMailbox) -> None:
@@ -26,3 +28,11 @@ def refuse_misspelt(me: str, desk: OpenMailbox) -> None:
             f"did you mean {' or '.join(meant)}? For a new session, first run"
             f" `agent-mailbox roster register --session-id {typed(me)}`",
         )
+
+
+def warn_late(app: Context, desk: OpenMailbox) -> None:
+    """Warn, before a look at a mailbox that several machines share, if nobody brings the others' mail."""
+    from ..mailbox import space as spaces  # a mailbox of one machine is spared it
+
+    if why := spaces.why_late(desk.logs):
+        app.warn(why)

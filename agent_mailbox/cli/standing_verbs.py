@@ -10,7 +10,7 @@ from ..core.roster import shown_state
 from ..errors import Malformed
 from ..mailbox.queries import Library
 from . import mail_output, render
-from .known_session import refuse_misspelt
+from .known_session import refuse_misspelt, warn_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
     me, box = app.me(session, mailbox), mailbox.directory
     if session is not None:
         refuse_misspelt(me, mailbox)
+    if mailbox.logs.is_shared:
+        warn_late(app, mailbox)
     library = Library(mailbox)
     found = library.status(me)
     roster = mailbox.logs.read_roster()

@@ -90,7 +90,7 @@ def lines(arrival: Arrival, called: Callable[[str], str]) -> list[tuple[str, str
     """Return where a message goes as (label, names): ``("will see it now", "Ada")``; ``called`` names each."""
 
     def name(who: str) -> str:
-        return called(who) + (" (on another machine)" if who in arrival.elsewhere else "")
+        return called(who) + (" (on another machine, once that takes it in)" if who in arrival.elsewhere else "")
 
     found, rivals = [], {*arrival.one_of}
     groups = zip(_WORDS, (arrival.now, arrival.at_next_turn, arrival.when_it_looks), strict=True)

@@ -91,7 +91,7 @@ def join(
         raise Refused("package for signatures is missing: cryptography", extras.how("engine"), code="no_extra")
     found = joining_space.join(logs, place, changes)
     text = f"joined {found.space} as {found.machine}: {mail_output.plural(found.applied, 'record')}\n"
-    app.out(text + "".join(f"{line}\n" for line in space_words.trust(found)), _value(found))
+    app.out(text + "".join(f"{line}\n" for line in space_words.trust(found, app.command)), _value(found))
 
 
 def _place(
@@ -315,7 +315,7 @@ def doctor(app: App, /, system: str | None) -> int | None:
     asked = spaces.of(app.mailbox.logs)
     told = system or (asked is not None and asked.is_postgres)  # which tells it to everybody
     notes = [] if told else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
-    notes += space_checks.notes(app.mailbox.logs)
+    notes += space_checks.notes(app.mailbox.logs, app.command)
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
     app.out(text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes})
     return 3 if problems else None

@@ -14,7 +14,6 @@ from ..errors import NotFound, Refused, Unavailable
 from ..identity import machine_keys
 from ..mailbox import absence, comparison, elsewhere, following, machine_trust, passed, publishing
 from ..mailbox import space as spaces
-from ..store.lock import is_held
 from ..store.order import PASSED, ROSTER
 from . import purging, space_trust
 
@@ -186,7 +185,7 @@ def standing(logs: Logs) -> SpaceStanding:
         trouble = error.what
     queued = len(copy.queue.entries())
     waiting = sum(1 for _ in publishing.waiting(copy))
-    serving = is_held(spaces.record_of(logs).path(spaces.PLACE, spaces.SERVING))
+    serving = spaces.is_serving(logs)
     where = space.space, space.machine, space.url
     others = tuple(
         {"machine": one.machine, "behind": max(records - one.applied, 0), "heard": instant.text(one.heard)}

@@ -39,9 +39,6 @@ def run(
     is_sure, restored = False, 0
     while not ended():
         try:
-            if monotonic() - spoke >= elsewhere.EVERY:
-                order.tell(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
-                spoke = monotonic()
             if words := order.told():
                 elsewhere.keep(copy.directory, words, time_ns() // 1_000_000)
             if not is_sure:  # a server that was away may have lost what it had
@@ -51,6 +48,9 @@ def run(
                     if copy.look_closer():
                         copy.catch_up()
                 is_sure = True
+            if monotonic() - spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
+                order.tell(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
+                spoke = monotonic()
             if copy.restored > restored:
                 restored = copy.restored
                 told(lost(restored))

@@ -16,7 +16,7 @@ from ..store.order import JOINED
 from . import joining_space, replicator, server_checks, space_words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from ..mailbox.space import Space
@@ -58,9 +58,9 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         yield "replicator does not run: `agent-mailbox engine serve` keeps this machine's copy up"
 
 
-def notes(logs: Logs) -> Iterator[str]:
+def notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
     """Yield what is in order, and yet for the person to know: whose lines count for nothing here."""
-    yield from space_words.unheard(joining_space.standing(logs))
+    yield from space_words.unheard(joining_space.standing(logs), command)
 
 
 def _of_others(passed: Mapping[str, int]) -> Iterator[str]:

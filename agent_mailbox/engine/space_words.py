@@ -29,16 +29,16 @@ def standing(found: SpaceStanding, command: Callable[[str], str]) -> str:
     lines += [
         f"{one['machine']:<10} {one['behind']} records behind, by its word of {one['heard']}" for one in found.machines
     ]
-    return "".join(f"{line}\n" for line in (*lines, *trust(found)))
+    return "".join(f"{line}\n" for line in (*lines, *trust(found, command)))
 
 
-def trust(found: SpaceStanding) -> Iterator[str]:
-    """Yield the keys, and whose word counts here."""
+def trust(found: SpaceStanding, command: Callable[[str], str]) -> Iterator[str]:
+    """Yield the keys, and whose word counts here; ``command`` completes the next one."""
     yield f"key        {found.fingerprint or 'none: nothing of this machine counts elsewhere'}"
     for one in found.trusted:
         yield f"{one['machine']:<10} speaks for {_speakers(one['speaks'])}; key {one['fingerprint']}"
     yield from (f"refused    {text}" for text in wrong(found))
-    yield from (f"waits      {text}" for text in unheard(found))
+    yield from (f"waits      {text}" for text in unheard(found, command))
 
 
 def wrong(found: SpaceStanding) -> Iterator[str]:
@@ -51,14 +51,17 @@ def wrong(found: SpaceStanding) -> Iterator[str]:
         yield f"{_lines({'machine': machine, 'lines': count})} whose seal is wrong, was used before, or came late"
 
 
-def unheard(found: SpaceStanding) -> Iterator[str]:
-    """Yield what waits for the person's word on its machine, or on its writers."""
+def unheard(found: SpaceStanding, command: Callable[[str], str]) -> Iterator[str]:
+    """Yield what waits for the person's word on its machine, or on its writers, with the command that says it."""
     keys = {one["machine"]: one["fingerprint"] for one in found.trusted}
     for one in found.unheard:
         if one["machine"] not in keys:
-            yield f"{_lines(one)} by a key that you did not confirm: {one['fingerprint']}"
+            key = f"{neutral(str(one['machine']))}={one['fingerprint']}"
+            confirm = command(f"engine join --key {key} --speaks {neutral(str(one['machine']))}=user,all")
+            yield f"{_lines(one)} until you say for whom it speaks; if its own `engine status` has this key: {confirm}"
         elif keys[one["machine"]] == one["fingerprint"]:
-            yield f"{_lines(one)} by writers for whom you did not let it speak"
+            more = command(f"engine join --speaks {neutral(str(one['machine']))}=WHO,…")
+            yield f"{_lines(one)} by writers for whom it may not speak yet: {more}"
 
 
 def _speakers(speaks: Any) -> str:

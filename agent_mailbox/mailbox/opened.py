@@ -221,14 +221,12 @@ class OpenMailbox:
         Every door asks it, so nobody is told of no news who missed what a log lost."""
         if self.logs.custody is None:
             return None
-        if (why := self.logs.custody.broken()) is None:
-            for log in (self.logs.messages, self.logs.reads, self.logs.roster):
-                try:
-                    log.notice()
-                except StorageFailed:
-                    pass  # whoever reads it says so; the other logs are looked at all the same
-            why = self.logs.custody.broken()
-        return why
+        for log in (self.logs.messages, self.logs.reads, self.logs.roster):
+            try:
+                log.notice()
+            except StorageFailed:
+                pass  # whoever reads it says so; the other logs are looked at all the same
+        return self.logs.custody.broken()
 
     def gone(self, sessions: Iterable[str]) -> set[str]:
         """Return those sessions that are gone: they did not end by themselves, and their client's process did.

@@ -12,6 +12,7 @@ from ..core.text import typed
 from ..errors import BadData, Refused
 from ..store import system
 from ..store.custody import content
+from ..store.lock import is_held
 from ..store.small_files import replace_file
 
 TYPE_CHECKING = False
@@ -84,6 +85,24 @@ def forget(logs: Logs) -> None:
         except FileNotFoundError:
             pass
     system.sync_directory(record.path(PLACE))
+
+
+def is_serving(logs: Logs) -> bool:
+    """Return whether this machine's replicator runs."""
+    return is_held(record_of(logs).path(PLACE, SERVING))
+
+
+def why_late(logs: Logs) -> str:
+    """Return why mail of other machines may not be here yet; empty if the replicator keeps the copy up."""
+    if (space := of(logs)) is None or is_serving(logs):
+        return ""
+    from . import copy_state
+
+    applied = copy_state.load(record_of(logs).path(PLACE)).applied
+    return (
+        f"the replicator does not run, so mail of other machines is here only up to record {applied} of space"
+        f" {space.space}: `agent-mailbox engine serve` brings what comes"
+    )
 
 
 def opened(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:

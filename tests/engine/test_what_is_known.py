@@ -1,0 +1,63 @@
+"""What a machine of a space says of the others is what it knows: the real commands, replicators and server."""
+
+from __future__ import annotations
+
+from tests.helpers import until
+
+from .test_commands import MACHINES, Pair
+from .test_commands import pair as pair
+
+
+def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
+    """Without its replicator a machine's looks say how far its copy is; with it they say nothing of it."""
+    for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", who)
+    here = pair.ok("south", "engine", "status")["applied"]
+    sent = pair.program.run(
+        *("send", "--from", "user", "--to", "all", "--body", "to ben"), "--dir", pair.program.scratch / "north"
+    )
+    assert "on another machine" not in sent.stdout or "once that takes it in" in sent.stdout
+    looks = (("check",), ("check", "--peek"), ("status",), ("wait", "--timeout", "0"))
+    for look in looks:
+        said = pair.program.run(*look, "--session", "ben", "--dir", pair.program.scratch / "south")
+        assert "to ben" not in said.stdout
+        (warning,) = said.warnings
+        assert f"the replicator does not run, so mail of other machines is here only up to record {here}" in warning
+        assert f"`agent-mailbox engine serve --dir {pair.program.scratch / 'south'}`" in warning
+    with pair.serving("south"):
+        until(lambda: pair.ok("south", "engine", "status")["applied"] > here)
+        for look in reversed(looks):
+            said = pair.program.run(*look, "--session", "ben", "--dir", pair.program.scratch / "south")
+            assert (said.rc, said.warnings) == (0, [])
+    assert "to ben" in said.stdout
+
+
+def test_a_machine_first_tells_how_far_its_copy_is(pair: Pair) -> None:
+    """The first word of a replicator that comes up is of the records that are here, not of none."""
+    for machine in MACHINES:
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", f"of-{machine}")
+    with pair.serving("north"):
+        with pair.serving("south"):
+            until(lambda: pair.ok("north", "engine", "status")["machines"])
+        (other,) = pair.ok("north", "engine", "status")["machines"]
+    assert other["behind"] == 0
+
+
+def test_what_waits_for_the_persons_word_names_the_command_that_says_it(pair: Pair) -> None:
+    """The command that `engine status` and `engine doctor` name for another machine's lines works when pasted."""
+    south = pair.program.scratch / "south"
+    for machine in MACHINES:
+        pair.join(machine)
+        pair.ok(machine, "roster", "register", "--session-id", f"of-{machine}")
+    pair.send("north", "--from", "of-north", "--to", "all", "--body", "hello")
+    with pair.serving("south"):
+        until(lambda: pair.ok("south", "engine", "status")["unheard"])
+        (note,) = [one for one in pair.ok("south", "engine", "doctor")["notes"] if " of north" in one]
+        said = pair.program.run("engine", "status", "--dir", south).stdout
+    assert f"waits      {note}\n" in said
+    what, _, command = note.partition(": agent-mailbox ")
+    assert "until you say for whom it speaks" in what
+    assert pair.program.run(*command.split()).rc == 0
+    assert pair.ok("south", "engine", "status")["unheard"] == []
