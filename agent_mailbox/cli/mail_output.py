@@ -10,6 +10,7 @@ from ..core import codec, frame, instant
 from ..core.address import BROADCAST, TAG, is_remote
 from ..core.claims import readers
 from ..core.codec import message_object
+from ..core.roster import DEAD
 from ..core.text import ascii_json, is_utf8
 
 TYPE_CHECKING = False
@@ -103,13 +104,21 @@ def check_pieces(
     blocks[0].insert(0, style(head, "dim") + "\n")
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
     last = blocks[-1]
-    if chat:
-        wide = " (--all: everyone it was for)" if any(map(_has_others, chat)) else ""
-        reply = command(f'reply {frame.short_typed(chat[0].message.id)} --body "…"')
+    answered = next((item for item in chat if not _is_dead(item.message.sender, roster)), None)
+    if answered is not None:
+        wide = " (--all: everyone it was for)" if _has_others(answered) else ""
+        reply = command(f'reply {frame.short_typed(answered.message.id)} --body "…"')
         last.append(f"Reply{wide}: {reply}")
+    elif chat:
+        last.append(f"Nobody can be answered: {frame.name_of(chat[0].message.sender, roster)} is dead")
     if more:
         last.append(f"{more} more: {command('check')}")
     return ["\n".join(block) + "\n" for block in blocks]
+
+
+def _is_dead(sender: str, roster: Roster) -> bool:
+    """Return whether the sender is dead, and no agent has its place: a reply to it is refused."""
+    return roster.state(sender) == DEAD and not roster.heirs(sender)
 
 
 def _has_others(item: Item) -> bool:

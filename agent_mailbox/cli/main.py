@@ -19,15 +19,20 @@ _WHO = ("--session", "--from", "--session-id")
 
 def _usage(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
     """Return click's usage error as ours."""
-    from . import meant  # serves only mistakes
+    from ..core.misspelt import nearly  # serves only mistakes
+    from . import meant
 
     said, hint = error.format_message(), f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
-    if error.ctx and isinstance(error, click.NoSuchOption) and error.option_name in _WHO:
-        for option in (option for param in error.ctx.command.params for option in param.opts):
-            if option in _WHO:  # click would propose an option that is spelt alike
-                said, hint = f"no such option: {error.option_name!r}", f"name your session with {option} here"
+    options = [option for param in error.ctx.command.params for option in param.opts] if error.ctx else []
+    who = next((option for option in options if option in _WHO), None)
+    if isinstance(error, click.NoSuchOption) and error.option_name in _WHO and who is not None:
+        said, hint = f"no such option: {error.option_name!r}", f"name your session with {who} here"
     elif isinstance(error, click.NoSuchOption) and (other := meant.option(error)) is not None:
         said, hint = f"no such option: {error.option_name!r}", f"did you mean {other}?"
+    elif isinstance(error, click.NoSuchOption):  # click proposes --json for --since
+        near = nearly(error.option_name, [option for option in options if option.startswith("--")])
+        said = f"no such option: {error.option_name!r}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"leave it out; {hint}"
     elif (whole := meant.whole_command(error, arguments)) is not None:
         hint = f"run `{whole}`"
     return Malformed(said, hint, code="usage")

@@ -6,7 +6,8 @@ Belongs here: the two commands once their arguments are parsed. Must not import 
 from __future__ import annotations
 
 from ..core.frame import word
-from ..core.roster import shown_state
+from ..core.roster import DEAD, shown_state
+from ..core.text import typed
 from ..errors import Malformed
 from ..mailbox.queries import Library
 from . import mail_output, render
@@ -63,11 +64,15 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
 def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
     """Return the lines of a status."""
     agent = found.agent
+    next_step = app.command("check")
+    if agent is not None and agent.state == DEAD:
+        next_step = (
+            f"it is dead and reads none; {app.command(f'roster register --session-id {typed(agent.session_id)}')}"
+        )
     lines = [
         f"{found.session_id}: {shown_state(agent, found.gone) if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
-        f"{mail_output.plural(found.unread, 'unread message')}"
-        + (f" ({app.command('check')})" if found.unread else ""),
+        f"{mail_output.plural(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),
     ]
     if found.obligations:
         lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")

@@ -320,6 +320,12 @@ def _meant(near: list[str]) -> str:
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 
+def unanswerable(sender: str) -> tuple[str, ...]:
+    """Return the warning of mail by a dead agent."""
+    register = f"`agent-mailbox roster register --session-id {text.typed(sender)}`"
+    return (f"{sender} is dead, so an answer to this mail would be refused; {register} revives it",)
+
+
 def refuse_dead(resolved: Resolved) -> None:
     """Raise ``Refused`` if a directly addressed agent is dead; the hint names the roles it held."""
     for agent in resolved.dead:

@@ -178,8 +178,9 @@ class Mailbox(Posting, Delivery, Registry):
         exact = {i: match for i, match in matches.items() if i.casefold() == message_id.casefold()}
         found = ids.only_match(message_id, list(exact or matches), "messages")
         if found is None:
-            least = f"at least {MIN_MESSAGE_PREFIX} characters of an id such as {ids.EXAMPLE}"
-            raise NotFound(f"no message {message_id!r}", f"write {least}; `agent-mailbox history --all` lists ids")
+            least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id such as {ids.EXAMPLE}; "
+            hint = f"{'' if _may_be_prefix(message_id) else least}`agent-mailbox history --all` lists ids"
+            raise NotFound(f"no message {message_id!r}", hint)
         message, position = matches[found]
         return FoundMessage(message=message, receipts=tuple(self.receipts(message)), position=position)
 

@@ -10,7 +10,7 @@ from ..core.address import is_remote
 from ..core.ids import uuid_of
 from ..core.proofs import STEWARD
 from ..core.records import Message, Record
-from ..core.roster import ALIVE
+from ..core.roster import ALIVE, DEAD
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
 from ..store import paths, system
 from ..store.prefilter import may_be_message
@@ -231,11 +231,11 @@ class Posting(OpenMailbox):
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         is_ours = draft.sender == STEWARD and self.prove(STEWARD) == STEWARD
         compose.checked(draft, self.config.max_content, is_ours=is_ours)
-        told: tuple[str, ...] = ()
+        told = compose.unanswerable(draft.sender) if _is_dead(draft.sender, roster) else ()
         if draft.type == "control":
             from ..core.control import validation  # what most mail is spared
 
-            told = validation.check(draft.content)
+            told += validation.check(draft.content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
         resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now(), resolved.bare)
@@ -256,6 +256,11 @@ class Posting(OpenMailbox):
             if isinstance(message, Message) and message.id in ids:
                 known.setdefault(message.id, message)
         return known, found
+
+
+def _is_dead(sender: str, roster: Roster) -> bool:
+    """Return whether the sender is dead, and no agent has its place."""
+    return roster.state(sender) == DEAD and not roster.heirs(sender)
 
 
 def _each(items: Sequence[T], do: Callable[[T], R]) -> list[R]:

@@ -54,6 +54,7 @@ def test_an_id_s_beginning_that_is_too_short_says_how_much_is_wanted(post: Post)
         told = post.call(verb, "xyz", *(["--session", ME] if verb == "ack" else [])).stderr
         assert "at least 4 characters" in told
         assert EXAMPLE in told
+        assert "at least" not in post.call(verb, "0000", *(["--session", ME] if verb == "ack" else [])).stderr
         assert re.search(r"`agent-mailbox history (--session \S+ )?--all` lists ids", told)
     assert EXAMPLE in post.call("send", "--from", "a", "--to", "b", "--body", "x", "--id", "xyz").stderr
 

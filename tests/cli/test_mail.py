@@ -571,6 +571,37 @@ def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
     assert "--all" not in pair.run("check", "--session", "bob").stdout
     pair.send("alice", "all", "everyone")
     assert "Reply (--all: everyone it was for): agent-mailbox reply" in pair.run("check", "--session", "bob").stdout
+    mine = pair.send("alice", "bob", "you")
+    pair.send("alice", "all", "everyone")
+    assert f"\nReply: agent-mailbox reply {mine[:8]} " in pair.run("check", "--session", "bob").stdout
+
+
+def test_a_dead_writer_is_told_and_no_reply_to_it_is_offered(pair: Post) -> None:
+    """Any valid id may send. The offered reply is to the first writer who is there, or an heir."""
+    pair.register("bob")
+    pair.register("gone")
+    before = pair.call("send", "--from", "gone", "--to", "bob", "--body", "x")
+    assert before.warnings == []
+    pair.ok("roster", "retire", "gone")
+    after = pair.call("send", "--from", "gone", "--to", "bob", "--body", "y")
+    assert after.rc == 0
+    assert "`agent-mailbox roster register --session-id gone` revives it" in after.stderr
+    assert pair.run("check", "--session", "bob").stdout.endswith("Nobody can be answered: gone is dead\n")
+    pair.send("gone", "bob", "z")
+    mine = pair.send("alice", "bob", "w")
+    assert f"Reply: agent-mailbox reply {mine[:8]} " in pair.run("check", "--session", "bob").stdout
+
+
+def test_the_status_of_the_dead_offers_no_check(pair: Post) -> None:
+    """A check by it is refused; the command that it shows revives it."""
+    pair.register("carol")
+    pair.send("alice", "carol", "x")
+    pair.ok("roster", "retire", "carol")
+    text = pair.call("status", "--session", "carol").stdout
+    assert "1 unread message (it is dead and reads none; agent-mailbox roster register --session-id carol)" in text
+    assert "agent-mailbox check" not in text
+    pair.register("carol")
+    assert "1 unread message (agent-mailbox check --session carol)" in pair.call("status", "--session", "carol").stdout
 
 
 def test_a_reply_to_a_stranger_waits_for_that_session(pair: Post) -> None:
