@@ -31,11 +31,13 @@ def ask(seen: Trusted) -> None:
     more = len(seen.messages) - MOST_SHOWN
     lines = [f"{seen.why}; the logs would count as they are now"] if seen.why else []
     lines += [f"{mail_output.plural(seen.adopted, 'unsealed line')} would count"] if seen.adopted else []
-    lines += [f"  {message}" for message in seen.messages[:MOST_SHOWN]] + ([f"  and {more} more"] if more > 0 else [])
-    lines += ["then:", *(f"  {line}" for line in seen.standing or ["no agent has a lead, a mode or rules"])]
+    then = seen.standing or ("no agent has a lead, a mode or rules",)
     if sys.stdin is None or not sys.stdin.isatty():
-        what = f"this decides what counts, so it asks at a terminal: {'; '.join(map(str.strip, lines))}"
+        what = f"this decides what counts, so it asks at a terminal: {'; '.join((*lines, 'then: ' + ', '.join(then)))}"
         raise Refused(neutral(what)[:2000], "run it at a terminal, or add --yes", code="not_confirmed")
+    lines += [f"of these, {mail_output.plural(len(seen.messages), 'message')}:"] if seen.messages else []
+    lines += [f"  {message}" for message in seen.messages[:MOST_SHOWN]] + ([f"  and {more} more"] if more > 0 else [])
+    lines += ["then:", *(f"  {line}" for line in then)]
     sys.stderr.write("".join(f"{neutral(line)}\n" for line in lines))
     if not click.confirm("Let this count?", err=True):
         raise Refused("nothing changed: you did not confirm it", "look at the logs first", code="not_confirmed")

@@ -467,6 +467,12 @@ def test_lines_of_a_backup_are_told_as_such_until_the_person_confirms_all_of_the
     assert scene.post.call("status", "--dir", place, "--session", WORKER, "--json").json["obligations"] == []
 
 
+def seen_messages(told: str) -> list[str]:
+    """The messages that a question lists."""
+    listed = told.replace("\r", "").partition(":\n")[2].partition("then:\n")[0]
+    return [line for line in listed.splitlines() if line.startswith("  ")]
+
+
 @pytest.mark.parametrize("word", ["y", "n", ""])
 def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: str) -> None:
     """Allows first and by name; without a yes, and without a terminal, nothing changes."""
@@ -479,7 +485,7 @@ def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: s
     shutil.rmtree(post.user_state / "boxes")
     assert scene.rules() == ((), ())
     asked = refused(post.call("init", post.box, "--adopt"), 1, "asks at a terminal", "allow Bash(ls:*)", "--yes")
-    assert "unsealed lines would count" in asked.stderr
+    assert "unsealed lines would count; then: " in asked.stderr  # the messages would not fit on its line
     assert scene.rules() == ((), ())
     ours, theirs = pty.openpty()
     os.write(ours, f"{word}\n".encode())
@@ -489,6 +495,9 @@ def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: s
         os.close(fd)
     told = err.decode()
     assert f"allow Bash(ls:*), {'lead boss'}" in told
+    counted, of_these = told.splitlines()[:2]
+    assert ("unsealed lines would count" in counted, of_these.startswith("of these, ")) == (True, True)
+    assert (of_these, len(seen_messages(told))) == ("of these, 1 message:", 1)
     assert told.index("allow Bash(ls:*)") < told.index("lead boss")
     if word == "y":
         assert (asking.returncode, scene.rules()) == (0, (("Bash(ls:*)",), ())), (out, err)
