@@ -1,10 +1,14 @@
-"""The two scripts of a checkout that is not installed, by a Python that lacks what they need."""
+"""The two scripts of a checkout that is not installed, by a Python that lacks what they need; and its demo."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.helpers import ROOT, refused
+from tests.helpers import PATIENCE, ROOT, refused
 
 if TYPE_CHECKING:
     from tests.helpers import Post
@@ -18,3 +22,15 @@ def test_a_python_without_click_is_told_what_to_install(post: Post) -> None:
     assert post.python(code, "send", *words).rc == 0
     found = post.python(code, "--dir", post.box, "send", *words)
     refused(found, 5, "click", "-m pip install click orjson portalocker")
+
+
+def test_the_demo_shows_where_its_session_comes_from_and_that_a_hook_offers(tmp_path: Path) -> None:
+    """Its standard input; *offered* of what the hook showed; why mail stays out of the archive."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    env = {"PATH": path, "PYTHON": sys.executable, "TMPDIR": str(tmp_path), "HOME": str(tmp_path)}
+    words = [str(ROOT / "scripts/demo"), str(ROOT / "tests/door/bin")]
+    done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert '$ cat stdin.json\n{"session_id": "b1134fc7-' in done.stdout
+    assert "offered to b1134fc7" in done.stdout
+    assert "until it expires" in done.stdout
+    assert "no problems found" in done.stdout
