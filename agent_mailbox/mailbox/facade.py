@@ -252,8 +252,10 @@ def _refuse_non_reader(found: FoundMessage, session_id: str, roster: Roster) -> 
     if claims.read_by(found.message, found.reads, lineage, roster) or _claimers(found, roster, lineage):
         return
     holder = claims.holder(found.message, found.reads, roster) or "".join(_claimers(found, roster))
+    gave_back = found.reads.released(found.message.id, lineage)
     raise Refused(
-        f"{session_id} has not read {found.message.id}" + (f"; {holder} holds it" if holder else ""),
+        f"{session_id} {'gave back' if gave_back else 'has not read'} {found.message.id}"
+        + (f"; {holder} holds it" if holder else ""),
         "only a reader or holder may ack or release; `agent-mailbox check` reads what is yours",
         code="not_reader",
     )

@@ -85,15 +85,19 @@ def _place(mailbox: Mailbox) -> str:
 
 def _notice(who: str, letters: list[tuple[Message, str]], state: MailState, place: str) -> Draft:
     count = len(letters)
+    back = [m.id for m, _ in letters if state.reads.released(m.id, m.recipients)]
     lines = [
-        f"{frame.short(m.id)} to {clipped(frame.target_of(m, state.roster), 60)}: {reason.replace('_', ' ')}"
+        f"{frame.short(m.id)} to {clipped(frame.target_of(m, state.roster), 60)}: "
+        f"{'given back, ' if m.id in back else ''}{reason.replace('_', ' ')}"
         for m, reason in letters[:NAMED]
     ]
+    what = "given back, and nobody took it" if back and count == 1 else "never read"
+    what = "never read, or given back" if back and count > 1 else what
     more = f"more: agent-mailbox dead-letters --session {typed(who)}{place}"
     return Draft(
         sender=STEWARD,
         to=(who,),
-        subject="A message of yours was never read" if count == 1 else f"{count} messages of yours were never read",
+        subject=f"A message of yours was {what}" if count == 1 else f"{count} messages of yours were {what}",
         content="\n".join([*lines, *([more] if count > NAMED else [])]),
         type="notification",
         ttl_hours=LIFE,

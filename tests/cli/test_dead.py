@@ -52,6 +52,19 @@ def letters(post: Post, *words: object) -> dict[str, str]:
 # -- letters ----------------------------------------------------------------------------------------------------------
 
 
+def test_what_was_given_back_is_not_called_never_read(pair: Post) -> None:
+    """Its reader saw it, gave it back and was retired: the notice says so, beside one that nobody saw."""
+    pair.register("carl")
+    sent = pair.send("alice", "carl")
+    pair.check("carl")
+    pair.ok("release", sent, "--session", "carl")
+    pair.ok("roster", "retire", "carl")
+    pair.ok("steward", "run")
+    (notice,) = notices(pair, "alice")
+    assert notice["subject"] == "A message of yours was given back, and nobody took it"
+    assert notice["content"] == f"{sent[:8]} to carl: given back, recipient dead"
+
+
 def test_a_sender_is_told_of_its_dead_letters_once(pair: Post) -> None:
     """One short notice for all of a run, however often the steward runs; the next run tells of more."""
     first = expired(pair)

@@ -623,6 +623,7 @@ def test_ack_and_release(pair: Post) -> None:
     assert refused(pair.call("release", sent, "--session", "second", "--json"), 1, "alice").json["error"]["code"]
     assert pair.ok("release", sent[:8], "--session", "alice") == {"message_id": sent, "event": "release"}
     assert pair.call("release", sent, "--session", "alice").stdout == f"released {sent}\n"
+    refused(pair.call("ack", sent, "--session", "alice"), 1, "alice gave back", "agent-mailbox check")
     assert pair.check("second") == [sent]
     for _ in range(2):
         assert pair.ok("ack", sent, "--session", "second") == {"message_id": sent, "event": "ack"}
