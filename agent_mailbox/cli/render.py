@@ -6,6 +6,7 @@ Belongs here: pure functions for the layout and the JSON shapes. ``core.frame`` 
 from __future__ import annotations
 
 from ..core import frame, instant
+from ..core.address import is_remote
 from ..core.claims import OFFERED, READ, TITLE_SEEN, by_title
 from ..core.records import USER
 from ..core.roster import shown_reason, shown_state
@@ -136,14 +137,18 @@ def missing_text(
 
 
 def owing_text(owed: Sequence[Owing], roster: Roster) -> str:
-    """Return who owes an ack, and which of them have read the mail."""
-    shown = [f"{frame.party(one.who, roster)} ({'read' if one.has_read else 'unread'})" for one in owed]
-    return frame.some(shown)
+    """Return who owes an ack, and which of them have read the mail; a swarm tells neither."""
+
+    def known(one: Owing) -> str:
+        return "no swarm tells of reading or acks" if is_remote(one.who) else "read" if one.has_read else "unread"
+
+    return frame.some([f"{frame.party(one.who, roster)} ({known(one)})" for one in owed])
 
 
 def owing_json(owed: Sequence[Owing]) -> list[dict[str, Any]]:
-    """Return who owes an ack, for JSON: an agent, or the address of mail that nobody took."""
-    return [{"who": one.who, "read": one.has_read} for one in owed]
+    """Return who owes an ack, for JSON: an agent, or the address of mail that nobody took. ``read`` is None if nobody
+    here can know."""
+    return [{"who": one.who, "read": None if is_remote(one.who) else one.has_read} for one in owed]
 
 
 def _title(message: Message) -> str:

@@ -6,6 +6,7 @@ Belongs here: the two commands once their arguments are parsed, and the receipts
 from __future__ import annotations
 
 from ..core import claims
+from ..core.address import is_remote
 from ..errors import MailboxError
 from . import mail_output, render
 
@@ -47,7 +48,10 @@ def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> Non
     resolved = mailbox.delivery(found.message, roster)
     lines, is_all = _message_lines(app, mailbox, shown, start)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
-    lines += [] if any(r.event != "claim" for r in found.receipts) else ["no agent has read it"]
+    if not any(r.event != "claim" for r in found.receipts):
+        is_away = any(map(is_remote, found.message.recipients))
+        where = f" here; delivered or not: {app.command('swarm outbox')}" if is_away else ""
+        lines.append(f"no agent has read it{where}")
     owed = _owing(mailbox, found) if found.message.ack else []
     lines += [f"ack owed by: {render.owing_text(owed, roster)}"] if owed else []
     value = {

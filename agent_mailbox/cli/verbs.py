@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .context import Context
 
 
-def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
+def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: bool = False) -> None:
     """Print where a message went, when each reader will see it, and the warnings about it."""
     from ..mailbox import arrivals  # check and ack send nothing
 
@@ -32,6 +32,10 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent) -> None:
 
         if (home := pairing.elsewhere(desk.directory, app.environ)) is not None:
             app.given["--home"] = home
+        if sent.message.ack:
+            app.warn("acks do not travel to a swarm: its reader is not asked for one, and none comes back")
+        if not is_carried and not pairing.is_served(desk.directory):
+            app.warn("no gateway serves here, so the mail waits: `agent-mailbox swarm serve` carries it")
     if app.json:
         app.confirm(mail_output.json(mail_output.sent_json(sent, found, desk.directory)))
     else:

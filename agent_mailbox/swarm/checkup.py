@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core import instant
+from ..store.lock import is_held
 from . import home as names
 from . import own_certificate
 from .home_checks import SKEW, Finding
@@ -43,7 +44,8 @@ async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> li
     for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
         ours = endpoint == known.endpoint
         if answer.status != 200 or answer.body is None:
-            found.append((endpoint, f"{agent} cannot be reached: {answer.message}", not ours))
+            start = "" if not ours or is_held(ledger.home.path(names.SERVING)) else "; run `agent-mailbox swarm serve`"
+            found.append((endpoint, f"{agent} cannot be reached: {answer.message}{start}", not ours))
         elif ours and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
         elif not ours:
@@ -87,8 +89,10 @@ def _certificate(endpoint: str, key: str, now: int, settings: GatewaySettings) -
             if not key:
                 raise
             certificate = _shown(endpoint, own_certificate.believing(key))
-    except OSError as error:
+    except ssl.SSLError as error:
         return [(endpoint, f"its certificate does not verify: {error}", False)]
+    except OSError:
+        return []  # nobody showed one; that it cannot be reached is said already
     left = int(ssl.cert_time_to_seconds(str(certificate["notAfter"]))) * 1000 - now
     return (
         [(endpoint, f"its certificate expires in {left // instant.DAY} days", left > instant.DAY)]

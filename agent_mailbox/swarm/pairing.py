@@ -16,6 +16,7 @@ from ..core.records import BadLine
 from ..errors import MailboxError, Refused
 from ..mailbox.reachable import IN_MAILBOX as IN_MAILBOX
 from ..store import paths
+from ..store.lock import is_held
 from ..store.log import HeldLog, Log
 from . import home as names
 from .home import Home
@@ -84,6 +85,12 @@ def elsewhere(mailbox: str, environ: Mapping[str, str]) -> str | None:
     """Return the mailbox's gateway directory, if that is not where commands look by themselves."""
     home, is_mutual = gateway_of(mailbox) or ("", False)
     return home if is_mutual and home != os.path.realpath(names.default(environ)) else None
+
+
+def is_served(mailbox: str) -> bool:
+    """Return whether the mailbox's gateway serves at this moment."""
+    home, is_mutual = gateway_of(mailbox) or ("", False)
+    return is_mutual and is_held(os.path.join(home, names.SERVING))
 
 
 def _is_paired(mine: str, here: str) -> bool:

@@ -40,7 +40,7 @@ def _address(to: str) -> str:
 def _send(door: Door, draft: Draft) -> None:
     sent = door.app.mailbox.send(draft)
     carried = door.flush()
-    verbs.confirm_sent(door.app, door.app.mailbox, sent)
+    verbs.confirm_sent(door.app, door.app.mailbox, sent, is_carried=carried)
     if carried and not door.app.json:
         door.app.warn("no gateway serves here: this command sent it; answers wait for `agent-mailbox swarm serve`")
 
@@ -140,10 +140,13 @@ def status(door: Door) -> None:
             serving = False
     except Busy:
         serving = True
+    if not serving:  # a gateway would have queued what was sent
+        door.outbox().sweep()
     view = InboxView(door.home, door.app.mailbox)
     open_parcels, counts = view.open_parcels(door.ledger), view.counts()
+    not_serving = f"not serving: {door.app.command('swarm serve')}"
     lines = [
-        f"{known.agent_id} at {known.endpoint}, {'serving' if serving else 'not serving'}",
+        f"{known.agent_id} at {known.endpoint}, {'serving' if serving else not_serving}",
         f"key {public} = {gateway_identity.fingerprint(public)}",
         f"inbox: {counts['unread']} unread of {counts['total']}; outbox: {open_parcels} on their way",
     ]

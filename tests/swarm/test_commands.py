@@ -208,3 +208,26 @@ def test_a_command_that_fails_has_made_no_swarm(machine: Make) -> None:
     alpha = machine("alpha")
     assert alpha.call("swarm", "create", "demo", "--session", "nobody").rc == 1
     assert alpha.ok("swarm", "status")["swarms"] == []
+
+
+def test_what_nobody_here_can_know_of_a_swarm_is_not_said(machine: Make) -> None:
+    """An ack is not promised, remote mail is neither read nor unread, and a gateway that does not serve is named."""
+    a, b = machine("alpha").serve(), machine("beta").serve()
+    meet(a, b)
+    words = ("send", "--from", "ann", "--to", "swarm:demo/beta", "--body", "x")
+    sent = a.call(*words, "--ack", "--json")
+    (warning,) = sent.warnings
+    assert "acks do not travel to a swarm" in warning
+    shown = a.call("show", sent.json["message"]["id"]).stdout
+    assert "no agent has read it here; delivered or not: agent-mailbox swarm outbox" in shown
+    for said in (shown, a.call("status", "--session", "ann").stdout):
+        assert "(no swarm tells of reading or acks)" in said
+        assert "(unread)" not in said
+    a.stop()
+    assert "no gateway serves here, so the mail waits: `agent-mailbox swarm serve" in a.call(*words).stderr
+    status = a.call("swarm", "status").stdout
+    assert "not serving: agent-mailbox swarm serve" in status
+    assert "outbox: 0 on their way" not in status
+    found = a.call("swarm", "doctor").stdout
+    assert "run `agent-mailbox swarm serve" in found
+    assert "certificate does not verify" not in found
