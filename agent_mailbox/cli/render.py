@@ -112,11 +112,11 @@ def waiting_text(messages: Sequence[Message], now: int, roster: Roster, style: S
 
 
 def age(millis: int) -> str:
-    """Return how long ago something was, in its largest unit: ``3 d``, ``5 h``, ``2 min``, ``now``."""
+    """Return how long ago something was, in its largest unit: ``3 d``, ``5 h``, ``2 min``, ``just now``."""
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
         if millis >= size:
             return f"{millis // size} {unit}"
-    return "now"
+    return "just now"
 
 
 MOST_MISSING = 10

@@ -189,6 +189,7 @@ def test_mail_that_waits_for_nobody_is_told_its_sender(pair: Post) -> None:
     text = pair.call("status", "--session", "alice").stdout
     said = f"4 messages of yours waiting for nobody, the oldest {days} d"
     assert f"{said} (agent-mailbox dead-letters --session alice --waiting)" in text
+    assert f"{sent[0][:8]}  just now  role:Jay" in pair.call("dead-letters", "--waiting", "--session", "alice").stdout
     assert ids(pair.ok("dead-letters", "--waiting", "--session", "alice")["messages"])[1:] == sent
     listed = pair.call("dead-letters", "--waiting", "--all").stdout
     assert "role:Heron" in listed
