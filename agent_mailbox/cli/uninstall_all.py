@@ -16,20 +16,23 @@ from ..clients.install import everywhere
 from ..clients.install import installation as installer
 from ..core.text import neutral, neutral_lines, typed
 from ..errors import MailboxError
+from ..mailbox import space as mailbox_space
 from ..store import paths
+from ..store.lock import WAIT
+from ..store.logs import of_mailbox
 from ..upkeep.steward import TAG
 from . import reserved
 from .hook_command import program
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from ..clients.install.places import Target
     from .options import App
 
 RECORDS = (
-    "your own records: key, seals, bound sessions; `agent-mailbox uninstall --all --state` deletes them, and then"
-    " nothing in a mailbox is proven any more"
+    "your own records: key, seals, bound sessions, places in spaces; `agent-mailbox uninstall --all --state` deletes"
+    " them, and then nothing in a mailbox is proven any more"
 )
 UNKNOWN = "not known to us: hooks that somebody copied by hand, and other machines"
 
@@ -64,17 +67,23 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
         changed, gone = changed + shim, gone.union(shim)
     remains = everywhere.remains(app.environ)
     deleted = [remains.state] if state and not code and os.path.isdir(remains.state) else []
+    spaces_left = dict(_spaces(remains.mailboxes, app.environ)) if deleted else {}
     if deleted and not dry_run:
         _delete(remains.state)
     stays = [*_staying(app, remains, deleted)]
     deeds = ("would change", "would remove") if dry_run else ("changed", "removed")
     lines = [f"{deeds[path in gone]} {neutral(path)}" for path in changed]
     lines += [f"{'would delete' if dry_run else 'deleted'} {neutral(path)}" for path in deleted]
+    leaves = "would leave" if dry_run else "left"
+    lines += [
+        f"{leaves} {what}: {neutral(box)} and other machines share no mail then" for box, what in spaces_left.items()
+    ]
     lines += [f"stays: {neutral(where)}: {why}" for where, why in stays]
     value: dict[str, Any] = {
         "changed": changed,
         "left": [{"path": path, "why": why} for path, why in left],
         "deleted": deleted,
+        "spaces": [{"path": box, "what": what} for box, what in spaces_left.items()],
         "stays": [{"path": where, "what": why} for where, why in stays],
         "dry_run": dry_run,
         "diff": shown,
@@ -93,6 +102,20 @@ def _plans(app: App, word: str, done: list[str]) -> Iterator[tuple[str, Callable
     for target in everywhere.targets(os.getcwd(), app.environ):
         yield target.settings, partial(removal, target)
     yield "the records of installations", partial(everywhere.leftovers, app.environ, done)
+
+
+def _spaces(mailboxes: Iterable[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the mailboxes whose place in a space the user's records hold, each with its space."""
+    for mailbox in mailboxes:
+        logs = of_mailbox(mailbox, WAIT, environ)
+        try:
+            space = mailbox_space.of(logs)
+            is_serving = space is not None and mailbox_space.is_serving(logs)
+        except MailboxError:
+            continue
+        if space is not None:
+            still = " (its `engine serve` still runs: end it)" if is_serving else ""
+            yield mailbox, f"space {neutral(space.space)} as {neutral(space.machine)}{still}"
 
 
 def _delete(state: str) -> None:

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.every_client import CLIENTS
+from agent_mailbox.mailbox import space as spaces
+from agent_mailbox.store.lock import WAIT, FileLock
+from agent_mailbox.store.logs import of_mailbox
 from tests.claude.test_install import House, copied, house  # noqa: F401 - the fixtures
 from tests.cli.test_doctor import hook, script, settle
-from tests.helpers import Post, refused, refused_both
+from tests.helpers import Post, Program, refused, refused_both
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -160,3 +163,18 @@ def test_a_file_that_is_gone_was_removed_and_not_changed(copied: House, words: t
     if words == ("--all",):
         assert f"would change {settings}\n" in would
         assert f"would remove {program.home}/.claude/commands/bye.md\n" in would
+
+
+def test_a_space_that_goes_with_the_records_is_named(program: Program) -> None:
+    """Deleting the records ends a mailbox's place in its space: both the dry run and the command say so, and that its
+    replicator still runs."""
+    box = program.scratch / "north"
+    assert program.call("init", box).rc == 0
+    logs = of_mailbox(str(box), WAIT, program.env)
+    spaces.save(logs, spaces.Space("nats://127.0.0.1:1", "team", "north"))
+    assert program.call("uninstall", "--all", "--json").json["spaces"] == []
+    with FileLock(spaces.record_of(logs).path(spaces.PLACE, spaces.SERVING), 0):
+        told = program.call(*STATE, "--dry-run").stdout
+        assert "would leave space team as north (its `engine serve` still runs: end it): " in told
+    told = program.call(*STATE).stdout
+    assert f"left space team as north: {box} and other machines share no mail then" in told
