@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class Card(Record):
     """An open request. ``mine``: the person may decide it. ``given``: the tool's input as JSON; ``call``: the same as
     one reviews it. ``expires``: the instant (ms) after which no answer counts, or None. ``always``:
-    the rules that an approval may add."""
+    the rules that an approval may add. ``proven``: its writer is; else it can only be denied."""
 
     id: str
     flow: str
@@ -46,6 +46,7 @@ class Card(Record):
     reason: str
     message_id: str
     always: tuple[str, ...] = ()
+    proven: bool = True
 
 
 def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
@@ -73,6 +74,7 @@ def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int)
         reason=presenters.line(getattr(payload, "reason", "")),
         message_id=request.message_id,
         always=tuple(map(presenters.line, lasting.offered(payload))),
+        proven=request.proven,
     )
 
 

@@ -8,6 +8,7 @@ from agent_mailbox.console import decided_requests
 from agent_mailbox.core.control.control_requests import ControlRequest
 from agent_mailbox.core.control.messages import PermissionRequest
 from agent_mailbox.core.roster import Roster
+from tests.helpers import MESSAGES, record
 
 if TYPE_CHECKING:
     import pytest
@@ -46,6 +47,18 @@ def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
         answer = running.does("/decide-chosen", **fields)
         assert (answer["kind"], said in answer["said"]) == ("problem", True)
     assert f'id="r-{ids[3]}"' in running.ask("/").text
+
+
+def test_a_request_that_nothing_proves_has_no_button_that_approves_it(running: Running) -> None:
+    """The other one has; the denial is there, and counts."""
+    running.post.register("ada")
+    asked(running, "Read")
+    text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
+    running.post.append(MESSAGES, record("ada", "user", text, type="control"))
+    page = running.ask("/").text
+    assert [page.count(f'value="{word}" class="{word}"') for word in ("approve", "deny")] == [1, 2]
+    assert "Nothing proves who asks, so it can only be denied." in page
+    assert running.does("/decide", request="perm-x", decision="deny")["kind"] == "done"
 
 
 def test_what_was_decided_stays_to_be_seen(running: Running) -> None:
