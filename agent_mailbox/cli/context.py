@@ -92,7 +92,9 @@ class Context:
                 raise
             self.vouched = place.named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
-                self.warn(f"no init of yours made {desk.directory}; if it came with a clone, its mail is a stranger's")
+                self.warn(
+                    f"your records name no init of {desk.directory}; if it came with a clone, its mail is a stranger's"
+                )
             if (why := desk.broken()) is not None:
                 self.warn(
                     f"{why}; nothing here is proven until you check the logs and run `agent-mailbox doctor --trust`"

@@ -178,3 +178,14 @@ def test_a_space_that_goes_with_the_records_is_named(program: Program) -> None:
         assert "would leave space team as north (its `engine serve` still runs: end it): " in told
     told = program.call(*STATE).stdout
     assert f"left space team as north: {box} and other machines share no mail then" in told
+
+
+def test_deleted_records_do_not_make_a_mailbox_a_strangers(post: Post) -> None:
+    """Its person's own init may have made it: said is what the records name, and no backup is blamed for old seals."""
+    post.register("ann")
+    assert post.call(*STATE).rc == 0
+    told = post.call("doctor", "--dir", post.box).stdout
+    assert "your records name no init of it" in told
+    assert "no init of yours made it" not in told
+    assert post.call("init", post.box).rc == 0
+    assert "backup" not in post.call("doctor", "--dir", post.box).stdout

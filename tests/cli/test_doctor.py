@@ -412,7 +412,7 @@ def test_a_mailbox_that_git_tracks_is_a_problem(post: Post) -> None:
     cloned = {"AGENT_MAILBOX_DIR": str(repository / "linked" / "box")}
     result = post.call("doctor", "--json", env=cloned).json
     assert any("git tracks" in p["what"] for p in result["problems"])
-    said = next(n["what"] for n in result["notes"] if "no init of yours made it" in n["what"])
+    said = next(n["what"] for n in result["notes"] if "your records name no init of it" in n["what"])
     assert said.endswith(f"`agent-mailbox init {repository / 'linked' / 'box'}`")
 
 

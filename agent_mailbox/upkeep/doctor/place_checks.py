@@ -38,7 +38,7 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
             mailbox.logs.path(name), None, f"{what}; run `git rm --cached` on it, and add the mailbox to .gitignore"
         )
     if environ is not None and not paths.recorded(mailbox.directory, environ):
-        what = "no init of yours made it, so hooks ignore it; if you trust it, run"
+        what = "your records name no init of it, so hooks ignore it; if you trust it, run"
         yield Problem(mailbox.directory, None, f"{what} `agent-mailbox init {typed(mailbox.directory)}`", note=True)
 
 

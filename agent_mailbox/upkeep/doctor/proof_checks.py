@@ -120,7 +120,7 @@ TOLD = {
     "waits": "{}, on another machine of the space, whose word does not count here: `agent-mailbox engine status`",
     "moved": "{}; it is a copy of a sealed line, which does not count at this place; look who copied it",
     "before": f"{{}} without a seal, from before seals: {HOLDS}; if you trust them, run {{adopt}}",
-    "elsewhere": f"{{}} sealed in another mailbox, as a backup brings them: {HOLDS}; if you trust them, run {{adopt}}",
+    "elsewhere": f"{{}} sealed in another mailbox, or by deleted records: {HOLDS}; if you trust them, run {{adopt}}",
 }
 
 
