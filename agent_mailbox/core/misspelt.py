@@ -69,7 +69,7 @@ def _begins(one: str, other: str) -> bool:
     if not one or rest in (other, ""):
         return False
     if _HEX.fullmatch(other.partition("-")[0]):
-        return True  # of a UUID
+        return len(one) >= SHORT  # of a UUID
     return not (rest.lstrip("-")[:1].isdigit() or (rest.startswith("-") and len(rest) <= 3))
 
 

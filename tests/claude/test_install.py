@@ -717,7 +717,7 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
         assert (house.tree(), sorted(house.program.home.rglob("*"))) == before
         done = house.program.call(word, "claude-code", "--project", house.project)
         assert done.stdout.startswith(shown.stdout)
-        changed = [line.removeprefix("changed ") for line in done.stdout.removeprefix(shown.stdout).splitlines()]
+        changed = [line.partition(" ")[2] for line in done.stdout.removeprefix(shown.stdout).splitlines()]
         assert set(told["changed"]) <= set(changed)
 
 
