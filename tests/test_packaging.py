@@ -68,4 +68,4 @@ def test_a_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
 def test_ci_builds_docs_and_packages_and_ends_with_the_readme_s_tests() -> None:
     """In this order, and nothing stands behind the tests, whose last line says how they ended."""
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
-    assert lines[-3:] == ["scripts/docs --check --build", "scripts/package", "exec scripts/test"]
+    assert lines[-4:] == ["scripts/docs --check --build", "scripts/package", "scripts/bare", "exec scripts/test"]

@@ -246,7 +246,7 @@ class Director:
         self.counts[f"{what}s"] += 1
 
     def _happens_damage(self, now: float) -> None:  # noqa: ARG002 - as the others are called
-        pointers = self._stage.scratch / "state" / "agent-mailbox" / "sessions"
+        pointers = self._stage.scratch / ".local/state/agent-mailbox/sessions"
         self.counts[f"damage {chaos.damage(self._stage.box, pointers, self._pick['damage'])}"] += 1
 
     def _reap(self, *, restart: bool) -> None:

@@ -367,13 +367,13 @@ def test_a_request_s_id_runs_nothing(post: Post, tmp_path: Path) -> None:
     asked = {"type": "permission_request", "request_id": evil, "tool": "Bash", "input": {"command": "ls"}}
     post.append(MESSAGES, record("alice", "user", json.dumps(asked), type="control"))
     pending = post.call("control", "pending", "--session", "user").stdout
-    (command,) = [line.split(" (or ")[0].strip() for line in pending.splitlines() if "control approve" in line]
+    (command,) = [line.strip() for line in pending.splitlines() if "control deny" in line]
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin/agent-mailbox").symlink_to("/bin/echo")
     said = subprocess.run(
         ["/bin/sh", "-c", command], cwd=tmp_path, env={"PATH": f"{tmp_path}/bin:/bin"}, capture_output=True, check=True
     )
-    assert said.stdout.decode() == f"control approve {evil} --session user\n"
+    assert said.stdout.decode() == f"control deny {evil} --session user --reason …\n"
     assert not (tmp_path / "pwned").exists()
 
 

@@ -17,6 +17,7 @@ from agent_mailbox.console.gate import LINK_SECONDS, MAX_SESSIONS, Gate
 from agent_mailbox.console.guard import MAX_BODY, AllowedHosts
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES, PATIENCE, ROOT, Post, refused, refused_both, until
+from tests.surroundings import NOBODY_SAID
 
 NOBODY: dict[str, str | None] = {"Cookie": None}
 PAGES = ("/", "/agents", "/channel?to=all", "/search?q=x", "/timeline", "/receipts?ids=x", "/events?page=/&last=")
@@ -236,7 +237,8 @@ def test_after_a_form_the_browser_is_sent_nowhere_else(shared: Running) -> None:
 )
 def test_an_agent_s_terminal_opens_no_console(post: Post, name: str) -> None:
     """There only the person acts; no socket is opened, no link made."""
-    result = refused_both(post.call, 1, "console", "--port", "0", env={name: "1"}, said=("belongs to an agent",))
+    env = {**NOBODY_SAID, name: "1"}
+    result = refused_both(post.run, 1, "console", "--port", "0", env=env, said=("only the person may run",))
     assert "token" not in result.stdout + result.stderr
 
 
