@@ -6,3 +6,7 @@ to all of them, ``director`` when. What is true afterwards: ``journal`` is what 
 stands in the logs (read without our codec), ``rules`` what must hold between the two (of requests: ``decisions``),
 ``report`` the result.
 """
+
+from tests.door import switches
+
+switches.switch_now()  # in each process of this package: its records are the run's own

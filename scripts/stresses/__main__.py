@@ -60,7 +60,6 @@ def main() -> int:
     if not FAKETIME:
         print("no libfaketime: the clocks of commands do not jump, those of the others do", file=sys.stderr)
     scratch = Path(os.path.realpath(tempfile.mkdtemp(prefix="agent-mailbox-stress-")))
-    switches.switch_now()
     os.environ[switches.STATE] = str(scratch / ".local/state/agent-mailbox")  # who judges looks at the same records
     director = Director(Stage(scratch), options.seed)
     keep = True
