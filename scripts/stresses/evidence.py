@@ -29,6 +29,7 @@ class Stored:
         self.ack = found.get("ack") is True
         self.may_expire = found.get("ttl_hours") is not None
         self.thread = found.get("thread")
+        self.bare = {f"role:{word}" for word in found.get("bare") or ()}
         self.places: list[str] = []
 
     @property

@@ -204,13 +204,13 @@ def _recorded_as_shown(evidence: Evidence, told: Account) -> Iterator[str]:
 
 
 def _held_by_one(evidence: Evidence) -> Iterator[str]:
-    """Of role mail there is never more than one holder."""
+    """Of role mail there is never more than one holder. A name that nobody had is given to its taker beside that."""
     for message in evidence.stored():
         holders: set[str] = set()
         for session, event, via in evidence.events(message.id):
             if event == "release":
                 holders.discard(session)
-            elif event == "read" and (via or "").startswith("role:"):
+            elif event == "read" and (via or "").startswith("role:") and via not in message.bare:
                 holders.add(session)
             if len({evidence.kin(holder) for holder in holders}) > 1:
                 yield f"{message.token} ({message.id}) is held by {sorted(holders)} at once"
