@@ -40,7 +40,7 @@ UNKNOWN = "not known to us: hooks that somebody copied by hand, and other machin
 def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
     """Undo every installation that is known; with ``state`` delete the user's own records, too. Tell what stays.
 
-    Return the exit code: that of the last place which could not be changed. It is told, and all others are undone.
+    Return the exit code: that of the last place which could not be changed. It is told, and stops no other place.
     """
     reserved.check(app, ["uninstall"], {"state": state})
     word = program(app.environ.get("PATH", ""))

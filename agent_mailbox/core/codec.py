@@ -63,11 +63,15 @@ def _decimal(text: str) -> float:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _Bad(f"the key {next(key for key in keys if keys.count(key) > 1)[:40]!r} occurs twice in one object")
-    return table
+    if (key := repeated_key(pairs)) is not None:
+        raise _Bad(f"the key {key[:40]!r} occurs twice in one object")
+    return dict(pairs)
+
+
+def repeated_key(pairs: list[tuple[str, Any]]) -> str | None:
+    """Return the first key of a JSON object that occurs twice, by its pairs; None if each occurs once."""
+    keys = [key for key, _ in pairs]
+    return None if len(set(keys)) == len(keys) else next(key for key in keys if keys.count(key) > 1)
 
 
 def _constant(text: str) -> float:

@@ -94,8 +94,8 @@ def started_by_client(process: Process) -> str:
         return f"process {process.pid} above it cannot be read" if processes.is_ours(process.pid) else ""
     if not (found := marks(started)):
         return ""
-    anew = " ".join(["env", *(f"-u {name}" for name in found), process.name])
+    start = " ".join(["env", *(f"-u {name}" for name in found), process.name])
     return (
         f"process {process.pid} above it ({process.name}) was started by a client, whose {' and '.join(found)} it has;"
-        f" if it is yours, start it again without: `{anew}`"
+        f" if it is yours, start it again without: `{start}`"
     )

@@ -478,7 +478,7 @@ SESSIONS = (
     Mutant(
         "of a key that stands twice nothing is lost",
         "merge.read.once",
-        ("if len(table) < len(pairs):", "if False:"),
+        ("if (key := codec.repeated_key(pairs)) is not None:", "if False:"),
         tests=f"{INSTALL}::test_settings_that_cannot_be_merged_are_refused_and_nothing_changes",
     ),
     Mutant(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from functools import partial
 
+from ...core import codec
 from ...core.records import Record
 from ...errors import BadData
 from .hook_entries import calls_us, covers, entry, group, is_group, is_ours, part
@@ -58,11 +59,9 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
     """
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        table = dict(pairs)
-        if len(table) < len(pairs):
-            keys = [key for key, _ in pairs]
-            raise ValueError(f"the key {next(key for key in keys if keys.count(key) > 1)!r} occurs twice in one object")
-        return table
+        if (key := codec.repeated_key(pairs)) is not None:
+            raise ValueError(f"the key {key!r} occurs twice in one object")
+        return dict(pairs)
 
     def no_number(word: str) -> Any:
         raise ValueError(f"{word} is not JSON")
