@@ -153,6 +153,7 @@ class World:
         self.kill_all()
         self.processes.clear()
         lock._held.clear()
+        lock._bound.until = None
         gc.collect()  # a generator that is left closes its file as it goes: before the real door is back
         for name, value in self._names.items():
             setattr(system, name, value)
@@ -193,7 +194,9 @@ class World:
 
     def leave(self, process: Process) -> None:
         """Let others go on until it is the process's turn again."""
+        patience, lock._bound.until = lock._bound.until, None  # real processes have a thread each
         self.hub.switch()
+        lock._bound.until = patience
         if process.dead:
             raise Killed
 
