@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from ..core import frame
 from . import mail_output
-from .known_session import refuse_misspelt, warn_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,11 +22,7 @@ if TYPE_CHECKING:
 def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: int) -> None:
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
-    me = app.me(session, desk)
-    if session is not None:
-        refuse_misspelt(me, desk)
-    if desk.logs.is_shared:
-        warn_late(app, desk)
+    me = app.reader(session, desk)
     page = CheckPage(app, desk, me, limit)
     if peek:  # it holds no lock that others wait for, and may take its time
         items = desk.peek(me)

@@ -142,6 +142,21 @@ class Context:
         self.act_as(who, desk)
         return who
 
+    def reader(self, given: str | None, desk: OpenMailbox) -> str:
+        """Return the session whose mail is looked at, as ``me`` finds it; raises ``NotFound`` for one that nobody knows
+        and that is nearly an agent's. Warns if nobody brings the mail of other machines."""
+        me = self.me(given, desk)
+        if given is not None and desk.logs.read_roster().get(me) is None:
+            from . import misspelt_session  # serves only mistakes
+
+            misspelt_session.refuse(me, desk.logs.read_roster())
+        if desk.logs.is_shared:
+            from ..mailbox import space as spaces  # a mailbox of one machine is spared it
+
+            if why := spaces.why_late(desk.logs):
+                self.warn(why)
+        return me
+
     def acting(self, given: str | None, desk: OpenMailbox, what: str) -> str:
         """Return the session that decides or asks for something; raises ``Refused`` at the person's terminal for
         another than the person, whose word it would be. ``what``: that deed."""

@@ -12,7 +12,6 @@ from ..core.records import Message
 from ..errors import Malformed
 from . import check_verb, mail_output, render, show_verbs, standing_verbs, values, verbs
 from .group import cli
-from .known_session import refuse_misspelt, warn_late
 from .options import App, Verb, complete_address, complete_session, pass_app
 
 _session = click.option(
@@ -214,12 +213,9 @@ def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     """Wait for unread mail: exit 0 when you have some, exit 1 at the time-out."""
     if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
-    me = app.who(session)
+    me = app.reader(session, app.mailbox)
     if session is not None and app.mailbox.logs.read_roster().get(me) is None:
-        refuse_misspelt(me, app.mailbox)
         app.warn(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
-    if app.mailbox.logs.is_shared:
-        warn_late(app, app.mailbox)
     unread = app.library.wait(me, timeout)
     app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

@@ -11,7 +11,6 @@ from ..core.text import typed
 from ..errors import Malformed
 from ..mailbox.queries import Library
 from . import mail_output, render
-from .known_session import refuse_misspelt, warn_late
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,11 +28,7 @@ DEAD_LETTERS = 50
 
 def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
     """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
-    me, box = app.me(session, mailbox), mailbox.directory
-    if session is not None:
-        refuse_misspelt(me, mailbox)
-    if mailbox.logs.is_shared:
-        warn_late(app, mailbox)
+    me, box = app.reader(session, mailbox), mailbox.directory
     library = Library(mailbox)
     found = library.status(me)
     roster = mailbox.logs.read_roster()
@@ -115,14 +110,11 @@ def waiting(
 def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
     """Return the session that the command acts as; without one, the hint names ``--all``, too."""
     try:
-        me = app.me(session, mailbox)
+        return app.reader(session, mailbox)
     except Malformed as error:
         if error.code == "no_session":
             error.hint = "pass --all for everyone's mail, or --session ID for one session's"
         raise
-    if session is not None:
-        refuse_misspelt(me, mailbox)
-    return me
 
 
 def dead_letters(

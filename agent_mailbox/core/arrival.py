@@ -15,25 +15,10 @@ if TYPE_CHECKING:
 
     from .recipients import Reach
     from .records import Message
-    from .roster import Roster
+    from .roster import Agent, Roster
 
 _WORDS = ("now", "at its next turn", "when it looks")
 """The three words for people, in the order of ``Arrival``'s fields."""
-_ELSEWHERE = "on another machine: once that takes it in"
-
-
-class Signs(Record):
-    """The signs that are proven of readers at this moment.
-
-    ``waking``: beside these sessions a process waits for mail, and wakes them. ``hooked``: their client called our
-    hooks, and its process lives. ``carried``: teammates whose team has a bridge. ``elsewhere``: another machine's.
-    ``queued``: the mail itself waits here for the engine."""
-
-    waking: Collection[str] = ()
-    hooked: Collection[str] = ()
-    carried: Collection[str] = ()
-    elsewhere: Collection[str] = ()
-    queued: bool = False
 
 
 class Arrival(Record):
@@ -52,38 +37,52 @@ class Arrival(Record):
         return self.reach.one_of
 
 
-def sort(message: Message, reach: Reach, signs: Signs, roster: Roster) -> Arrival:
-    """Return the agents that a message reaches, sorted by when they will see it."""
+def sort(
+    message: Message,
+    reach: Reach,
+    roster: Roster,
+    *,
+    waking: Collection[str] = (),
+    hooked: Collection[str] = (),
+    carried: Collection[str] = (),
+    elsewhere: Collection[str] = (),
+    queued: bool = False,
+) -> Arrival:
+    """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
+
+    ``waking``: beside these sessions a process waits for mail, and wakes them. ``hooked``: their client called our
+    hooks, and its process lives. ``carried``: teammates whose team has a bridge. ``elsewhere``: another machine's.
+    ``queued``: the mail itself waits here for the engine.
+    """
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     reasons = {}
-    lineage = {*roster.lineage(message.sender)}
     for who in reach.agents:
-        agent = roster.get(who)
-        is_muted = agent is not None and bool(agent.muted) and message.type != "control" and message.sender != USER
-        place, why = _of(who, signs, is_muted and not lineage.isdisjoint(agent.muted if agent else ()))
+        if queued:
+            place, why = 2, "the engine is out of reach: once it takes the mail"
+        elif who == USER:
+            place, why = 2, "the person reads in the console or at a terminal"
+        elif who in elsewhere:
+            place, why = 2, "on another machine: once that takes it in"
+        elif _is_muted(message, roster.get(who), roster):
+            place, why = 2, "it muted the sender"
+        elif who in waking:
+            place, why = 0, "its doorbell waits for mail"
+        elif who in carried:
+            place, why = 1, "its team's bridge carries it"
+        elif who in hooked:
+            place, why = 1, "its client calls our hooks, and runs"
+        else:
+            place, why = 2, "nothing wakes it: no doorbell waits, and no running client of it called our hooks"
         found[place].append(who)
         reasons[who] = why
     now, turn, looks = map(tuple, found)
-    return Arrival(now, turn, looks, reasons, reach, signs.elsewhere)
+    return Arrival(now, turn, looks, reasons, reach, elsewhere)
 
 
-def _of(who: str, signs: Signs, is_muted: bool) -> tuple[int, str]:
-    """Return the place of a reader's word, and the reason."""
-    if signs.queued:
-        return 2, "the engine is out of reach: once it takes the mail"
-    if who == USER:
-        return 2, "the person reads in the console or at a terminal"
-    if who in signs.elsewhere:
-        return 2, _ELSEWHERE
-    if is_muted:
-        return 2, "it muted the sender"
-    if who in signs.waking:
-        return 0, "its doorbell waits for mail"
-    if who in signs.carried:
-        return 1, "its team's bridge carries it"
-    if who in signs.hooked:
-        return 1, "its client calls our hooks, and runs"
-    return 2, "nothing wakes it: no doorbell waits, and no running client of it called our hooks"
+def _is_muted(message: Message, agent: Agent | None, roster: Roster) -> bool:
+    if agent is None or not agent.muted or message.type == "control" or message.sender == USER:
+        return False
+    return not {*roster.lineage(message.sender)}.isdisjoint(agent.muted)
 
 
 def lines(arrival: Arrival, called: Callable[[str], str]) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     R = TypeVar("R", Message, Read, RosterEvent)
 
     def _quoted(text: str) -> str: ...
-    def _make_scanner(rules: type) -> Callable[[str, int], tuple[Any, int]]: ...
+    def _make_scanner(rules: object) -> Callable[[str, int], tuple[Any, int]]: ...
 
 else:
     try:
@@ -41,25 +41,15 @@ class _Bad(ValueError):
     """The reason why a line is no record; becomes a ``BadLine`` before it leaves this module."""
 
 
-class _Exact(float):
-    """A decimal number of more digits than a float keeps, and its text: it is written as it was read."""
-
-    text = ""
-
-
 def _decimal(text: str) -> float:
     value = float(text)
     if value - value != 0:
         raise _Bad(f"a number out of range: {text[:20]}")
     if len(text) < 17 and abs(value) > 1e-300:
         return value
-    from decimal import Decimal  # few numbers are so long
+    from .exact_number import exact  # few numbers are so long
 
-    if Decimal(text) == Decimal(repr(value)):
-        return value
-    exact = _Exact(value)
-    exact.text = text
-    return exact
+    return exact(text, value)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -83,21 +73,18 @@ class _Rules:
 
     strict = True
     object_hook = None
-    object_pairs_hook = None
+    object_pairs_hook: Callable[[list[tuple[str, Any]]], dict[str, Any]] | None = None
     parse_float = staticmethod(_decimal)
     parse_int = int  # of any length: none becomes a float
     parse_constant = staticmethod(_constant)
     memo: dict[str, str] = {}  # noqa: RUF012 - the scanner's own interned keys, cleared by it after each line
 
 
-class _OnceRules(_Rules):
-    """The same for what somebody gives us to send: of two values by one key, none is dropped in silence."""
-
-    object_pairs_hook = staticmethod(_once)  # type: ignore[assignment]
-
-
-_scan = _make_scanner(_Rules)
-_scan_once = _make_scanner(_OnceRules)
+_scan = _make_scanner(_Rules())
+_once_rules = _Rules()
+_once_rules.object_pairs_hook = _once
+_scan_once = _make_scanner(_once_rules)
+"""The same for what somebody gives us to send: of two values by one key, none is dropped in silence."""
 BOM = b"\xef\xbb\xbf"
 """The byte order mark that some editors begin a file with: no part of the text."""
 
@@ -166,8 +153,8 @@ def dumps(value: Any, depth: int = 0) -> str:
         return "{" + ",".join([f"{_quoted(k)}:{dumps(v, depth + 1)}" for k, v in value.items()]) + "}"
     if kind is list or kind is tuple:
         return "[" + ",".join([dumps(v, depth + 1) for v in value]) + "]"
-    if kind is _Exact:
-        return str(value.text)
+    if isinstance(value, float) and type(text := getattr(value, "text", None)) is str:
+        return text  # an ``ExactNumber``
     raise _Bad(f"{kind.__name__} is not JSON")
 
 

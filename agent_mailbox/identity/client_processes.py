@@ -30,7 +30,8 @@ def is_client(process: Process) -> bool:
     """Return whether the process runs a client we know, by its name, its program, or the script it runs."""
     if process.name in NAMES:
         return True
-    path, base = processes.executable(process.pid), _base(process)
+    path = processes.executable(process.pid)
+    base = _name(path)
     if base in NAMES or any(part in path for part in _VERSIONS):
         return True
     if base not in _RUNTIMES:
@@ -68,7 +69,12 @@ def is_launcher(process: Process, client: Process) -> bool:
 
 
 def _base(process: Process) -> str:
-    return system.basename(processes.executable(process.pid)).removesuffix(".exe")
+    return _name(processes.executable(process.pid))
+
+
+def _name(path: str) -> str:
+    """Return a program's name by its path."""
+    return system.basename(path).removesuffix(".exe")
 
 
 def _ran(process: Process) -> list[str]:

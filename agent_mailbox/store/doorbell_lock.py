@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from ..errors import Busy
 from . import system
-from .armed_doorbells import DOORBELL
 from .lock import FileLock
+from .paths import DOORBELL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from ..core.roster import DEAD
 from ..errors import MailboxError
 from . import paths, system
-from .armed_doorbells import DOORBELL
 from .edits import TOLD, Edits
 from .lock import FileLock
 from .offers import OFFERS
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from .logs import Logs
 
-DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", DOORBELL, TOLD)
+DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", paths.DOORBELL, TOLD)
 """Directories of ``.cache`` with a file a session; ``chains`` counts a client's turns (``clients.hooks``)."""
 
 

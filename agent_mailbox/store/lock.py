@@ -29,13 +29,8 @@ _TURNS = 10
 _held: set[FileLock] = set()
 
 
-class _Bound(_local):
-    """The monotonic instant beyond which this thread waits for no lock (``Patience``)."""
-
-    until: float | None = None
-
-
-_bound = _Bound()
+_bound = _local()
+"""``until``: the monotonic instant beyond which this thread waits for no lock (``Patience``), if there is one."""
 
 
 def _forked() -> None:
@@ -60,7 +55,7 @@ class Patience:
         self._until = None if seconds is None else system.monotonic() + seconds
 
     def __enter__(self) -> None:
-        self._before, mine = _bound.until, self._until
+        self._before, mine = bound(), self._until
         _bound.until = mine if self._before is None else self._before if mine is None else min(self._before, mine)
 
     def __exit__(
@@ -69,9 +64,15 @@ class Patience:
         _bound.until = self._before
 
 
+def bound() -> float | None:
+    """Return the monotonic instant beyond which this thread waits for no lock; None if there is none."""
+    until: float | None = getattr(_bound, "until", None)
+    return until
+
+
 def deadline(seconds: float) -> float:
     """Return the monotonic instant until which a lock is waited for."""
-    until, wanted = _bound.until, system.monotonic() + seconds
+    until, wanted = bound(), system.monotonic() + seconds
     return wanted if until is None else min(until, wanted)
 
 
@@ -146,13 +147,6 @@ class FileLock:
             return False
         here = system.fstat(fd)
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
-
-
-class ReadLock(FileLock):
-    """The same lock on an existing file that this process may only read: ``flock`` needs no right to write."""
-
-    def _open(self) -> int:
-        return open_file(self.path, system.O_RDONLY)
 
 
 def is_held(path: str) -> bool:

@@ -45,6 +45,13 @@ class Log:
 
     def notice(self) -> None:
         """Note, by its end alone, a log that does not continue what our writers left."""
+        fd = self.open()
+        if fd is not None:
+            try:
+                if self.kept is None or self.kept.checked(fd) is not None:
+                    return
+            finally:
+                system.close(fd)
         self.attentively(lambda *_: None, whole=False)
 
     def attentively(self, read: Callable[[int, ProofView | None], T], *, whole: bool = True) -> T | None:

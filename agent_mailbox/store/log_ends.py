@@ -62,7 +62,7 @@ class LogEnd(Record):
 def read_entry(text: bytes) -> LogEnd | None:
     """Return the entry in a text; None if it holds none."""
     words = text.split()
-    if len(words) != 8 or not all(word.isdigit() for word in words[:7]):
+    if len(words) != 8 or not b"".join(words[:7]).isdigit():
         return None
     inode, size, checksum, generation, base, count, before = map(int, words[:7])
     return LogEnd(inode, size, checksum, generation, base, count, words[7], before)

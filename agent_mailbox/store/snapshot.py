@@ -13,8 +13,8 @@ from ..core.records import Record
 from . import paths, rotation, system
 from .archive import LOCK
 from .lines import boundary, chunks
-from .lock import ReadLock
 from .manifest import NAME
+from .read_lock import ReadLock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -136,14 +136,21 @@ def absolute(path: str) -> str:
     return abspath(path)
 
 
+_homes: dict[int, str] = {}
+"""By the user's number: a command asks several times, and the database reads its files each time."""
+
+
 def home() -> str:
     """Return the user's home by the password database; empty if that lacks the user, as in some containers."""
-    import pwd
+    uid = geteuid()
+    if uid not in _homes:
+        import pwd
 
-    try:
-        return pwd.getpwuid(geteuid()).pw_dir
-    except KeyError:
-        return ""
+        try:
+            _homes[uid] = pwd.getpwuid(uid).pw_dir
+        except KeyError:
+            _homes[uid] = ""
+    return _homes[uid]
 
 
 def at_home(path: str) -> str:

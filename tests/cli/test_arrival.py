@@ -7,7 +7,8 @@ import signal
 import threading
 from typing import TYPE_CHECKING
 
-from agent_mailbox.store import armed_doorbells, processes, system
+from agent_mailbox.mailbox import arrivals
+from agent_mailbox.store import processes, system
 from agent_mailbox.store.doorbell_lock import Vigil
 from tests.cli.test_gone import DEAD as ADA
 from tests.cli.test_gone import OTHER, pair, record_of, said, sent, waiting
@@ -70,8 +71,8 @@ def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
     cache = str(tmp_path)
     with Vigil(cache, "me", 1) as first:
         assert first.take()
-        assert armed_doorbells.armed(cache, ["me", "other"]) == {"me"}
-    assert armed_doorbells.armed(cache, ["me"]) == set()
+        assert arrivals.armed(cache, ["me", "other"]) == {"me"}
+    assert arrivals.armed(cache, ["me"]) == set()
     asking = [system.open(str(tmp_path / name), system.O_RDONLY) for name in ("doorbell", "doorbell/me")]
     for fd in asking:
         system.flock(fd, system.LOCK_SH)
@@ -83,7 +84,7 @@ def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
             system.close(fd)
         thread.join()
         assert took == [True]
-        assert armed_doorbells.armed(cache, {str(i) for i in range(20)} | {"me"}) == {"me"}
+        assert arrivals.armed(cache, {str(i) for i in range(20)} | {"me"}) == {"me"}
 
 
 def test_every_way_to_send_says_the_same(post: Post) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agent_mailbox.core import arrival, recipients
-from agent_mailbox.core.arrival import Signs
 
 from .build import event, message, roster
 
@@ -13,11 +14,11 @@ READERS = ("ann-1", "bob-1", "cid-1")
 PEOPLE = tuple(event("register", who, tags=("role:qa",)) for who in READERS)
 
 
-def sorted_for(to: str, signs: Signs, *events: object, **more: object) -> arrival.Arrival:
+def sorted_for(to: str | tuple[str, ...], *events: object, kind: str = "message", **signs: Any) -> arrival.Arrival:
     """The arrival of a message from outside."""
     people = roster(*PEOPLE, *events)
-    mail = message(to=to, sender="sender-1", **more)
-    return arrival.sort(mail, recipients.delivery(mail, people), signs, people)
+    mail = message(to=to, sender="sender-1", type=kind)
+    return arrival.sort(mail, recipients.delivery(mail, people), people, **signs)
 
 
 def words(found: arrival.Arrival) -> list[tuple[str, str]]:
@@ -27,15 +28,15 @@ def words(found: arrival.Arrival) -> list[tuple[str, str]]:
 
 def test_without_a_sign_a_reader_sees_it_when_it_looks():
     """A session that only registered is promised nothing, and neither is the person."""
-    found = sorted_for("all", Signs())
+    found = sorted_for("all")
     assert (found.now, found.at_next_turn, found.when_it_looks) == ((), (), READERS)
     assert words(found) == [("will see it when it looks", "ann-1, bob-1, cid-1")]
-    assert sorted_for("user", Signs(waking=["user"], hooked=["user"])).when_it_looks == ("user",)
+    assert sorted_for("user", waking=["user"], hooked=["user"]).when_it_looks == ("user",)
 
 
 def test_each_sign_has_its_word_and_its_reason():
     """A process that waits beside it: now; a client that runs and called our hooks: at its next turn."""
-    found = sorted_for("all", Signs(waking=["ann-1"], hooked=["ann-1", "bob-1"]))
+    found = sorted_for("all", waking=["ann-1"], hooked=["ann-1", "bob-1"])
     assert (found.now, found.at_next_turn, found.when_it_looks) == (("ann-1",), ("bob-1",), ("cid-1",))
     assert found.reasons.keys() == {*READERS}
     assert len({*found.reasons.values()}) == 3
@@ -46,31 +47,30 @@ def test_each_sign_has_its_word_and_its_reason():
     ]
 
 
-@pytest.mark.parametrize("signs", [Signs(elsewhere=["ann-1"]), Signs(queued=True)])
-def test_what_has_yet_to_travel_is_seen_when_it_looks(signs: Signs):
+@pytest.mark.parametrize("signs", [{"elsewhere": ["ann-1"]}, {"queued": True}])
+def test_what_has_yet_to_travel_is_seen_when_it_looks(signs: dict[str, Any]):
     """No doorbell of this machine tells of another's session, nor of mail that waits for the engine."""
-    found = sorted_for("ann-1", signs.replace(waking=["ann-1"], hooked=["ann-1"]))
+    found = sorted_for("ann-1", waking=["ann-1"], hooked=["ann-1"], **signs)
     assert (found.now, found.at_next_turn, found.when_it_looks) == ((), (), ("ann-1",))
 
 
 def test_a_reader_that_muted_the_sender_sees_it_when_it_looks():
     """Neither doorbell nor hook brings it up; control and the person are always heard."""
     muted = event("update", "ann-1", muted=("sender-1",))
-    signs = Signs(waking=["ann-1"])
-    assert sorted_for("ann-1", signs, muted).when_it_looks == ("ann-1",)
-    assert sorted_for("ann-1", signs, muted, type="control").now == ("ann-1",)
+    assert sorted_for("ann-1", muted, waking=["ann-1"]).when_it_looks == ("ann-1",)
+    assert sorted_for("ann-1", muted, kind="control", waking=["ann-1"]).now == ("ann-1",)
 
 
 def test_of_several_holders_of_a_role_one_is_promised_it():
     """They are rivals; one of them who is also addressed by name is sure of it, and the others no rivals of it."""
-    assert words(sorted_for("role:qa", Signs())) == [("will see it when it looks", "one of ann-1, bob-1, cid-1")]
-    mixed = words(sorted_for("role:qa", Signs(waking=["bob-1"])))
+    assert words(sorted_for("role:qa")) == [("will see it when it looks", "one of ann-1, bob-1, cid-1")]
+    mixed = words(sorted_for("role:qa", waking=["bob-1"]))
     assert mixed == [
         ("one of these will see it", "bob-1 (now), ann-1 (when it looks), cid-1 (when it looks)"),
     ]
     retired = [event("retire", who) for who in ("bob-1", "cid-1")]
-    assert words(sorted_for("role:qa", Signs(), *retired)) == [("will see it when it looks", "ann-1")]
-    both = sorted_for(("ann-1", "role:qa"), Signs(waking=["ann-1"]))
+    assert words(sorted_for("role:qa", *retired)) == [("will see it when it looks", "ann-1")]
+    both = sorted_for(("ann-1", "role:qa"), waking=["ann-1"])
     assert words(both) == [
         ("will see it now", "ann-1"),
         ("will see it when it looks", "one of bob-1, cid-1"),

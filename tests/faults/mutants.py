@@ -82,7 +82,7 @@ MUTANTS = (
     ),
     Mutant(
         "a doorbell that is dead promises nothing",
-        "armed_doorbells._is_taken",
+        "arrivals._is_taken",
         ("return not _is_shared(fd, 1)", "return True"),
         tests="tests/cli/test_arrival.py::test_a_doorbell_that_was_killed_wakes_nobody",
     ),

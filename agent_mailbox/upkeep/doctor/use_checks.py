@@ -13,7 +13,8 @@ from ...mailbox import space as spaces
 from ...store import index, keys, obstacles, paths, system
 from ...store.archive import LOCK
 from ...store.holder import STOPPED, holder_of
-from ...store.lock import Patience, ReadLock, is_held
+from ...store.lock import Patience, is_held
+from ...store.read_lock import ReadLock
 from ...store.user_state import BOUND
 from .findings import Problem
 
