@@ -100,6 +100,8 @@ class Context:
                     f"{why}; nothing here is proven until you check the logs and run `agent-mailbox doctor --trust`"
                 )
             desk.complain = self.warn
+            if self.json:
+                desk.weigh_mail()
             self._warn_misplaced(desk)
             return desk
         return self._desk

@@ -10,12 +10,12 @@ from typing import Any
 
 import orjson
 
-from ..core import codec, instant
+from ..core import codec, instant, proofs
 from ..core.claims import Reads
 from ..core.records import Message
 from ..core.roster import Roster
 from ..core.text import neutral
-from .mail_output import message_json
+from . import mail_output
 
 Mail = Iterable[tuple[Message, Reads]]
 """Messages, oldest first, each with its reads."""
@@ -25,7 +25,7 @@ def jsonl(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
     """Yield canonical records with ``read_by``, one per line; ``since`` in ms, as below."""
     for message, reads in mail:
         if message.timestamp >= since:
-            yield _json(message_json(message, reads))
+            yield _json(mail_output.message_json(message, reads))
 
 
 def _json(value: dict[str, Any]) -> bytes:
@@ -60,6 +60,7 @@ def _mail(message: Message) -> bytes:
         mail["Subject"] = neutral(message.subject)
     if message.thread:
         mail["In-Reply-To"] = f"<{_local(message.thread)}@agent-mailbox>"
+    mail["X-Agent-Mailbox-Proof"] = neutral(proofs.told(message) or "none")
     mail["MIME-Version"] = "1.0"
     mail["Content-Type"] = 'text/plain; charset="utf-8"'
     mail["Content-Transfer-Encoding"] = "8bit"

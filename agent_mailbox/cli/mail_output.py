@@ -6,7 +6,7 @@ Belongs here: both renderings of ``check`` and ``send``, and what all renderers 
 
 from __future__ import annotations
 
-from ..core import codec, frame, instant
+from ..core import codec, frame, instant, proofs
 from ..core.address import BROADCAST, TAG, is_remote
 from ..core.claims import readers
 from ..core.codec import message_object
@@ -62,8 +62,8 @@ def plural(count: int, what: str) -> str:
 
 
 def message_json(message: Message, reads: Reads | None = None, box: str = "") -> dict[str, Any]:
-    """Return a message by its canonical keys, with ``read_by`` from the reads. ``box``: the mailbox's path, for the
-    paths of attachments."""
+    """Return a message by its canonical keys, with ``read_by`` from the reads, and the ``proof`` of its writer (null:
+    nothing proves who that was). ``box``: the mailbox's path, for the paths of attachments."""
     return _whole(message, tuple(readers(message, reads)) if reads else message.read_by, box)
 
 
@@ -72,7 +72,7 @@ def _whole(message: Message, read_by: tuple[str, ...], box: str) -> dict[str, An
         from ..core import attachments  # rare in mail
 
         message = message.replace(attachments=attachments.located(message, box))
-    return message_object(message, read_by, whole=True)
+    return {**message_object(message, read_by, whole=True), "proof": proofs.told(message)}
 
 
 def item_json(item: Item, box: str) -> dict[str, Any]:

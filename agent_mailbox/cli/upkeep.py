@@ -305,6 +305,7 @@ def export(app: App, form: str, since: str | None) -> None:
     from ..mailbox import streaming
 
     start = values.since(since, app.mailbox.now())
+    app.mailbox.weigh_mail()
     mail, roster = streaming.stream(app.mailbox), app.mailbox.logs.read_roster()
     _write(exporting.FORMATS[form](mail, roster, start or 0))
 

@@ -51,6 +51,8 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
         "payload": _plain(request.payload),
         "answer": None if request.answer is None else _plain(request.answer),
         "by": request.by or None,
+        "proof": request.proof if request.proven else None,
+        "answer_proof": request.answer_proof if request.answer_proven else None,
         "decided": None if request.decided is None else instant.text(request.decided),
     }
 
@@ -131,7 +133,8 @@ def unanswerable_text(requests: Sequence[ControlRequest], desk: Control, style: 
         what = summary.question(request.payload, proven=request.proven)
         if request.flow == transitions.SHUTDOWN:
             what = f"agent-mailbox roster retire {typed(request.answerer)}"
-        told = f"{style(neutral(request.id), 'id')}  {_names(desk, [request.asker])}, {why}; you can"
+        asker = _names(desk, [request.asker]) + ("" if request.proven else " (unverified)")
+        told = f"{style(neutral(request.id), 'id')}  {asker}, {why}; you can"
         lines += [told, frame.BAR + summary.line(request.payload), f"  {what}"]
     return "\n".join([*lines, ""]) if lines else ""
 
@@ -226,6 +229,6 @@ def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:
 def _entry_text(message: Message, verdict: Verdict, desk: Control, style: Style) -> str:
     outcome = style(verdict.outcome, "dead" if verdict.outcome == REFUSED else "dim")
     why = f" ({clipped(neutral(verdict.why), 200)})" if verdict.why else ""
-    who = style(_names(desk, [message.sender]), "sender")
+    who = style(frame.named(message, desk.logs.read_roster()), "sender")
     told = summary.line(message_text.parse(message.content))
     return f"{instant.text(message.timestamp)[:19]}Z  {who}  {outcome}{why} {frame.BAR}{clipped(told, 300)}"

@@ -162,7 +162,7 @@ def dumps(value: Any, depth: int = 0) -> str:
 
 _MESSAGE_KEYS = {
     *("id", "sender", "recipient", "timestamp", "subject", "content", "thread", "ttl_hours", "read_by"),
-    *("type", "ack", "priority", "references", "attachments", "metadata", "seal"),
+    *("type", "ack", "priority", "references", "attachments", "metadata", "seal", "proof"),
 }
 _OLDER = {"sender": "from", "recipient": "to", "content": "body"}
 

@@ -375,11 +375,11 @@ def message(
 def same_mail(retry: Message, known: Message, resolved: Resolved) -> bool:
     """Return whether a message sent again under its id is the same mail.
 
-    Its time does not count, nor does a recipient's name that now means another address, or nobody yet.
+    Its time does not count, nor who wrote it, nor a recipient's name that now means another address, or nobody yet.
     """
     if len(known.recipients) != len(retry.recipients) or not resolved.ever.issuperset(known.recipients):
         return False
-    unlike = {"timestamp": 0, "recipients": (), "read_by": ()}
+    unlike = {"timestamp": 0, "recipients": (), "read_by": (), "proof": None, "written_by": None}
     return retry.replace(**unlike, extra=_unmarked(retry)) == known.replace(**unlike, extra=_unmarked(known))
 
 

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from .records import USER
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .records import Message
+
 TERMINAL, CONSOLE, STEWARD = "user@terminal", "user@console", "steward"
 """The person at a terminal of their own, and on the console's page; the maintenance job."""
 ADOPTED = "adopted"
@@ -51,6 +55,12 @@ def is_person(proof: str | None) -> bool:
 def proves(proof: str | None) -> bool:
     """Return whether anything is proven of the writer."""
     return proof is not None and proof != BEFORE
+
+
+def told(message: Message) -> str | None:
+    """Return what programs are told of the proof of a message's writer; None: nothing proves who wrote it."""
+    proof = message.written_by if message.proof is None else message.proof
+    return proof if proves(proof) else None
 
 
 def speaker(proof: str | None, claimed: str) -> str | None:

@@ -91,7 +91,8 @@ class Message(Record):
     ``recipients`` are stored addresses: a session id, ``ns:value`` or ``all``. ``timestamp`` is in milliseconds since
     1970 UTC. ``read_by`` holds the readers a *foreign* writer put into the line itself (ours never does). ``extra``
     keeps every unknown key, so that it survives a round trip. ``proof`` is what the line's seal proves of its writer
-    (``core.proofs``); None if it proves nothing, or was not checked.
+    (``core.proofs``); None if it proves nothing, or nothing hangs on it. ``written_by`` is the same for any message,
+    where programs are told it (``OpenMailbox.weigh_mail``): no decision uses it.
     """
 
     id: str
@@ -111,6 +112,7 @@ class Message(Record):
     read_by: tuple[str, ...] = ()
     extra: Mapping[str, Any] | None = None
     proof: str | None = None
+    written_by: str | None = None
 
     @property
     def bare(self) -> tuple[str, ...]:

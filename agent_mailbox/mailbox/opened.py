@@ -92,6 +92,11 @@ class OpenMailbox:
         twin.__dict__ = {**self.__dict__, "logs": self.logs.read_only()}
         return twin
 
+    def weigh_mail(self) -> None:
+        """Have each message that is read from now on tell what is proven of its writer, for programs."""
+        if self.logs.custody is not None:
+            self.logs.custody.weighs_mail = True
+
     def once(self, make: Callable[[], T]) -> T:
         """Return what ``make`` makes, the same each time: a reader's memory lives as long as the mailbox is open."""
         if make not in self._made:

@@ -13,6 +13,7 @@ from ..core.records import Message, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
 from ..store import paths, system
+from ..store.logs import weighed
 from ..store.prefilter import may_be_message
 from .opened import OpenMailbox
 
@@ -109,7 +110,7 @@ class Posting(OpenMailbox):
             effects.sent(self, [made.message for made in prepared if made.message.type == "control"], self.send)
         sent = [
             Sent(
-                message=known.get(made.message.id, made.message),
+                message=known.get(made.message.id) or self._weighed(made.message, sealed),
                 delivery=self.delivery(made.message, roster),
                 warnings=made.warnings,
             )
@@ -118,6 +119,13 @@ class Posting(OpenMailbox):
         if gone := {who for one in sent for who in one.delivery.gone if roster.state(who) == ALIVE}:
             self._note_gone(gone, prepared[0].message.sender)
         return sent
+
+    def _weighed(self, message: Message, sealed: bool) -> Message:
+        """Return a message that was just written with what is proven of its writer, if programs are told."""
+        record = self.logs.custody
+        if record is None or not (sealed and record.weighs_mail and record.key) or record.broken() is not None:
+            return message
+        return message.replace(written_by=self.prove(message.sender))
 
     def _away(self) -> Unavailable | None:
         """Catch up with other machines, if there are any; return the error if their engine is out of reach."""
@@ -251,10 +259,12 @@ class Posting(OpenMailbox):
         known: dict[str, Message] = {}
         wanted = {i.encode() for i in ids}
         found = [at for at in log.lines() if may_be_message(at[1], wanted)]
-        for line in (*(line for _, line in found), *self.archive.mentioning(ids)):
+        view = self.logs.messages.view()
+        places: list[tuple[int | None, bytes]] = [*found, *((None, line) for line in self.archive.mentioning(ids))]
+        for position, line in places:
             message = codec.message(line)
             if isinstance(message, Message) and message.id in ids:
-                known.setdefault(message.id, message)
+                known.setdefault(message.id, weighed(message, view, line, position))
         return known, found
 
 

@@ -79,8 +79,10 @@ def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
         found = _Found(messages)
         records = _records(reads, found.numbers)
         for number in found.order():
-            message = codec.message(line_at(messages[found.logs[number]][0], found.positions[number]))
+            (fd, _, view, is_live), position = messages[found.logs[number]], found.positions[number]
+            message = codec.message(line := line_at(fd, position))
             if not isinstance(message, BadLine):
+                message = weighed(message, view, line, position if is_live else None)
                 yield message, Reads(_read_back(reads, records.of(number), message.id))
 
 

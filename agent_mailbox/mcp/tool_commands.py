@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..cli import boundary, mail_output, render, show_verbs, verbs
-from ..core import frame, words
+from ..core import frame, proofs, words
 from ..core.compose import Draft
 from ..core.records import USER
 from ..core.roster import ALIVE, FROZEN
@@ -50,7 +50,9 @@ def call(directory: str | None, tool: str, given: Given, write: Write) -> None:
     try:
         if tool not in TOOLS:
             raise Malformed(f"no such tool: {tool!r:.100}", f"call one of {', '.join(TOOLS)}", code="usage")
-        _ANSWERS[tool](app, app.desk(Mailbox), arguments(tool, given), write)
+        desk = app.desk(Mailbox)
+        desk.weigh_mail()
+        _ANSWERS[tool](app, desk, arguments(tool, given), write)
     except Exception as error:
         known = boundary.known(error)
         if known.code.startswith("output"):
@@ -132,9 +134,9 @@ def _item_data(item: Item, roster: Roster, room: int, box: str) -> dict[str, Any
 
 
 def _sender(message: Message, roster: Roster) -> dict[str, Any]:
-    """Return id and sender; a line that merely claims to be the person's says so here, too."""
+    """Return id, sender and proof; a line that merely claims to be the person's says so in its sender, too."""
     sender = frame.sender_of(message, roster) if message.sender == USER else message.sender
-    return {"id": message.id, "sender": sender}
+    return {"id": message.id, "sender": sender, "proof": proofs.told(message)}
 
 
 def _given(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,7 +171,8 @@ def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
     whole = mail_output.arrival_json(found)
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}
     delivery = {way: parties[:AGENTS] for way, parties in whole.items()} | {"reasons": reasons}
-    write(_answer(app, text, {"message": {"id": sent.message.id}, "delivery": delivery}))
+    message = {"id": sent.message.id, "proof": proofs.told(sent.message)}
+    write(_answer(app, text, {"message": message, "delivery": delivery}))
 
 
 def _reply(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:

@@ -43,6 +43,9 @@ _ROSTER = paths.ROSTER.removesuffix(".jsonl")
 class Custody:
     """The record of one mailbox; ``directory`` is the record's own."""
 
+    weighs_mail = False
+    """Is each message's seal weighed, for the programs that are told of it? Decisions hang on few of them."""
+
     def __init__(self, directory: str, mailbox_id: bytes, state: str) -> None:
         self.directory = directory
         self.id = mailbox_id

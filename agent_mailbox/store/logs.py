@@ -287,11 +287,9 @@ def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:
 
 
 def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> dict[str, Message]:
-    """Return messages by id in log order, from lines with their positions; of a duplicate id the first written counts.
+    """Return messages by id in log order, from lines with their positions (archived ones have none).
 
-    A proven message counts before others. ``view`` tells what is proven of their writers. Archived lines have no
-    positions.
-    """
+    Of a duplicate id the first proven one counts, else the first. ``view`` tells what is proven of their writers."""
     found: dict[str, Message] = {}
     for position, line in lines:
         message = codec.message(line)
@@ -321,15 +319,15 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
 
 
 def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
-    """Return the message with what is proven of its writer, if that can matter.
-
-    It matters for control, for the person's words and the steward's, and for replies, which settle requests.
-    """
+    """Return the message with what is proven of its writer, if that can matter: for control, for the person's words
+    and the steward's, and for replies, which settle requests. Of other mail it is told to programs alone."""
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
         return message if proof is None else message.replace(proof=proof)
-    matters = message.thread is not None or message.sender == proofs.STEWARD
-    return proven(message, view, line, position) if matters else message
+    if message.thread is not None or message.sender == proofs.STEWARD:
+        return proven(message, view, line, position)
+    told = view is not None and view.kept.custody.weighs_mail
+    return message.replace(written_by=proven(message, view, line, position).proof) if told else message
 
 
 def proven(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:

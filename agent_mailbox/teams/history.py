@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from ..core import instant, naming
+from ..core import frame, instant, naming, proofs
 from ..core.address import is_remote
 from ..core.control import summary
 from ..core.text import neutral, neutral_lines
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from ..core.claims import Reads
     from ..core.records import Message
+    from ..core.roster import Roster
     from ..mailbox.facade import Mailbox
 
     Told = tuple[Message, Reads]
@@ -48,11 +49,11 @@ def of(mailbox: Mailbox, name: str) -> list[Told]:
     return [(message, reads) for message, reads in stream(mailbox) if is_its(message)]
 
 
-def document(name: str, mail: Sequence[Told], style: str) -> str:
+def document(name: str, mail: Sequence[Told], style: str, roster: Roster) -> str:
     """Return the history as a document (``markdown`` or ``json``), in the order of the writers' instants: unseen mail
     came in late."""
     mail = sorted(mail, key=lambda told: _when(told[0]))
-    return _json(name, mail) if style == "json" else _markdown(name, [message for message, _ in mail])
+    return _json(name, mail) if style == "json" else _markdown(name, [message for message, _ in mail], roster)
 
 
 def _said(message: Message) -> dict[str, Any]:
@@ -79,6 +80,7 @@ def _json(name: str, mail: Iterable[Told]) -> str:
         {
             "id": m.id,
             **_said(m),
+            "proof": proofs.told(m),
             "lead_session": (team_of(m) or {}).get("lead"),
             "subject": m.subject,
             "text": m.content,
@@ -90,7 +92,7 @@ def _json(name: str, mail: Iterable[Told]) -> str:
     return json.dumps({"team": name, "messages": told}, ensure_ascii=True, indent=1) + "\n"
 
 
-def _markdown(name: str, messages: Iterable[Message]) -> str:
+def _markdown(name: str, messages: Iterable[Message], roster: Roster) -> str:
     """Return Markdown with texts quoted verbatim: none can pass for a heading of ours, or do anything."""
     lines, lead = [f"# Team {_inline(name)}", ""], None
     for m in messages:
@@ -100,7 +102,8 @@ def _markdown(name: str, messages: Iterable[Message]) -> str:
         lead = now
         said = _said(m)
         to = ", ".join(_inline(str(party)) for party in said["to"])
-        lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])} → {to}", ""]
+        doubt = " (unverified)" if frame.is_unverified(m, roster) else ""
+        lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])}{doubt} → {to}", ""]
         observed = form.protocol(m.content) if said["protocol"] else None
         if observed is not None:
             lines += [f"- {_inline(summary.line(observed))}", ""]

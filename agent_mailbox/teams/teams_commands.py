@@ -288,10 +288,13 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
 def export(app: App, /, team: str, style: str) -> None:
     """Print a team's whole history, as the mailbox has it, also after the team is over."""
     name = _named(app, team)
+    style = "json" if app.json else style
+    if style == "json":
+        app.mailbox.weigh_mail()
     mail = history.of(app.mailbox, name)
     if not mail:
         raise NotFound(f"team history missing: {team!r}", "bring it in with `agent-mailbox teams import`")
-    app.print(history.document(name, mail, "json" if app.json else style))
+    app.print(history.document(name, mail, style, app.mailbox.logs.read_roster()))
 
 
 def _named(app: App, team: str) -> str:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KEYS = [
     *("id", "sender", "recipient", "timestamp", "subject", "content", "thread", "ttl_hours", "read_by"),
-    *("type", "ack", "priority"),
+    *("type", "ack", "priority", "proof"),
 ]
 HOUR = 3_600_000
 

@@ -5,12 +5,19 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 FORGED, CUSTODY = "tests/trust/test_forged.py", "tests/trust/test_custody.py"
+PROOFS = "tests/trust/test_proof_key.py"
 STATE = "tests/core/control/test_state.py"
 TEXT = "tests/core/test_text.py"
 TABLE = "tests/trust/test_control_table.py"
 SHOWN = "tests/cli/test_hostile_text.py"
 
 MUTANTS = (
+    Mutant(
+        "mail on whose proof nothing hangs tells it to programs",
+        "logs.weighed",
+        ("view.kept.custody.weighs_mail", "False"),
+        tests=f"{PROOFS}::test_each_message_in_json_tells_its_proof",
+    ),
     Mutant(
         "a program's denial is not told as the lead's word",
         "control_requests.ControlRequest.doubt",

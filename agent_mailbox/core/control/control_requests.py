@@ -17,7 +17,8 @@ class ControlRequest(Record):
     """A request or a task, and its state. ``asker`` asked; instants in ms, of the messages' writing.
 
     ``answerer`` is the agent that must answer, if it is one (a shutdown's or task's worker; empty: the asker's lead).
-    Only a ``proven`` request can be approved. Any program may deny one in its decider's name: ``answer_proven``.
+    Only a ``proven`` request can be approved. Any program may deny one in its decider's name: ``answer_proven``. The
+    words for both are ``proof`` and ``answer_proof``.
     """
 
     id: str
@@ -35,6 +36,8 @@ class ControlRequest(Record):
     decided: int | None = None
     proven: bool = True
     answer_proven: bool = True
+    proof: str | None = None
+    answer_proof: str | None = None
 
     @property
     def is_open(self) -> bool:

@@ -236,7 +236,7 @@ class Plane:
         state = transitions.after(flow, None, transitions.REQUEST) or transitions.OPEN
         self.requests[payload.request_id] = ControlRequest(
             payload.request_id, flow, message.sender, answerer, payload, message.id, self._place,
-            message.timestamp, state, proven=self._is_proven(message),
+            message.timestamp, state, proven=self._is_proven(message), proof=message.proof,
         )  # fmt: skip
         return Verdict(APPLIED, "", "" if self._is_proven(message) else UNPROVEN, after=state, about=about)
 
@@ -262,7 +262,7 @@ class Plane:
             return Verdict(REPEATED if same else LATE, "", why, before=request.state, after=request.state, about=about)
         decided = request.replace(
             state=after, answer=payload, by=speaker, answer_id=message.id, decided=message.timestamp,
-            answer_proven=self._is_proven(message),
+            answer_proven=self._is_proven(message), answer_proof=message.proof,
         )  # fmt: skip
         self.requests[request.id] = decided
         if what != TIMEOUT:
@@ -321,7 +321,7 @@ class Plane:
             state = transitions.after(transitions.TASK, None, what) or transitions.ASSIGNED
             self.tasks[payload.request_id] = ControlRequest(
                 payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, self._place,
-                message.timestamp, state, proven=self._is_proven(message),
+                message.timestamp, state, proven=self._is_proven(message), proof=message.proof,
             )  # fmt: skip
             return Verdict(APPLIED, "", why, after=state, about=worker)
         if known is None:
