@@ -289,7 +289,7 @@ def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:
 def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> dict[str, Message]:
     """Return messages by id in log order, from lines with their positions (archived ones have none).
 
-    Of a duplicate id the first proven one counts, else the first. ``view`` tells what is proven of their writers."""
+    A proven message counts before others of its id, then the first. ``view`` tells what is proven of their writers."""
     found: dict[str, Message] = {}
     for position, line in lines:
         message = codec.message(line)
@@ -319,8 +319,10 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
 
 
 def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
-    """Return the message with what is proven of its writer, if that can matter: for control, for the person's words
-    and the steward's, and for replies, which settle requests. Of other mail it is told to programs alone."""
+    """Return the message with what is proven of its writer, if that can matter.
+
+    It matters for control, for the person's words and the steward's, and for replies, which settle requests. It is told
+    to programs of any mail."""
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
         return message if proof is None else message.replace(proof=proof)
