@@ -448,7 +448,7 @@ MUTANTS = (
     Mutant(
         "an id is looked up in the archive, too",
         "Posting._known",
-        ("(*(line for _, line in found), *self.archive.mentioning(ids))", "[line for _, line in found]"),
+        ("[*found, *((None, line) for line in self.archive.mentioning(ids))]", "[*found]"),
         tests=f"{MOMENTS}::test_a_message_repeated_after_it_was_archived_is_the_same_message",
     ),
     Mutant(
