@@ -170,6 +170,7 @@ CONTRACT = {
         "--port",
         "--space",
         "--machine",
+        "--remove",
         "--into",
         "--postgresql",
         "--credential",

@@ -114,11 +114,14 @@ def _place(
 
 
 @engine.command(cls=Verb)
-@click.option("--nodes", type=click.Choice(["1", "3", "5"]), default="3", show_default=True, help="How many servers.")
+@click.option("--nodes", type=click.Choice(["1", "3", "5"]), help="How many servers (default: 3, or as there are).")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="The host of each, in order (default: this one).")
-@click.option("--port", type=click.IntRange(1, 63000), default=4222, show_default=True, help="The first server's port.")
-@click.option("--space", default="team", show_default=True, metavar="NAME", help="The space that the machines share.")
+@click.option("--port", type=click.IntRange(1, 63000), help="The first server's port (default: 4222, or as it is).")
+@click.option(
+    "--space", metavar="NAME", help="The space that the machines share (default: team, or the one that there is)."
+)
 @click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine that may join; several times.")
+@click.option("--remove", multiple=True, metavar="NAME", help="A machine that may no longer; several times.")
 @click.option("--into", default="engine", show_default=True, metavar="DIR", help="Where to write the files.")
 @click.option("--postgresql", metavar="URL", help="Make the space in this database instead, as its owner.")
 @click.option(
@@ -134,11 +137,12 @@ def _place(
 def config(
     app: App,
     /,
-    nodes: str,
+    nodes: str | None,
     hosts: tuple[str, ...],
-    port: int,
-    space: str,
+    port: int | None,
+    space: str | None,
     machines: tuple[str, ...],
+    remove: tuple[str, ...],
     into: str,
     postgresql: str | None,
     credential: str | None,
@@ -147,39 +151,46 @@ def config(
     """Write the files of a cluster of NATS servers: TLS, synced before it answers, a credential for each machine.
 
     Prints the commands that start it, and those with which the machines join. Copy each server's directory to its host.
-    To add a machine, name them all again: secrets that are there are kept.
+    To add a machine, name them all again: secrets that are there are kept. To take one away, --remove it. Another
+    --space may have the same servers. Without a machine it writes the same again. Then restart the servers one by one.
 
     With --postgresql it makes the space in a database, with a role for each machine, and writes their password files.
 
     \b
     Example: agent-mailbox engine config --nodes 3 --machine laptop --machine server
     """
-    if not machines:
-        raise Malformed("cluster has no machine", "name each that may join: --machine NAME")
     if postgresql is not None:
         files = (None if path is None else os.path.abspath(path) for path in (credential, authority))
-        joins = joining_database(os.path.abspath(into), postgresql, space, machines, *files)
-        app.out("".join(f"{command}\n" for command in joins), {"directory": os.path.abspath(into), "join": joins})
+        joins = joining_database(os.path.abspath(into), postgresql, space or "team", machines, remove, *files)
+        gone = "".join(f"{machine} may no longer write to {space or 'team'}\n" for machine in remove)
+        text = gone + "".join(f"{command}\n" for command in joins)
+        app.out(text, {"directory": os.path.abspath(into), "join": joins, "removed": list(remove)})
         return
     if missing := extras.missing(["cryptography"]):
         raise Refused(f"package for certificates is missing: {missing[0]}", extras.how("engine"), code="no_extra")
     from . import cluster  # it needs the extra, which a machine that joins does not
+    from .cluster_record import ClusterChange
 
-    if hosts and len(hosts) != int(nodes):
-        raise Malformed(f"hosts are not as many as the servers: {len(hosts)} for {nodes}", "give --host for each")
-    found = cluster.write(os.path.abspath(into), space, hosts or (cluster.LOOPBACK,) * int(nodes), machines, port)
+    many = None if nodes is None else int(nodes)
+    found = cluster.write(ClusterChange(os.path.abspath(into), space, machines, remove, hosts, many, port))
     text = "".join(f"{command} &\n" for command in found.start) + "".join(f"{command}\n" for command in found.join)
     app.out(text, dict(found.__dict__))
 
 
 def joining_database(
-    into: str, url: str, space: str, machines: tuple[str, ...], credential: str | None, authority: str | None
+    into: str,
+    url: str,
+    space: str,
+    machines: tuple[str, ...],
+    removed: tuple[str, ...],
+    credential: str | None,
+    authority: str | None,
 ) -> list[str]:
     """Make the space in a database; return the commands with which the machines join."""
     _need_psycopg()
     from ..postgres import database_roles
 
-    made = database_roles.write(into, url, space, machines, credential, authority)
+    made = database_roles.write(into, url, space, machines, removed, credential, authority)
     last = "" if authority is None else f" --authority {shlex.quote(authority)}"
     return [
         f"agent-mailbox engine join {shlex.quote(at)} --space {space} --machine {machine} "

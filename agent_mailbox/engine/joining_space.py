@@ -101,6 +101,8 @@ def _make(order: SpaceOrder, files: SpaceFiles) -> None:
             files.make()
             return
         except Unavailable as error:
+            if error.code == "outdated":
+                raise
             if monotonic() > end:
                 error.hint = "check the address, and that the engine runs; then repeat this command"
                 raise

@@ -13,7 +13,7 @@ from ..errors import BadData, Refused
 from ..store import system
 from ..store.custody import content
 from ..store.lock import is_held
-from ..store.small_files import replace_file
+from ..store.small_files import remove_file, replace_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -80,10 +80,7 @@ def forget(logs: Logs) -> None:
     """Make the mailbox one machine's again; its files stay as they are."""
     record = record_of(logs)
     for name in (FILE, "state"):
-        try:
-            system.unlink(record.path(PLACE, name))
-        except FileNotFoundError:
-            pass
+        remove_file(record.path(PLACE, name))
     system.sync_directory(record.path(PLACE))
 
 

@@ -1,6 +1,7 @@
 """A connection to a NATS server: the client's side of its protocol, as far as the order needs it.
 
-Belongs here: connecting, publishing with headers, requests and their answers, time limits. Must not know JetStream.
+Belongs here: connecting, publishing with headers, requests and their answers, time limits, and under which subjects the
+server takes JetStream's calls. Must not know what they say.
 The server is trusted with the mail, yet everything it says is bounded. Any trouble closes the connection and is
 ``Unavailable``; the next request connects anew.
 """
@@ -26,8 +27,15 @@ PAYLOAD = 8 << 20
 """Bytes of the largest message that a server may send."""
 NEWS, MOST_NEWS = "mbxlive.", 64
 """The subjects of which the last message is kept, and how many of them."""
+API, OPEN_API = "mbxapi.", "$JS.API."
+"""The beginning of the subjects of JetStream's calls: as each machine's account has them, and on a server without such
+accounts. Callers use the first, and a connection sends the second where nobody answers to that."""
 PORT = 4222
 _VERSION = b"NATS/1.0"
+_OUTDATED = (
+    "servers run by files of an earlier version, with which a machine may write as another and remove mail:"
+    " write them again, by `agent-mailbox engine config --into DIR`"
+)
 _UNMARKED = _VERSION + b"\r\n"
 """The beginning of a head without a status."""
 
@@ -64,6 +72,7 @@ class NatsConnection:
         self._socket: socket.socket | None = None
         self._incoming: ServerBytes | None = None
         self._inbox = ""
+        self._api = API
         self._asked = 0
         self._told = False
         self._subjects: set[str] = set()
@@ -181,12 +190,15 @@ class NatsConnection:
 
     def _form(self, one: Publication, number: int | None) -> bytes:
         reply = b"" if number is None else f"{self._inbox}.{number} ".encode()
+        subject = one.subject
+        if subject.startswith(API):
+            subject = self._api + subject[len(API) :]
         if not one.headers:
-            return b"PUB %s %s%d\r\n%s\r\n" % (one.subject.encode(), reply, len(one.data), one.data)
+            return b"PUB %s %s%d\r\n%s\r\n" % (subject.encode(), reply, len(one.data), one.data)
         lines = "".join(f"{key}: {value}\r\n" for key, value in one.headers.items()).encode()
         head = b"%s\r\n%s\r\n" % (_VERSION, lines)
         size = len(head), len(head) + len(one.data)
-        return b"HPUB %s %s%d %d\r\n%s%s\r\n" % (one.subject.encode(), reply, *size, head, one.data)
+        return b"HPUB %s %s%d %d\r\n%s%s\r\n" % (subject.encode(), reply, *size, head, one.data)
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
@@ -279,12 +291,18 @@ class NatsConnection:
             "protocol": 1,
         }
         hello |= {"lang": "python", "version": "1", "name": "agent-mailbox", **self._login()}
-        own = f"{user}." if (user := str(hello.get("user", ""))).replace("-", "").isalnum() else ""
+        user = str(hello.get("user", ""))
+        own = f"{user}." if user.replace("-", "").replace("_", "").isalnum() else ""
         self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
-        self._send(b"CONNECT %s\r\nSUB %s.* 0\r\nPING\r\n" % (json.dumps(hello).encode(), self._inbox.encode()))
-        while (line := self._come().line(deadline)).upper() != b"PONG":
-            if line.startswith(b"-ERR"):
-                raise self._complaint(line[4:].strip())
+        self._api = API
+        asked = Publication(f"{API}INFO", b"")
+        words = json.dumps(hello).encode(), self._inbox.encode(), self._form(asked, self._asked)
+        self._send(b"CONNECT %s\r\nSUB %s.* 0\r\n%sPING\r\n" % words)
+        self._asked += 1
+        while (said := self._come().line(deadline).split())[:1] != [b"PONG"]:
+            answer = self._heard(said, deadline)
+            if answer is not None and answer.status == "503":  # told before the PONG
+                self._api = OPEN_API
 
     def _login(self) -> dict[str, str]:
         if self._credential is None:
@@ -305,6 +323,8 @@ class NatsConnection:
 
     def _complaint(self, said: bytes) -> Exception:
         text = said.decode("utf-8", "replace").strip("' ")[:200]
+        if f'"{API}INFO"' in text:
+            return Unavailable(_OUTDATED, "copy them to the servers, and restart these one by one", code="outdated")
         if "authori" in text.lower() or "permissions" in text.lower():
             return Refused(f"engine refuses the credential: {text}", "`--credential FILE` of `engine join` names one")
         return unavailable(self.urls, text)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Refused
 from ..store.space_files import MOST_PARTS, parts_of
+from . import stream_settings
 from .connection import Publication, header
-from .nats_order import replicas
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,23 +35,15 @@ class NatsFiles:
         self._stream = f"MBXF_{order.space}"
 
     def make(self) -> None:
-        """Make the stream unless it is there."""
-        wanted = {
-            "name": self._stream,
-            "subjects": [f"mbxf.{self._order.space}.>"],
-            "storage": "file",
-            "retention": "limits",
-            "discard": "new",
-            "max_msgs_per_subject": 1,
-            "num_replicas": replicas(self._order.connection.info),
-            "duplicate_window": 0,
-        }
+        """Make the stream unless it is there; raise ``Refused`` for one that was made otherwise."""
         try:
-            self._order.api(f"STREAM.INFO.{self._stream}", None)
+            found = self._order.api(f"STREAM.INFO.{self._stream}", None)
         except Refused as error:
             if error.code != "no_space":
                 raise
-            self._order.api(f"STREAM.CREATE.{self._stream}", wanted)
+            wanted = stream_settings.of_files(self._order.space, self._order.connection.info)
+            found = self._order.api(f"STREAM.CREATE.{self._stream}", wanted)
+        stream_settings.refuse_strange(found, f"mbxf.{self._order.space}.>")
 
     def ship(self, digest: str, data: bytes) -> None:
         """Give a file to the space."""

@@ -23,13 +23,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import BadData, Malformed, Refused, Unavailable
 from ..store.order import ARCHIVE, MESSAGES, Moved, Ordered, Taken, check_size, is_machine, is_reads, reads_of
-from .connection import NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
+from . import stream_settings
+from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-REPLICAS = 3
-"""Copies of a space in a cluster: two of them answer for it."""
 LEAST = (2, 12)
 """The first version of the server with everything that is used here."""
 WINDOW = 200
@@ -83,24 +82,16 @@ class NatsOrder:
             if error.code != "no_space":
                 raise
         self._refuse_old()
-        wanted = {
-            "name": self.stream,
-            "subjects": [f"mbx.{self.space}.>"],
-            "storage": "file",
-            "retention": "limits",
-            "discard": "new",
-            "num_replicas": replicas(self.connection.info),
-            "allow_atomic": True,
-            "allow_direct": True,
-            "duplicate_window": 0,
-        }
-        self.api(f"STREAM.CREATE.{self.stream}", wanted)
+        self.api(f"STREAM.CREATE.{self.stream}", stream_settings.of_records(self.space, self.connection.info))
         return True
 
     def info(self) -> dict[str, Any]:
-        """Return the stream's configuration and state; raise ``Refused`` if the space is not there."""
+        """Return the stream's configuration and state.
+
+        Raises ``Refused`` if the space is not there, or was made such that a machine could write as another."""
         found = self.api(f"STREAM.INFO.{self.stream}", None)
         self._refuse_old()
+        stream_settings.refuse_strange(found, f"mbx.{self.space}.>")
         return found
 
     def _refuse_old(self) -> None:
@@ -110,7 +101,7 @@ class NatsOrder:
     def api(self, call: str, body: object) -> dict[str, Any]:
         """Call JetStream; return what it answers."""
         data = b"" if body is None else json.dumps(body).encode()
-        return self.judged(self.connection.ask([Publication(f"$JS.API.{call}", data)])[0])
+        return self.judged(self.connection.ask([Publication(f"{API}{call}", data)])[0])
 
     def judged(self, answer: ServerAnswer) -> dict[str, Any]:
         """Return what the engine answered; raise its complaint."""
@@ -129,7 +120,7 @@ class NatsOrder:
 
     def message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
         """Return a message of a stream by its leader's word; empty if there is none."""
-        answer = self.connection.ask([Publication(f"$JS.API.STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
+        answer = self.connection.ask([Publication(f"{API}STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
         return {} if _is_missing(answer) else self.judged(answer).get("message") or {}
 
     def named(self, owner: str) -> str:
@@ -259,7 +250,7 @@ class NatsOrder:
         """Return records from a place on, as the nearest server has them, by their position."""
         asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
         found: dict[int, Ordered] = {}
-        for head, line in self.connection.stream(Publication(f"$JS.API.DIRECT.GET.{self.stream}", asked)):
+        for head, line in self.connection.stream(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
             said, subject = header(head, b"Nats-Sequence"), header(head, b"Nats-Subject")
             if not said.isdigit() or len(said) >= 20:
                 raise _of_another_form()
@@ -268,7 +259,7 @@ class NatsOrder:
         return found
 
     def _get(self, what: dict[str, object]) -> Publication:
-        return Publication(f"$JS.API.STREAM.MSG.GET.{self.stream}", json.dumps(what).encode())
+        return Publication(f"{API}STREAM.MSG.GET.{self.stream}", json.dumps(what).encode())
 
     def _got(self, what: dict[str, object]) -> ServerAnswer:
         return self.connection.ask([self._get(what)])[0]
@@ -318,7 +309,7 @@ class NatsOrder:
         """Remove records for ever; see ``TotalOrder.remove``. The server writes nothing over them."""
         for start in range(0, len(positions), WINDOW):
             asked = [json.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
-            call = f"$JS.API.STREAM.MSG.DELETE.{self.stream}"
+            call = f"{API}STREAM.MSG.DELETE.{self.stream}"
             for answer in self.connection.ask([Publication(call, body) for body in asked]):
                 if parsed(answer.data).get("error", {}).get("err_code") not in (None, *_GONE):
                     self.judged(answer)
@@ -353,11 +344,6 @@ def open_order(
 ) -> NatsOrder:
     """Return the way of a machine to a space; connects at the first call."""
     return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
-
-
-def replicas(info: dict[str, Any]) -> int:
-    """Return how many copies of a stream a server keeps by what it says of itself: a cluster keeps several."""
-    return REPLICAS if info.get("cluster") else 1
 
 
 def is_old(version: str) -> bool:

@@ -117,6 +117,13 @@ GRANT EXECUTE ON FUNCTION "$schema".append, "$schema".named, "$schema".tell,
     "$schema".ship, "$schema".take_back TO "$role";
 INSERT INTO "$schema".speaker VALUES ('$role', '$machine') ON CONFLICT DO NOTHING;
 """)
+_REMOVAL = Template("""\
+DELETE FROM "$schema".speaker WHERE role = '$role';
+REVOKE ALL ON ALL FUNCTIONS IN SCHEMA "$schema" FROM "$role";
+REVOKE ALL ON ALL TABLES IN SCHEMA "$schema" FROM "$role";
+REVOKE ALL ON SCHEMA "$schema" FROM "$role";
+DROP ROLE "$role";
+""")
 
 
 def name(space: str) -> str:
@@ -152,3 +159,8 @@ def make_role(space: str, machine: str, password: str, *, is_there: bool = False
         "password": password,
     }
     return _ROLE.substitute(words)
+
+
+def remove_role(space: str, machine: str) -> str:
+    """Return what takes a machine's role away; its records stay."""
+    return _REMOVAL.substitute(role=role(space, machine), schema=name(space))

@@ -28,6 +28,14 @@ def replace_file(path: str, data: bytes) -> None:
         raise paths.storage_failed("write", path, error) from None
 
 
+def remove_file(path: str) -> None:
+    """Remove a small file, if there is one."""
+    try:
+        system.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
 def note_time(path: str, now: int) -> None:
     """Give an empty derived file a time (ms), which is all it says; if that fails, a later look just knows less."""
     try:

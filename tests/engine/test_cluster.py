@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shlex
+import shutil
 import socket
 import threading
 from contextlib import ExitStack, contextmanager, suppress
@@ -11,9 +13,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from agent_mailbox.engine import cluster, server_checks
+from agent_mailbox.engine import server_checks
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.nats.connection import Publication
+from agent_mailbox.nats.connection import API, Publication
 from agent_mailbox.nats.nats_files import NatsFiles
 from agent_mailbox.nats.nats_order import NatsOrder, open_order
 from agent_mailbox.store.order import ROSTER
@@ -26,9 +28,30 @@ from .test_commands import LOG, MACHINES, Pair
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
 SPACE = "team"
 DOCTOR = "engine", "doctor", "--system"
+MACHINES_OF_FOUR = "north", "south", "east", "west"
+OLD = """\
+  SYSTEM {{ users: [ {{ user: "system", password: "{system}" }} ] }}
+  MAILBOX {{
+    jetstream: enabled
+    users: [
+      {{ user: "KEEPER", password: "{keeper}", permissions: {{
+        publish: [ "$JS.API.STREAM.PURGE.MBX_team", "$JS.API.STREAM.MSG.DELETE.MBX_team" ]
+        subscribe: [ "_INBOX.KEEPER.>" ] }} }},
+{machines}
+    ]
+  }}
+}}
+"""
+"""The accounts as earlier versions wrote them, and a machine's user there."""
+OLD_USER = """\
+      {{ user: "{machine}", password: "{word}", permissions: {{
+        publish: [ "mbx.team.{machine}.>", "mbxf.team.{machine}.>", "mbxlive.team.{machine}", {calls} ]
+        subscribe: [ "_INBOX.{machine}.>", "mbx.team.>", "mbxlive.team.*" ] }} }}"""
+OLD_CALLS = "STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET", "DIRECT.GET"
 
 
 class Servers:
@@ -87,10 +110,15 @@ def joined(servers: Servers, program: Program) -> Pair:
 
 
 def test_a_leader_that_is_killed_loses_nothing(program: Program) -> None:
-    """Three servers over TLS; the leader of the space is killed; mail that was sent meanwhile arrives, each once."""
+    """Three servers over TLS; the leader of the space is killed; mail that was sent meanwhile arrives, each once.
+
+    Another space is on the same servers, with machines and mail of its own."""
     servers = Servers(program, 3)
+    ops = "engine", "config", "--into", servers.home, "--space", "ops", *_machines("south", "far"), "--json"
+    apart = program.call(*ops).json["join"]
     with servers.running():
         pair = joined(servers, program)
+        _are_apart(pair, apart)
         for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
             pair.ok(machine, "roster", "register", "--session-id", who)
         sent = [pair.send("north", "--from", "ann", "--to", "ben", "--body", "before")]
@@ -111,6 +139,23 @@ def test_a_leader_that_is_killed_loses_nothing(program: Program) -> None:
         result = program.run(*doctor)
         assert result.rc == 3
         assert f"server does not answer: {info['cluster']['leader']}" in result.stdout
+
+
+def _are_apart(pair: Pair, joins: Sequence[str]) -> None:
+    """Join the machines of another space, of which one is named as one of the first; send, and look."""
+    program = pair.program
+    first = pair.ok("north", "engine", "status")["records"]
+    boxes = [program.scratch / f"ops-{n}" for n in range(len(joins))]
+    for box, command, who in zip(boxes, joins, ("cem", "dan"), strict=True):
+        program.call("init", box)
+        result = program.call(*command.split()[1:], "--dir", box)
+        assert result.rc == 0, result
+        program.call("roster", "register", "--session-id", who, "--dir", box)
+    assert program.call("send", "--from", "dan", "--to", "cem", "--body", "in ops", "--dir", boxes[1]).rc == 0
+    assert program.call("engine", "join", "--dir", boxes[0]).rc == 0, "it takes in what is there"
+    (seen,) = program.call("check", "--session", "cem", "--dir", boxes[0], "--json").json["messages"]
+    assert seen["content"] == "in ops"
+    assert pair.ok("north", "engine", "status")["records"] == first
 
 
 @contextmanager
@@ -157,7 +202,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         config = order.info()["config"]
         authority = str(servers.home / "authority.pem")
         for call in ("PURGE", "DELETE", "UPDATE", "MSG.DELETE"):
-            asked = Publication(f"$JS.API.STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())
+            asked = Publication(f"{API}STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())
             with pytest.raises(Refused, match="Permissions Violation"):
                 order.connection.ask([asked])
         keeper = open_order(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, 2.0)
@@ -169,7 +214,7 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
             with pytest.raises(Refused, match="Permissions Violation"):
                 order.connection.heard(2.0)
         answer = order.connection.ask(
-            [Publication(f"$JS.API.STREAM.CREATE.MBX_{SPACE}", json.dumps({**config, "max_msgs": 1}).encode())]
+            [Publication(f"{API}STREAM.CREATE.MBX_{SPACE}", json.dumps({**config, "max_msgs": 1}).encode())]
         )[0]
         assert b"different configuration" in answer.data
         last = order.end()
@@ -187,18 +232,127 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
 
 def test_a_machine_is_added(program: Program) -> None:
     """Written again with one more, the files keep every secret; those of the servers are open to nobody else."""
-    servers = Servers(program, 3)
-    secrets = [*servers.home.glob("machines/*"), *servers.home.glob("*/server.key"), servers.home / "authority.key"]
-    before = {path: path.read_bytes() for path in [*secrets, servers.home / "authority.pem"]}
+    home = program.scratch / "engine"
+    config = "engine", "config", "--into", home, "--machine", "north", "--machine", "south"
+    assert program.call(*config, "--port", 14222).rc == 0
+    secrets = [*home.glob("machines/*"), *home.glob("*/server.key"), home / "authority.key"]
+    before = {path: path.read_bytes() for path in [*secrets, home / "authority.pem"]}
     assert len(before) == 7
-    again = cluster.write(str(servers.home), SPACE, ("a.example", "b.example", "2001:db8::1"), ("north", "east"))
+    hosts = [word for host in ("a.example", "b.example", "2001:db8::1") for word in ("--host", host)]
+    again = program.call(*config, "--machine", "east", *hosts, "--port", 4222, "--json").json
     assert {path: path.read_bytes() for path in before} == before
-    assert (servers.home / "machines" / "east").exists()
-    assert again.url == "tls://a.example:4222,tls://b.example:4222,tls://[2001:db8::1]:4222"
-    text = (servers.home / "3" / "server.conf").read_text()
-    assert "mbx.team.east.>" in text
-    assert "mbx.team.south.>" not in text
-    assert {path.stat().st_mode & 0o077 for path in servers.home.rglob("*")} == {0}
+    assert again["url"] == "tls://a.example:4222,tls://b.example:4222,tls://[2001:db8::1]:4222"
+    assert program.call("engine", "config", "--into", home, "--json").json == again
+    assert "mbx.team.east.>" in (home / "3" / "server.conf").read_text()
+    assert {path.stat().st_mode & 0o077 for path in home.rglob("*")} == {0}
+
+
+def test_nobody_loses_access_in_silence(program: Program) -> None:
+    """Files that would leave a machine, a server or a secret out are not written: the error names what, and a command
+    that keeps all. ``--remove`` takes a machine's credential away, and another space leaves the first one as it is."""
+    home = program.scratch / "engine"
+    config = "engine", "config", "--into", home
+
+    def written() -> dict[Path, bytes]:
+        return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+
+    def refused(rc: int, said: str, *words: str) -> str:
+        before = written()
+        result = program.call(*config, *words)
+        assert (result.rc, said in result.stderr, written() == before) == (rc, True, True), result
+        return result.stderr
+
+    assert program.call(*config, *_machines("north", "south", "east", "west")).rc == 0
+    secrets = [path.read_bytes() for path in home.rglob("*") if path.is_file() and path.suffix in ("", ".key")]
+    hint = refused(1, "machines would lose their access to team: south, east, west", "--machine", "north")
+    assert program.call(*shlex.split(hint.split("`")[1])[1:]).rc == 0
+    assert {*secrets} <= {*written().values()}
+    refused(1, "team: east, west", *_machines("north", "new"), "--remove", "south")
+    refused(1, "machine is not in the space team: new", "--remove", "new")
+    refused(2, "machine is named, and removed: west", *_machines("west"), "--remove", "west")
+    refused(2, "cluster has no machine for the space ops", "--space", "ops")
+    refused(2, "no machine for the space team", *(word for one in MACHINES_OF_FOUR for word in ("--remove", one)))
+    refused(1, "cluster has 3 servers", "--nodes", "1")
+    refused(2, "hosts are not as many as the servers: 1 for 3", "--host", "a.example")
+    refused(2, "name is that of the servers' own user: system", *_machines(*MACHINES_OF_FOUR, "system"))
+    secrets.remove((home / "machines" / "west").read_bytes())
+    assert program.call(*config, "--remove", "west").rc == 0
+    assert not (home / "machines" / "west").exists()
+    assert "west" not in (home / "1" / "server.conf").read_text()
+    assert program.call(*config, "--space", "ops", *_machines("north", "far")).rc == 0
+    assert {*secrets} <= {*written().values()}
+    refused(2, "space is not named, and the cluster has team, ops", "--machine", "new")
+    joins = program.call(*config, "--json").json["join"]
+    assert [command.split("--space ")[1].split(" --credential")[0] for command in joins] == [
+        *(f"team --machine {machine}" for machine in ("north", "south", "east")),
+        *(f"ops --machine {machine}" for machine in ("north", "far")),
+    ]
+    for gone in ("keeper", "route", "authority.key", "machines/south", "spaces/ops/machines/far"):
+        (home / gone).rename(home / "away")
+        refused(1, f"secret of the cluster is not there: {home / gone}")
+        (home / "away").rename(home / gone)
+    (home / "cluster.json").write_text("{}")
+    refused(3, "record of the cluster has another form")
+
+
+def _machines(*names: str) -> list[str]:
+    return [word for name in names for word in ("--machine", name)]
+
+
+def _put_back_old_files(home: Path) -> None:
+    """The files as an earlier version wrote them."""
+
+    def word(name: str) -> str:
+        return (home / name).read_text().split()[1]
+
+    calls = ", ".join(f'"$JS.API.{call}.{kind}_team"' for kind in ("MBX", "MBXF") for call in OLD_CALLS)
+    users = (OLD_USER.format(machine=one, word=word(f"machines/{one}"), calls=calls) for one in MACHINES)
+    configuration = home / "1" / "server.conf"
+    text = configuration.read_text()
+    text = text[: text.index("  SYSTEM {")]
+    text += OLD.format(system=word("system"), keeper=word("keeper"), machines=",\n".join(users))
+    configuration.write_text(text)
+    (home / "cluster.json").unlink()
+
+
+def test_files_of_an_earlier_version_are_written_again(program: Program) -> None:
+    """By their servers a machine could write as another: each command says so, with the next one, and mail waits.
+
+    Written again, they serve what was there. A machine that was removed is refused then."""
+    servers = Servers(program, 1)
+    with servers.running():
+        pair = joined(servers, program)
+        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+            pair.ok(machine, "roster", "register", "--session-id", who)
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "before")
+    _put_back_old_files(servers.home)
+    said = "servers run by files of an earlier version, with which a machine may write as another and remove mail"
+    with servers.running():
+        sent = program.call(
+            "send", "--from", "ann", "--to", "ben", "--body", "meanwhile", "--dir", program.scratch / "north"
+        )
+        assert sent.stdout.startswith("queued "), sent
+        assert said in pair.ok("north", "engine", "status")["trouble"]
+        (told, *_) = program.call("engine", "doctor", "--json", "--dir", program.scratch / "north").json["problems"]
+        assert told.startswith(said)
+        again = program.call(*servers.written["join"][0].split()[1:], "--dir", program.scratch / "north")
+        assert (again.rc, said in again.stderr) == (4, True), again
+    command = shlex.split(told.split("`")[1].replace("DIR", str(servers.home)))
+    assert program.call(*command[1:], "--json").json == servers.written
+    with servers.running():
+        until(servers.is_ready)
+        assert pair.ok("south", "engine", "status")["trouble"] == ""
+        pair.send("north", "--from", "ann", "--to", "ben", "--body", "after")
+        with pair.serving("south"):
+            until(lambda: len(pair.lines("south", LOG)) == 3)
+        assert pair.seen("south", "ben") == ["before", "meanwhile", "after"]
+    copied = servers.home / "machines" / "copied"
+    shutil.copy(servers.home / "machines" / "south", copied)
+    assert program.call(*command[1:], "--remove", "south").rc == 0
+    with servers.running():
+        until(servers.is_ready)
+        with pytest.raises(Refused, match="Authorization Violation"):
+            servers.order("south", "copied").end()
 
 
 @pytest.mark.parametrize(
@@ -208,6 +362,7 @@ def test_a_machine_is_added(program: Program) -> None:
         (("--machine", "A*"), "name is not lower-case letters"),
         (("--machine", "a", "--space", 'b"'), "name is not lower-case letters"),
         (("--machine", "a", "--host", "x"), "hosts are not as many as the servers: 1 for 3"),
+        (("--machine", "system"), "name is that of the servers' own user: system"),
         (("--machine", "a", "--nodes", "1", "--host", 'x" }'), "host is no name and no address"),
         (("--machine", "a", "--nodes", "2"), "'2' is not one of '1', '3', '5'"),
     ],

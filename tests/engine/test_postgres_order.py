@@ -179,6 +179,49 @@ def test_two_mailboxes_share_a_database(postgres: PostgresServer, program: Progr
     assert pair.lines("north") == pair.lines("south")
 
 
+def test_nobody_loses_access_in_silence(postgres: PostgresServer, program: Program, tmp_path: Path) -> None:
+    """Who names some machines takes nothing from the others, nor from another space; a password is not made twice.
+
+    ``--remove`` takes a role and its file away, but for the last one: without any, each may speak as any."""
+    owner, home = credential(tmp_path / "owner"), program.scratch / "engine"
+    config = "engine", "config", "--postgresql", postgres.url, "--credential", owner, "--into"
+    for space in ("kept", "other"):
+        for machine in MACHINES:
+            assert program.call(*config, home, "--space", space, "--machine", machine).rc == 0
+    places = {
+        (space, machine): (place / "machines" / machine).read_text().strip()
+        for space, place in (("kept", home), ("other", home / "spaces" / "other"))
+        for machine in MACHINES
+    }
+
+    def end(space: str, machine: str) -> int:
+        word = tmp_path / "word"
+        word.touch(0o600)
+        word.write_text(places[space, machine])
+        url = postgres.url.replace(f"{OWNER}@", f"mbx_{space}_{machine}@")
+        order = open_order(url, space, machine, str(word))
+        try:
+            return order.append(ROSTER, [b"x"])
+        finally:
+            order.close()
+
+    assert [end(*one) for one in places] == [1, 2, 1, 2]
+    said = program.call(*config, program.scratch / "elsewhere", "--space", "kept", "--machine", "north")
+    assert (said.rc, "machine has a password already, and its file is not there" in said.stderr) == (1, True), said
+    gone = program.call(*config, home, "--space", "kept", "--remove", "south")
+    assert (gone.rc, gone.stdout) == (0, "south may no longer write to kept\n"), gone
+    assert not (home / "machines" / "south").exists()
+    for machine, text in (
+        ("south", "machine has no role in the space kept: south"),
+        ("north", "machine is the only one"),
+    ):
+        said = program.call(*config, home, "--space", "kept", "--remove", machine)
+        assert (said.rc, text in said.stderr) == (1, True), said
+    with pytest.raises(Refused, match="engine refuses the credential"):
+        end("kept", "south")
+    assert [end(*one) for one in places if one != ("kept", "south")] == [3, 3, 4]
+
+
 def test_the_doctor_names_what_a_server_would_lose(postgres: PostgresServer, opened: PostgresOrder) -> None:
     """Without fsync, and with a role that may speak as any machine."""
     assert list(database_checks.problems(opened)) == [

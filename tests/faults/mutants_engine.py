@@ -8,6 +8,7 @@ TESTS = "tests/engine/test_replica.py"
 FILES = "tests/engine/test_files.py"
 POSTGRES = "tests/engine/test_postgres_order.py"
 CLUSTER = "tests/engine/test_cluster.py"
+ACCOUNTS = "tests/engine/test_accounts.py"
 RESTORING = "tests/engine/test_restoring.py"
 ARCHIVING = "tests/engine/test_archiving.py"
 
@@ -69,15 +70,15 @@ MUTANTS = (
     ),
     Mutant(
         "a machine publishes below its own name alone",
-        "cluster",
-        ('"mbx.$space.$machine.>", "mbxf', '"mbx.$space.>", "mbxf'),
-        tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
+        "server_accounts._own",
+        ('f"mbx.{space}.{machine}.>"', 'f"mbx.{space}.>"'),
+        tests=f"{ACCOUNTS}::test_no_credential_reaches_more_than_its_own",
     ),
     Mutant(
         "a machine ships files below its own name alone",
-        "cluster",
-        ('"mbxf.$space.$machine.>"', '"mbxf.$space.>"'),
-        tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
+        "server_accounts._own",
+        ('f"mbxf.{space}.{machine}.>"', 'f"mbxf.{space}.>"'),
+        tests=f"{ACCOUNTS}::test_no_credential_reaches_more_than_its_own",
     ),
     Mutant(
         "a file from another machine is the one that its message names",
@@ -99,13 +100,49 @@ MUTANTS = (
     ),
     Mutant(
         "a machine hears the answers to itself alone",
-        "cluster",
-        ('"_INBOX.$machine.>"', '"_INBOX.>"'),
+        "server_accounts",
+        ('f"_INBOX.{user}.>"', '"_INBOX.>"'),
         tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
     ),
     Mutant(
+        "a machine's calls reach its own space alone",
+        "server_accounts.space_accounts",
+        ('[f"{call}.{kind}_{space}" for', '[f"{call}.*" for'),
+        tests=f"{ACCOUNTS}::test_no_credential_reaches_more_than_its_own",
+    ),
+    Mutant(
+        "a space that was made to pass records on is refused",
+        "stream_settings.refuse_strange",
+        ("    if strange:\n", "    if False:\n"),
+        tests=f"{ACCOUNTS}::test_a_space_that_a_machine_made_as_it_likes_is_refused",
+    ),
+    Mutant(
+        "servers by earlier files are told from others",
+        "NatsConnection._complaint",
+        ("""if f'"{API}INFO"' in text:""", "if False:"),
+        tests=f"{CLUSTER}::test_files_of_an_earlier_version_are_written_again",
+    ),
+    Mutant(
+        "no machine loses its access in silence",
+        "cluster_record._machines",
+        ("    if change.machines and (lost", "    if not change.machines and (lost"),
+        tests=f"{CLUSTER}::test_nobody_loses_access_in_silence",
+    ),
+    Mutant(
+        "a secret on which others rely is not made again",
+        "cluster._kept",
+        ("    if found is None and is_known:\n", "    if False:\n"),
+        tests=f"{CLUSTER}::test_nobody_loses_access_in_silence",
+    ),
+    Mutant(
+        "the last role of a database stays, for without any each speaks as any",
+        "database_roles._remove_role",
+        ("WHERE role <> %s', (role,)):", "WHERE role <> %s', ('',)):"),
+        tests=f"{POSTGRES}::test_nobody_loses_access_in_silence",
+    ),
+    Mutant(
         "a name brings no line into a server's configuration",
-        "cluster.write",
+        "cluster_record._check",
         ("        if not host or not _HOST.issuperset(host):\n", "        if False:\n"),
         tests=f"{CLUSTER}::test_what_is_no_cluster_is_said",
     ),

@@ -1,0 +1,170 @@
+"""The accounts in the configuration of a cluster's servers: who reaches the records of a space, and how far.
+
+Belongs here: their text. NATS checks the subject of a publication, and not the one that it names for the answer.
+JetStream answers there with the rights of the account that keeps the records. So nobody logs in to that account:
+
+    MAILBOX, MAILBOX_SPACE    keep the records of the cluster's first space, and of another one; have no user
+    MACHINE_SPACE_MACHINE     a machine: what it publishes goes there as a service, and so do the calls that read
+    KEEPER, KEEPER_SPACE      who removes records: two calls
+    LOOKER                    who asks each server for its settings: one call, of the SYSTEM account
+
+An answer to any subject stays in the account of who asked. There it reaches what that one may ask for anyway. Machines
+hear of new records as streams of each other's accounts, since no answer goes that way.
+"""
+
+from __future__ import annotations
+
+from string import Template
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+SYSTEM, KEEPER = "system", "KEEPER"
+"""The users who look at the servers, and who remove records."""
+_LOOK = "$SYS.REQ.SERVER.PING.VARZ"
+_INFO = "INFO"
+"""The call by which a connection finds out that there are such accounts."""
+_CALLS = ("STREAM.INFO", "STREAM.CREATE", "STREAM.MSG.GET")
+"""The calls of JetStream that a machine needs. Its ``CREATE`` changes nothing that is there."""
+_SEVERAL = "DIRECT.GET"
+"""One that is answered by several messages."""
+_REMOVE = ("STREAM.PURGE", "STREAM.MSG.DELETE")
+_SYSTEM = Template("""\
+  SYSTEM { exports: [ { service: "$look", response: stream, accounts: [ LOOKER ] } ] }
+  LOOKER {
+    users: [ { user: "$user", password: "$password", permissions: {
+      publish: [ "$look", "mbxapi.$info" ]
+      subscribe: [ "_INBOX.$user.>" ] } } ]
+    imports: [ { service: { account: SYSTEM, subject: "$look" } } ]
+  }
+""")
+_ACCOUNT = Template("""\
+  $account {
+    users: [ { user: "$user", password: "$password", permissions: {
+      publish: [ $publish ]
+      subscribe: [ $subscribe ] } } ]
+    exports: [$exports ]
+    imports: [$imports ]
+  }
+""")
+_STORE = Template("""\
+  $account {
+    jetstream: enabled
+    exports: [$exports ]
+  }
+""")
+
+
+def user_of(first: str, space: str, machine: str) -> str:
+    """Return a machine's user; ``first`` is the cluster's first space, whose users have the machines' names."""
+    return machine if space == first else f"{space}_{machine}"
+
+
+def keeper_of(first: str, space: str) -> str:
+    """Return the user, and the account, of who removes records of a space."""
+    return KEEPER if space == first else f"{KEEPER}_{space}"
+
+
+def system_accounts(password: str) -> str:
+    """Return the accounts of the servers themselves, and of who looks at them."""
+    return _SYSTEM.substitute(look=_LOOK, info=_INFO, user=SYSTEM, password=password)
+
+
+def space_accounts(first: str, space: str, machines: Sequence[str], password: Callable[[str], str]) -> str:
+    """Return the accounts of a space; ``password`` gives that of a user."""
+    store = "MAILBOX" if space == first else f"MAILBOX_{space}"
+    keeper = keeper_of(first, space)
+    all_of_them = [_account(space, machine) for machine in machines]
+    calls = [f"{call}.{kind}_{space}" for kind in ("MBX", "MBXF") for call in _CALLS]
+    several = f"{_SEVERAL}.MBX_{space}"
+    removals = [f"{call}.MBX_{space}" for call in _REMOVE]
+    exports = [
+        _service(f"$JS.API.{_INFO}", [*all_of_them, keeper]),
+        *(_service(f"$JS.API.{call}", all_of_them) for call in calls),
+        _service(f"$JS.API.{several}", all_of_them, "response: stream, "),
+        *(_service(f"$JS.API.{call}", [keeper]) for call in removals),
+        *(_service(own, [_account(space, one)]) for one in machines for own in _own(space, one)),
+    ]
+    found = [_STORE.substitute(account=store, exports=_rows(exports))]
+    found.append(_user(keeper, password(keeper), keeper, _api([_INFO, *removals], store), [], [], [], []))
+    for machine in machines:
+        own, others = _own(space, machine), [one for one in machines if one != machine]
+        to = ", ".join(_account(space, one) for one in others)
+        found.append(
+            _user(
+                user := user_of(first, space, machine),
+                password(user),
+                _account(space, machine),
+                _api([_INFO, *calls, several], store),
+                [*own, _word(space, machine)],
+                [f"mbx.{space}.>", _word(space, "*")],
+                [f'{{ stream: "{said}", accounts: [ {to} ] }}' for said in _heard(space, machine) if others],
+                [
+                    *(f'{{ service: {{ account: {store}, subject: "{one}" }} }}' for one in own),
+                    *(
+                        f'{{ stream: {{ account: {_account(space, one)}, subject: "{said}" }} }}'
+                        for one in others
+                        for said in _heard(space, one)
+                    ),
+                ],
+            )
+        )
+    return "".join(found)
+
+
+def _user(
+    user: str,
+    password: str,
+    account: str,
+    api: dict[str, str],
+    publish: list[str],
+    subscribe: list[str],
+    exports: list[str],
+    imports: list[str],
+) -> str:
+    """Return an account with one user; ``api`` has the import of each call by the subject that it has there."""
+    return _ACCOUNT.substitute(
+        account=account,
+        user=user,
+        password=password,
+        publish=_quoted([*publish, *api]),
+        subscribe=_quoted([f"_INBOX.{user}.>", *subscribe]),
+        exports=_rows(exports),
+        imports=_rows([*api.values(), *imports]),
+    )
+
+
+def _account(space: str, machine: str) -> str:
+    return f"MACHINE_{space}_{machine}"
+
+
+def _own(space: str, machine: str) -> list[str]:
+    """Return the subjects on which a machine publishes what is kept."""
+    return [f"mbx.{space}.{machine}.>", f"mbxf.{space}.{machine}.>"]
+
+
+def _word(space: str, machine: str) -> str:
+    return f"mbxlive.{space}.{machine}"
+
+
+def _heard(space: str, machine: str) -> list[str]:
+    """Return the subjects on which the others listen to a machine."""
+    return [f"mbx.{space}.{machine}.>", _word(space, machine)]
+
+
+def _api(calls: Iterable[str], store: str) -> dict[str, str]:
+    row = '{{ service: {{ account: {}, subject: "$JS.API.{}" }}, to: "mbxapi.{}" }}'
+    return {f"mbxapi.{call}": row.format(store, call, call) for call in calls}
+
+
+def _service(subject: str, accounts: Iterable[str], how: str = "") -> str:
+    return f'{{ service: "{subject}", {how}accounts: [ {", ".join(accounts)} ] }}'
+
+
+def _quoted(subjects: Iterable[str]) -> str:
+    return ", ".join(f'"{one}"' for one in subjects)
+
+
+def _rows(rows: Iterable[str]) -> str:
+    return "".join(f"\n      {row}" for row in rows)

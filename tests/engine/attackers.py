@@ -1,0 +1,79 @@
+"""Whoever has a credential of the servers, and speaks NATS by hand: any subject, any for the answer, any header."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from agent_mailbox.nats.connection import API, NatsConnection, Publication
+from tests.helpers import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_mailbox.nats.nats_order import NatsOrder
+
+DENIED = b"Permissions Violation for "
+
+
+class Attacker:
+    """A connection with a credential's rights."""
+
+    def __init__(self, url: str, credential: str | None, authority: str | None, user: str) -> None:
+        self.user = user
+        self.connection = NatsConnection(url, credential, authority, PATIENCE)
+        self.connection.tell([])
+        self.connection._api = API  # the subjects as they are given
+        self.heard: list[bytes] = []
+
+    def publish(self, subject: str, reply: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
+        """Publish, and have it answered anywhere."""
+        words = self.connection._form(Publication(subject, data, headers or {}), None)
+        verb, rest = words.split(b" ", 1)
+        self.connection._send(b"%s %s %s" % (verb, subject.encode(), reply.encode()) + rest[len(subject) :])
+
+    def subscribe(self, subject: str, queue: str = "") -> None:
+        """Listen."""
+        self.connection._send(f"SUB {subject} {queue} 77\r\n".encode())
+
+    def settle(self) -> list[bytes]:
+        """Wait until the server has taken everything; return what it denied, as it names it.
+
+        What it sent is in ``heard``: subjects."""
+        denied = []
+        self.connection._send(b"PING\r\n")
+        while (line := self.connection._come().line(time.monotonic() + PATIENCE)) != b"PONG":
+            words = line.split()
+            if words[0] in (b"MSG", b"HMSG"):
+                self.connection._parts(words, time.monotonic() + PATIENCE)
+                self.heard.append(words[1])
+            elif line.startswith(b"-ERR"):
+                assert DENIED in line, line
+                denied.append(line.partition(DENIED)[2].strip(b"'"))
+        return denied
+
+    def is_done(self, calls: int = 20) -> None:
+        """Wait until JetStream has taken what was asked before, too: it answers several at once."""
+        self.connection.ask([Publication("mbxapi.INFO", b"")] * calls)
+
+    def close(self) -> None:
+        """End it."""
+        self.connection.close()
+
+
+def state(order: NatsOrder) -> dict[str, Any]:
+    """What the two streams of a space are and have: all but what JetStream counts by itself."""
+    found: dict[str, Any] = {}
+    for stream in (order.stream, f"MBXF_{order.space}"):
+        info = order.api(f"STREAM.INFO.{stream}", {"deleted_details": True})
+        found[stream] = info["config"], info["state"].get("deleted"), info["state"]["first_seq"]
+        for seq in range(1, info["state"]["last_seq"] + 1):
+            if message := order.message(stream, {"seq": seq}):
+                found[f"{stream} {seq}"] = message
+    return found
+
+
+def written(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
+    """The subjects of what was added to those streams; everything else must be as it was."""
+    assert {key: after.get(key) for key in before} == before
+    return {after[key]["subject"] for key in after.keys() - before.keys()}
