@@ -94,7 +94,9 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
             _close(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:
-        if text := hooks.refusal(call, lambda: _roster(call, directory, environ)):
+        if text := hooks.refusal(
+            call, lambda: _roster(call, directory, environ), lambda: _mailbox(call, directory, environ)
+        ):
             write(text)
         elif call.client is not CURSOR_CLI:
             try:
@@ -199,6 +201,12 @@ def _close(call: client_input.Call, error: Exception, environ: Mapping[str, str]
 
 def _is_bound(call: client_input.Call, environ: Mapping[str, str]) -> bool:
     return user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
+
+
+def _mailbox(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return the directory of the session's mailbox; None if it has none."""
+    place = mailbox_of(call, directory, environ)
+    return None if place is None else place.directory
 
 
 def _roster(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from ..core.records import Record
 from ..core.text import clipped, neutral
-from . import identity_settings, shell
+from . import directory_changes, identity_settings, shell
 from .command_forms import SHELLS, TAKING_COMMANDS, base, unset
 
 TYPE_CHECKING = False
@@ -58,10 +58,6 @@ VALUED = (
 )
 """Options that take the next word, whatever it looks like."""
 
-_TEXTS = ("--body", "--input")
-"""Options whose text may be a file's: ``@FILE``."""
-_STDIN = ("-", "/dev/stdin")
-
 _INTERPRETERS = ("python", "pypy", "perl", "ruby", "node", "deno", "bun", "php")
 _STARTING = (
     *("subprocess", "system", "popen", "exec", "spawn", "qx", "runpy"),
@@ -77,7 +73,7 @@ _DATA = (
     *("type", "test", "[", "[[", "for", "case", "true", ":"),
 )
 """Programs to which words are just words."""
-_TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
+TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
 
 
 class Who(Record):
@@ -96,7 +92,7 @@ def refusal(text: str, is_me: Me, named: str = "") -> str | None:
     who = Who(is_me, named)
     if not any(name in text for name in NAMES):
         return None
-    found = _found(text)
+    found = find_calls(text)
     judged = [_call(call, who) for call in found.calls]
     judged += [_loosely(part, who) for part in found.opaque]
     if found.calls:
@@ -104,23 +100,9 @@ def refusal(text: str, is_me: Me, named: str = "") -> str | None:
     return next((why for why in judged if why), None)
 
 
-def takes_file(text: str) -> str | None:
-    """Return why the client must ask its person first: our command sends a file's content. The client's rules on
-    reading cover files the shell opens, not those our arguments name."""
-    if not any(name in text for name in NAMES):
-        return None
-    found = _found(text)
-    named = next((file for call in found.calls for file in _files(call)), next(iter(found.sources), None))
-    for part in found.opaque if named is None else ():
-        tokens = "".join(char if char in _TOKEN else " " for char in part).split()
-        if any(_is_ours(token) or token == PACKAGE for token in tokens):
-            named = next(iter(_files(tokens)), None)
-    return named and f"this sends the file {_shown(named)}. `--body -` with a here-document needs no permission."
-
-
-def _found(text: str) -> _Found:
+def find_calls(text: str) -> Found:
     """Read a command line; one that cannot be read is opaque as a whole."""
-    found = _Found(text)
+    found = Found(text)
     try:
         found.read(text, 0)
     except (shell.Unreadable, RecursionError):
@@ -128,32 +110,23 @@ def _found(text: str) -> _Found:
     return found
 
 
-def _files(arguments: Sequence[str]) -> list[str]:
-    """Return the files whose content a call sends."""
-    found = []
-    for word, following in zip(arguments, [*arguments, ""][1:], strict=True):
-        option, equals, value = word.partition("=")
-        value = value if equals else following
-        if option in _TEXTS and value.startswith("@") and value[1:] not in _STDIN:
-            found.append(value[1:])
-        elif (option == "--attach" and value) or (option == "--jsonl" and value not in ("", *_STDIN)):
-            found.append(value)
-    return found
-
-
 # -- finding our calls ------------------------------------------------------------------------------------------------
 
 
-class _Found:
+class Found:
     """The findings in a text: the arguments of our calls, words that set a variable, files on standard input, and
-    opaque parts to judge loosely."""
+    opaque parts to judge loosely. ``places``: the directories to which each call changes before, in turn. ``named``:
+    words about a variable that names a mailbox."""
 
     def __init__(self, text: str) -> None:
         self.calls: list[list[str]] = []
+        self.places: list[list[str]] = []
+        self.named: list[str] = []
         self.settings: list[str] = []
         self.opaque: list[str] = []
         self.sources: list[str] = []
         self._text = text
+        self._moves: list[str] = []
         self._scripts: list[str] = []
         self._runs_scripts = False
 
@@ -166,10 +139,15 @@ class _Found:
             if not words or base(words[0]) not in _DATA:
                 self.settings += filter(identity_settings.sets, words)
                 self.settings += identity_settings.taken(words)
+                self.named += filter(directory_changes.names_mailbox, words)
             words = unset(words)
-            known = len(self.calls)
+            known, moved = len(self.calls), len(self._moves)
             if words:
+                self._moves += directory_changes.beside(words)
                 self._command(words, simple.inputs, depth)
+                if base(words[0]) != "eval":
+                    del self._moves[moved:]
+                self._moves += directory_changes.after(words)
             if len(self.calls) > known:
                 self.sources += [source for source in simple.sources if source != "/dev/null"]
         if self._runs_scripts and not depth:  # the text may run a script that it writes
@@ -192,7 +170,7 @@ class _Found:
                 for quoted in rest:
                     if any(character.isspace() for character in quoted):
                         self.read(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
-            named = word == PACKAGE if words[number - 1] == "-m" and number else _is_ours(word)
+            named = word == PACKAGE if words[number - 1] == "-m" and number else is_ours(word)
             if named and (not number or _verb(rest) in VERBS or _hidden(rest)):
                 return self._ours(word, [*rest, "…"] if base(words[0]) == "xargs" else rest)
         if words[0][:1] in ("$", "`") and _verb(words[1:]) in VERBS:
@@ -204,6 +182,7 @@ class _Found:
     def _ours(self, word: str, arguments: Sequence[str]) -> None:
         call = ["roster", *arguments] if base(word) == ROSTER else [*arguments]
         self.calls.append(call)
+        self.places.append([*self._moves])
         if _hidden(call):
             self.opaque.append(self._text)
 
@@ -214,7 +193,7 @@ class _Found:
                 return self.read(text, depth + 1)
             if not word.startswith(("-", "+")) and not (number and words[number - 1] in ("-o", "+o")):
                 self._runs_scripts = True
-                return self._ours(word, words[number + 1 :]) if _is_ours(word) else None
+                return self._ours(word, words[number + 1 :]) if is_ours(word) else None
         for text in inputs:
             self.read(text, depth + 1)
         if not inputs:
@@ -229,7 +208,7 @@ class _Found:
                 inputs, operands = ["\n".join([*rest, *inputs])], 0
                 break
             module = word.removeprefix("-m").partition(".")[0] if before == "-m" or word.startswith("-m") else None
-            if (module == PACKAGE or (module is None and _is_ours(word))) and (not operands or _verb(rest) in VERBS):
+            if (module == PACKAGE or (module is None and is_ours(word))) and (not operands or _verb(rest) in VERBS):
                 return self._ours(word, rest)
             operands += not word.startswith("-") and before not in ("-X", "-W")
             before = word
@@ -240,7 +219,7 @@ class _Found:
         return None
 
 
-def _is_ours(word: str) -> bool:
+def is_ours(word: str) -> bool:
     """Return whether the word is our program, one of its scripts, or its package."""
     name = base(word.removesuffix("/__main__.py"))
     return name in (PROGRAM, f"{PROGRAM}-python", f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
@@ -327,33 +306,33 @@ def _setting(word: str, who: Who) -> str | None:
     if _means(value, who):
         return None
     return (
-        f"`{_shown(word)}` would make the command act as somebody else than this session. "
+        f"`{shown(word)}` would make the command act as somebody else than this session. "
         f"Leave {name} alone: the command knows who you are."
     )
 
 
 def _as_another(option: str, value: str) -> str:
     return (
-        f"`{option} {_shown(value)}` would make the command act as somebody else than this session. "
+        f"`{option} {shown(value)}` would make the command act as somebody else than this session. "
         f"Leave {option} out: the command knows who you are."
     )
 
 
 def _of_another(what: str, other: str) -> str:
     return (
-        f"`roster {what}` of {_shown(other)} would change another session's entry in the roster. Only that session "
+        f"`roster {what}` of {shown(other)} would change another session's entry in the roster. Only that session "
         "may, or the person in a terminal of their own. Without an id the command means yourself."
     )
 
 
-def _shown(word: str) -> str:
+def shown(word: str) -> str:
     return clipped(neutral(word), 80)
 
 
 def _loosely(text: str, who: Who) -> str | None:
     """Judge a text that is not shell, or unreadable: a word of ours beside a word that is refused."""
-    tokens = "".join(char if char in _TOKEN else " " for char in text).split()
-    places = [n for n, token in enumerate(tokens) if _is_ours(token) or token == PACKAGE]
+    tokens = "".join(char if char in TOKEN else " " for char in text).split()
+    places = [n for n, token in enumerate(tokens) if is_ours(token) or token == PACKAGE]
     if not places:
         return None
     judged = [_as_another(*named) for named in _parsed(tokens)[0] if not _means(named[1], who)]

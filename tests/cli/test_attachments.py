@@ -13,12 +13,13 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.cli import mail_output
+from agent_mailbox.clients.permission.own_commands_hook import WorkPlace
 from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox import leaving
-from agent_mailbox.permissions import own_commands
+from agent_mailbox.permissions import own_questions
 from agent_mailbox.store import attachment_files
 from agent_mailbox.upkeep import backup, restoring
 from agent_mailbox.upkeep import steward as stewards
@@ -134,7 +135,8 @@ def test_an_agent_attaches_files_of_its_project_alone(post: Post, project: Path)
     assert send(post, project, "--body", "x", "--attach", "note.md").rc == 0
     assert send(post, project, "--body", "x", "--attach", secret, env={}).rc == 0
     for text in ("--attach .env", "--attach=.env", "--body x --attach notes --attach .env"):
-        assert own_commands.takes_file(f"agent-mailbox send --to all {text}") is not None
+        said = own_questions.question(f"agent-mailbox send --to all {text}", WorkPlace("/", lambda: None))
+        assert said is not None
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ MUTANTS = (
     ),
     Mutant(
         "a client asks about a file that is attached",
-        "own_commands._files",
+        "own_questions._files",
         ('(option == "--attach" and value) or (option', "(option"),
         tests=f"{TESTS}::test_an_agent_attaches_files_of_its_project_alone",
     ),

@@ -13,7 +13,7 @@ MUTANTS = (
     Mutant(
         "Codex is refused what its person would be asked about",
         "own_commands_hook.denial",
-        ('"ask" if may_ask else "deny"', '"ask"'),
+        ("        if may_ask:\n", "        if True:\n"),
         tests=f"{GUARD}::test_another_s_name_is_refused_and_a_file_is_not_sent_unasked",
     ),
     Mutant(

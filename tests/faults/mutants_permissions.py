@@ -9,6 +9,7 @@ POLICY, COMMANDS, PERMIT, TEAMMATE = (
     *("tests/claude/test_permit.py", "tests/claude/test_teammate.py"),
 )
 HOOKS, INSTALL, CLIENTS = (f"tests/claude/test_{name}.py" for name in ("hooks", "install", "clients"))
+MAILBOXES = "tests/claude/test_other_mailboxes.py"
 CALLERS = "tests/cli/test_callers.py"
 RECEIPTS, CLAIMS, CORE = "tests/claude/test_receipts.py", "tests/core/test_claims.py", "tests/core/test_receipts.py"
 PLAIN = f"{POLICY}::test_accept_edits_lets_through_the_project_s_plain_files_alone"
@@ -315,8 +316,20 @@ ASKING = (
         tests=ANOTHERS,
     ),
     Mutant(
+        "the client asks before another mailbox is used",
+        "own_questions._elsewhere",
+        ("not place.is_own([*moves, word])", "False"),
+        tests=f"{MAILBOXES}::test_the_client_asks_before_another_project_s_mailbox",
+    ),
+    Mutant(
+        "the client asks where a command goes to another mailbox",
+        "Found.read",
+        ("                self._moves += directory_changes.after(words)\n", ""),
+        tests=f"{MAILBOXES}::test_the_client_asks_before_another_project_s_mailbox",
+    ),
+    Mutant(
         "the entry point's script is the same program",
-        "own_commands._is_ours",
+        "own_commands.is_ours",
         (', f"{PROGRAM}-python"', ""),
         tests=ANOTHERS,
     ),
@@ -346,19 +359,19 @@ ASKING = (
     ),
     Mutant(
         "a text that cannot be read is looked at word by word",
-        "own_commands._found",
+        "own_commands.find_calls",
         ("        found.opaque.append(text)\n", "        pass\n"),
         tests=ANOTHERS,
     ),
     Mutant(
         "a script that is written and run is looked into",
-        "_Found.read",
+        "Found.read",
         ("if self._runs_scripts and not depth:", "if False:"),
         tests=ANOTHERS,
     ),
     Mutant(
         "a program whose name is in a variable is known by its verb",
-        "_Found._command",
+        "Found._command",
         ('if words[0][:1] in ("$", "`") and', "if False and"),
         tests=ANOTHERS,
     ),

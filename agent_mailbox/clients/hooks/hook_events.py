@@ -217,9 +217,9 @@ def answer(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
-def refusal(call: Call, roster: Callable[[], Roster | None]) -> str:
-    """Return the answer to a command that speaks in another's name, a subagent's too; empty to any other. Without a
-    roster the agent has only its id: a refusal must not depend on a mailbox."""
+def refusal(call: Call, roster: Callable[[], Roster | None], mailbox: Callable[[], str | None]) -> str:
+    """Return the answer to a command that speaks in another's name, a subagent's too, or that the client must ask
+    about; empty to any other. Without a roster the agent has only its id: a refusal must not depend on a mailbox."""
     from ..permission import own_commands_hook, teammate  # where a command names us
 
     known = None
@@ -228,7 +228,8 @@ def refusal(call: Call, roster: Callable[[], Roster | None]) -> str:
     except MailboxError:
         pass
     caller = teammate.CallingTeammate(call.session_id, call.transcript, call.agent_id or "")
-    denial = own_commands_hook.denial(call.command, caller, known, may_ask=not call.only_denies)
+    place = own_commands_hook.WorkPlace(call.here, mailbox)
+    denial = own_commands_hook.denial(call.command, caller, known, place, may_ask=not call.only_denies)
     return "" if denial is None else _json(denial)
 
 

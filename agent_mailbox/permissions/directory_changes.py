@@ -1,0 +1,51 @@
+"""Changes that a shell's words make to where a command of ours looks for its mailbox.
+
+Belongs here: which words change the directory, or are about a variable that names a mailbox. Pure.
+``own_questions`` decides whether that matters.
+"""
+
+from __future__ import annotations
+
+from .command_forms import base
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VARIABLES = ("AGENT_MAILBOX_DIR", "AGENT_SWARM_HOME")
+"""Variables that name where a command of ours looks."""
+_SEARCH = "CDPATH"
+_CHANGING, _WRAPPED = ("cd", "pushd", "popd", "chdir"), ("builtin", "command")
+_BESIDE = ("-C", "--chdir", "--directory", "--cwd", "--work-dir")
+"""Options by which other programs (``env``, ``uv``, ``make``) run a command elsewhere."""
+UNKNOWN = "-"
+"""A directory that the words do not tell, as ``cd -`` does not."""
+
+
+def names_mailbox(word: str) -> bool:
+    """Return whether the word is about a variable by which a command looks elsewhere."""
+    return any(name in word for name in VARIABLES) or word.startswith(f"{_SEARCH}=")
+
+
+def beside(words: Sequence[str]) -> list[str]:
+    """Return the directories in which a program is told to run what follows: ``env -C DIR``."""
+    found = []
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        if option in _BESIDE:
+            found.append(value if equals else following)
+        elif word[:2] == "-C" and word[2:]:
+            found.append(word[2:])
+    return found
+
+
+def after(words: Sequence[str]) -> list[str]:
+    """Return the directory in which the words leave the shell; none if they leave it where it is."""
+    while words and words[0] in _WRAPPED:
+        words = words[1:]
+    if not words or base(words[0]) not in _CHANGING:
+        return []
+    operands = [word for word in words[1:] if word == UNKNOWN or not word.startswith("-")]
+    if base(words[0]) in ("popd", "pushd") and not operands:
+        return [UNKNOWN]
+    return operands[:1] or ["~"]
