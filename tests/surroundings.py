@@ -53,11 +53,14 @@ if (between := os.fork()) == 0:
         pass
     pid, master = pty.fork()
     if pid == 0:
-        os.execvp(sys.argv[1], sys.argv[1:])
-    said = b""
+        os.execvp(sys.argv[2], sys.argv[2:])
+    said, answered = b"", 0
     try:
         while part := os.read(master, 65536):
             said += part
+            if said.count(b"[y/N] ") > answered:
+                answered += 1
+                os.write(master, sys.argv[1].encode())
     except OSError:
         pass
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -68,6 +71,10 @@ os.close(theirs)
 os.waitpid(between, 0)
 print(open(ours).read())
 """
+
+
+PROMPT = ("bash", "--norc", "--noprofile", "-i")
+"""The person's shell. It runs what it is given as it runs what is typed: as a job of its own."""
 
 
 def words(*command: object) -> list[str]:
@@ -148,11 +155,22 @@ class Client:
         return self.run(["bash", "-c", text], {**named, "CLAUDECODE": "1", **env})
 
 
-def at_terminal(post: Post, text: str, env: Mapping[str, str | None] | None = None) -> Result:
-    """Run a shell's text at a terminal of its own, with nothing of this process above it."""
+def at_terminal(
+    post: Post,
+    text: str,
+    env: Mapping[str, str | None] | None = None,
+    *,
+    answer: str = "\x04",
+    shell: Sequence[str] = PROMPT,
+) -> Result:
+    """Run a text at an interactive shell's prompt, at a terminal of its own, with nothing of this process above it.
+
+    ``answer``: what is typed at each question; by default its end, which is no answer.
+    """
+    typed = {"PROMPT_COMMAND": f"unset PROMPT_COMMAND; {text}\nexit"} if shell is PROMPT else {}
     done = subprocess.run(
-        [sys.executable, "-IS", "-c", TERMINAL, "sh", "-c", text],
-        env=post.environ({**NOBODY_SAID, **(env or {})}),
+        [sys.executable, "-IS", "-c", TERMINAL, answer, *shell, *([] if typed else [text])],
+        env=post.environ({**NOBODY_SAID, **typed, **(env or {})}),
         cwd=post.cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -7,20 +7,15 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from tempfile import TemporaryDirectory
 
-import click
-
-from ..core.text import neutral
-from ..errors import Refused
 from ..mailbox.facade import Mailbox
 from ..store import paths, user_state
 from ..store.custody import Custody
 from ..store.logs import Logs
 from ..upkeep import adoption
 from ..upkeep.adoption import Trusted
-from . import mail_output
+from . import mail_output, widening
 
 MOST_SHOWN = 30
 """Messages that are shown before they count; their number tells the rest."""
@@ -32,15 +27,11 @@ def ask(seen: Trusted) -> None:
     lines = [f"{seen.why}; the logs would count as they are now"] if seen.why else []
     lines += [f"{mail_output.plural(seen.adopted, 'unsealed line')} would count"] if seen.adopted else []
     then = seen.standing or ("no agent has a lead, a mode or rules",)
-    if sys.stdin is None or not sys.stdin.isatty():
-        what = f"this decides what counts, so it asks at a terminal: {'; '.join((*lines, 'then: ' + ', '.join(then)))}"
-        raise Refused(neutral(what)[:2000], "run it at a terminal, or add --yes", code="not_confirmed")
+    brief = "; ".join((*lines, f"then: {', '.join(then)}"))
     lines += [f"of these, {mail_output.plural(len(seen.messages), 'message')}:"] if seen.messages else []
     lines += [f"  {message}" for message in seen.messages[:MOST_SHOWN]] + ([f"  and {more} more"] if more > 0 else [])
     lines += ["then:", *(f"  {line}" for line in then)]
-    sys.stderr.write("".join(f"{neutral(line)}\n" for line in lines))
-    if not click.confirm("Let this count?", err=True):
-        raise Refused("nothing changed: you did not confirm it", "look at the logs first", code="not_confirmed")
+    widening.ask(lines, "Let this count?", brief)
 
 
 def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:

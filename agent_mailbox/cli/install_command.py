@@ -26,7 +26,7 @@ HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from typing import Any
 
     from ..clients.checks.overview import ClientOverview
@@ -84,6 +84,21 @@ def install() -> None:
     \b
     Example: agent-mailbox install claude-code --user
     """
+
+
+def _installed(_: App, given: Mapping[str, Any]) -> str:
+    """Return what an installation lets sessions do unasked."""
+    rules = "mail commands run unasked" + (f", and reach {', '.join(given['hosts'])}" if given.get("hosts") else "")
+    return "" if given["dry_run"] else f"install for {_whose(given)}: {rules}"
+
+
+def _uninstalled(_: App, given: Mapping[str, Any]) -> str:
+    """Return whom an installation that goes no longer holds."""
+    return "" if given["dry_run"] else f"uninstall for {_whose(given)}: no lead and no rule of ours holds them"
+
+
+def _whose(given: Mapping[str, Any]) -> str:
+    return "all your sessions" if given["user"] else f"sessions in {given['project'] or os.getcwd()}"
 
 
 @cli.group(cls=Commands, invoke_without_command=True, no_args_is_help=True)
@@ -155,7 +170,7 @@ def _uninstall(app: App, client: KnownClient, project: str | None, user: bool, d
     _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
 
 
-@install.command("claude-code", cls=Verb)
+@install.command("claude-code", cls=Verb, widens=_installed)
 @_shared_options
 @click.option(
     "--force",
@@ -292,7 +307,7 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
 
 
 def _installer(client: KnownClient) -> None:
-    @install.command(client.name, cls=Verb, help=client.about)
+    @install.command(client.name, cls=Verb, widens=_installed, help=client.about)
     @_shared_options
     @pass_app
     def install_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
@@ -316,7 +331,7 @@ def _warn_of_twice(app: App, target: Target) -> None:
 
 
 def _uninstaller(client: KnownClient) -> None:
-    @uninstall.command(client.name, cls=Verb)
+    @uninstall.command(client.name, cls=Verb, widens=_uninstalled)
     @_shared_options
     @pass_app
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:

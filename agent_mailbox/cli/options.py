@@ -5,7 +5,8 @@ Belongs here: ``--dir`` and ``--json`` on every command, shell completion of add
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
@@ -36,14 +37,18 @@ class App(Context):
         return self.me(given, self.mailbox, option)
 
 
+Widens = Callable[[App, Mapping[str, Any]], str]
+"""It tells what a command with these arguments would let agents do more, or nothing."""
 pass_app = click.make_pass_decorator(App)
 
 
 class Verb(click.Command):
-    """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data."""
+    """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data. ``widens``:
+    what it would let agents do more, or nothing; then the person is asked (``widening``)."""
 
-    def __init__(self, *args: Any, prints_json: bool = True, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, prints_json: bool = True, widens: Widens | None = None, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.widens = widens
         if prints_json:
             self.params.append(
                 click.Option(
@@ -66,11 +71,15 @@ class Verb(click.Command):
         )
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; raise ``Refused`` if only the person may run it and another calls."""
+        """Run the command; raise ``Refused`` if only the person may run it and another calls, or if they say no."""
         app, root = ctx.find_object(App), ctx.find_root()
         words = ctx.command_path.removeprefix(root.command_path).split()
         if app is not None:
             reserved.check(app, words, ctx.params)
+            if self.widens is not None:
+                from . import widening  # what reading and mail are spared
+
+                widening.check(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)
 
 

@@ -20,6 +20,8 @@ from .context import FROM
 from .group import cli
 from .options import App, Verb, complete_address, complete_session, one_of, pass_app
 
+CONTROL = "control"
+"""The type of mail that decides."""
 MAX_BATCH = 64 << 20
 """Bytes of a batch: a thousand of the largest messages; more is probably a mistake."""
 
@@ -131,7 +133,17 @@ def send(
         _send_batch(app, sender, jsonl, strict)
         return
     draft = _draft(app, app.who(sender, FROM), to, given)
+    _ask_first(app, draft, draft.to)
     verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
+
+
+def _ask_first(app: App, draft: Draft, to: Sequence[str]) -> None:
+    """Ask the person about a control message that widens, as about the command of ``control`` that would send it."""
+    if draft.type == CONTROL:
+        from ..control import widened_output
+        from . import widening
+
+        widening.check(app, lambda: widened_output.of_text(app, draft.content, to))
 
 
 def _was_given(ctx: click.Context, param: click.Parameter) -> bool:
@@ -198,6 +210,9 @@ def reply(
     if everyone and to:
         raise Malformed("--all excludes --to", "leave --to out, or name each recipient with --to")
     draft = _draft(app, app.who(sender, FROM), to, given)
+    if draft.type == CONTROL:
+        parent = app.mailbox.find(message_id).message
+        _ask_first(app, draft, draft.to or (parent.sender, *parent.recipients))
     verbs.confirm_sent(app, app.mailbox, app.mailbox.reply(message_id, draft, strict=strict, everyone=everyone))
 
 

@@ -21,7 +21,7 @@ from ..store import paths
 from ..store.lock import WAIT
 from ..store.logs import of_mailbox
 from ..upkeep.steward import TAG
-from . import reserved
+from . import reserved, widening
 from .hook_command import program
 
 if TYPE_CHECKING:
@@ -43,6 +43,9 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
     Return the exit code: that of the last place which could not be changed. It is told, and stops no other place.
     """
     reserved.check(app, ["uninstall"], {"state": state})
+    records = ", and your records go: nobody stays bound" if state else ""
+    what = f"uninstall for every client: no lead and no rule of ours holds your sessions{records}"
+    widening.check(app, lambda: "" if dry_run else what)
     word = program(app.environ.get("PATH", ""))
     shown, code = "", 0
     changed: list[str] = []

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--adopt", is_flag=True, help="Trust the mailbox's unsealed lines: leads, policies and decisions in them count."
 )
-@click.option("--yes", is_flag=True, help="With --adopt: let them count without a question.")
+@click.option("--yes", is_flag=True, help="With --adopt, typed at the prompt: let them count without a question.")
 @pass_app
 def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes: bool) -> None:
     """Make a mailbox, by default in data/ of the project. Idempotent.
@@ -95,10 +95,10 @@ def _trust(app: App, directory: str, *, adopt: bool, yes: bool) -> None:
     """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count."""
     from ..mailbox.facade import Mailbox
     from ..upkeep import adoption
-    from . import confirming
+    from . import confirming, widening
 
     seen = confirming.preview(Mailbox(directory, prove=None), adopt=adopt)
-    if (seen.why or seen.adopted) and not yes:
+    if (seen.why or seen.adopted) and not (yes and not widening.needs_question(app)):
         confirming.ask(seen)
     done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt, seen=seen)
     lines = [f"mailbox at {directory}"] if adopt else []
@@ -196,7 +196,7 @@ def crontab(app: App, install: bool) -> None:
     help="Repair file modes, torn lines (kept in a .torn file beside the log) and wrong derived files.",
 )
 @click.option("--trust", is_flag=True, help="Confirm logs that were cut or replaced: they count as they are now.")
-@click.option("--yes", is_flag=True, help="With --trust: let them count without a question.")
+@click.option("--yes", is_flag=True, help="With --trust, typed at the prompt: let them count without a question.")
 @pass_app
 def doctor(app: App, repair: bool, trust: bool, yes: bool) -> int:
     """Check the whole mailbox: logs, archive, derived files, file modes, hooks, and its gateway to other machines.
@@ -254,7 +254,7 @@ def _settings(made: Backup) -> str:
     return "".join(f"it sets {line}\n" for line in made.settings)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=Verb, widens=lambda _, given: f"the mailbox of {given['file']}, its leads and rules come into use")
 @click.argument("file", type=click.Path())
 @click.argument("where", metavar="[DIR]", required=False)
 @pass_app

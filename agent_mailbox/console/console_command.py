@@ -23,7 +23,7 @@ PORT = 8642
 NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=Verb, widens=lambda *_: "whoever has the link of the console decides as you")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),

@@ -16,7 +16,7 @@ from ..core.control import messages, transitions
 from ..core.records import USER
 from ..errors import Malformed
 from ..store.lock import Patience
-from . import control_output
+from . import control_output, widened_output
 from .requests import Control
 
 _session = click.option(
@@ -265,7 +265,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)
 
 
-@control.command(cls=Verb)
+@control.command(cls=Verb, widens=widened_output.of_answer("approve"))
 @_answering
 @click.option("--always", is_flag=True, help="Also add the rules that `control pending` shows, for this agent.")
 @pass_app
@@ -291,7 +291,7 @@ def deny(app: App, /, request: str, session: str | None, **given: Any) -> None:
     _decide(app, request, session, False, given)
 
 
-@control.command(cls=Verb)
+@control.command(cls=Verb, widens=widened_output.of_answer())
 @_answering
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
@@ -320,7 +320,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
     app.out(app.framed(text), value)
 
 
-@control.command(cls=Verb)
+@control.command(cls=Verb, widens=widened_output.of_mode)
 @click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_session)
 @click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
 @_session
@@ -336,7 +336,7 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
     control_output.show_standing(app, desk, me, [agent] if agent else [], changed=mode is not None)
 
 
-@control.command(cls=Verb)
+@control.command(cls=Verb, widens=widened_output.of_policy)
 @click.argument("agents", metavar="[AGENT]…", nargs=-1, shell_complete=complete_session)
 @click.option(
     "--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat the option for several."

@@ -39,7 +39,7 @@ def engine() -> None:
     """One mailbox on many machines: a NATS server, or PostgreSQL, orders; the files stay."""
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=Verb, widens=lambda _, given: _believed(given["keys"], given["speaks"]))
 @click.argument("url", metavar="URL", required=False)
 @click.option("--space", metavar="NAME", help="The space that the machines share; made if it is new.")
 @click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
@@ -92,6 +92,12 @@ def join(
     found = joining_space.join(logs, place, changes)
     text = f"joined {found.space} as {found.machine}: {mail_output.plural(found.applied, 'record')}\n"
     app.out(text + "".join(f"{line}\n" for line in space_words.trust(found, app.command)), _value(found))
+
+
+def _believed(keys: tuple[str, ...], speaks: tuple[str, ...]) -> str:
+    """Return whose word comes to count."""
+    told = [f"the key {key} counts" for key in keys]
+    return "; ".join(told + [f"{word} speaks here" for word in speaks if not word.endswith("=nobody")])
 
 
 def _place(

@@ -37,7 +37,7 @@ _REPLY = {**_WRITING, "--all": 0}
 _SEARCH = {"--json": 0}
 _SHOW = {"--dir": 1, "--json": 0}
 _SETTLE = {"--session": 1, "--dir": 1, "--json": 0}
-_AGENT = {"--session-id": 1, "--name": 1, "--lead": 1, "--dir": 1, "--json": 0}
+_AGENT = {"--session-id": 1, "--dir": 1, "--json": 0}
 _AGENT |= {"--role": 1, "--tags": 1, "--add-tags": 1, "--remove-tags": 1}
 _ENDED = {"--session-id": 1, "--dir": 1, "--json": 0}
 _LISTED = {"--dir": 1, "--json": 0}
@@ -220,9 +220,10 @@ def _send(given: Given) -> int | None:
 
 
 def _is_written(given: Given) -> bool:
-    """Return whether the words themselves have the text, and hours that click would take."""
+    """Return whether the words themselves have the text, and hours that click would take; click asks about orders."""
     body = _one(given, "--body") or "-"
-    return body != "-" and not body.startswith("@") and _number(given, "--ttl-hours") != -1
+    is_plain = body != "-" and not body.startswith("@") and _number(given, "--ttl-hours") != -1
+    return is_plain and given.get("--type") != ["control"]
 
 
 def _draft(app: Context, desk: OpenMailbox, given: Given) -> Draft:

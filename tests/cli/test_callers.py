@@ -388,7 +388,7 @@ def test_a_terminal_that_a_client_s_child_made_is_not_the_person_s(post: Post, m
     found = kind(at_terminal(post, text, env={mark: "1"}))
     assert found[0] == "program"
     assert "was started by a client" in found[1]
-    assert f"`env -u {mark} sh`" in found[1]  # what the person does if it is theirs all the same
+    assert f"`env -u {mark} bash`" in found[1]  # what the person does if it is theirs all the same
 
 
 @pytest.mark.usefixtures("worker")

@@ -10,6 +10,7 @@ STATE = "tests/core/control/test_state.py"
 TEXT = "tests/core/test_text.py"
 TABLE = "tests/trust/test_control_table.py"
 SHOWN = "tests/cli/test_hostile_text.py"
+ASKED = "tests/cli/test_widening.py"
 
 MUTANTS = (
     Mutant(
@@ -17,6 +18,18 @@ MUTANTS = (
         "logs.weighed",
         ("view.kept.custody.weighs_mail", "False"),
         tests=f"{PROOFS}::test_each_message_in_json_tells_its_proof",
+    ),
+    Mutant(
+        "what a planted program has the person's terminal run is asked",
+        "prompts.is_typed",
+        ("leads and reads and is_shell and named", "reads"),
+        tests=f"{ASKED}::test_what_the_person_s_terminal_runs_for_an_agent_asks_the_person[a script]",
+    ),
+    Mutant(
+        "a program that holds the terminal does not answer for the person",
+        "prompts.holder",
+        ("process.terminal not in (0, terminal)", "False"),
+        tests=f"{ASKED}::test_a_program_that_holds_the_terminal_answers_nothing",
     ),
     Mutant(
         "a program's denial is not told as the lead's word",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import os
-import pty
 import shutil
 from typing import TYPE_CHECKING
 
@@ -24,7 +23,8 @@ from agent_mailbox.store.log_ends import LogEnd
 from agent_mailbox.store.proof_view import ProofView
 from agent_mailbox.store.tails import TAIL
 from agent_mailbox.upkeep import adoption, backup, restoring
-from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, refused
+from tests.helpers import MESSAGES, READS, ROSTER, Post, record, refused
+from tests.surroundings import at_terminal, line
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
 if TYPE_CHECKING:
@@ -484,25 +484,20 @@ def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: s
     shutil.rmtree(post.file(".cache"))
     shutil.rmtree(post.user_state / "boxes")
     assert scene.rules() == ((), ())
-    asked = refused(post.call("init", post.box, "--adopt"), 1, "asks at a terminal", "allow Bash(ls:*)", "--yes")
+    asked = refused(post.call("init", post.box, "--adopt"), 1, "asked at a terminal", "allow Bash(ls:*)")
     assert "unsealed lines would count; then: " in asked.stderr  # the messages would not fit on its line
     assert scene.rules() == ((), ())
-    ours, theirs = pty.openpty()
-    os.write(ours, f"{word}\n".encode())
-    with post.start("init", post.box, "--adopt", stdin=theirs) as asking:
-        out, err = asking.communicate(timeout=PATIENCE)
-    for fd in (ours, theirs):
-        os.close(fd)
-    told = err.decode()
+    asking = at_terminal(post, f"sh -c '{line('init', post.box, '--adopt', '--yes')}; exit $?'", answer=f"{word}\n")
+    told = asking.stdout.replace("\r\n", "\n")
     assert f"allow Bash(ls:*), {'lead boss'}" in told
     counted, of_these = told.splitlines()[:2]
     assert ("unsealed lines would count" in counted, of_these.startswith("of these, ")) == (True, True)
     assert (of_these, len(seen_messages(told))) == ("of these, 1 message:", 1)
     assert told.index("allow Bash(ls:*)") < told.index("lead boss")
     if word == "y":
-        assert (asking.returncode, scene.rules()) == (0, (("Bash(ls:*)",), ())), (out, err)
+        assert (asking.rc, scene.rules()) == (0, (("Bash(ls:*)",), ())), asking
     else:
-        assert (asking.returncode, scene.rules()) == (1, ((), ()))
+        assert (asking.rc, scene.rules()) == (1, ((), ()))
         assert "nothing changed" in told
 
 

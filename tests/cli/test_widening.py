@@ -1,0 +1,218 @@
+"""What widens asks the person, unless they typed it: real shells at real terminals, and what an agent may plant."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core.control import message_text, messages
+from agent_mailbox.identity import prompts
+from tests.helpers import MESSAGES, ROSTER
+from tests.surroundings import at_terminal, line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tests.helpers import Post
+
+ALLOW = ("control", "policy", "w", "--allow", "Bash")
+NO, YES = "n\n", "y\n"
+
+
+@pytest.fixture
+def led(post: Post) -> Post:
+    """A mailbox with ``w``, which the person put under a rule that denies."""
+    post.register("w")
+    post.ok("control", "policy", "w", "--deny", "Bash(curl:*)", "--session", "user")
+    return post
+
+
+def rules(post: Post) -> dict[str, list[str]]:
+    """The rules of ``w``."""
+    policy = Control(str(post.box)).standing("w").policy
+    return {"allow": [*policy.allow], "deny": [*policy.deny]}
+
+
+def _hook(post: Post, text: str) -> str:
+    """A git hook, as the person commits."""
+    subprocess.run(["git", "init", "-q"], cwd=post.cwd, check=True, env=post.environ())
+    (hook := post.cwd / ".git/hooks/pre-commit").write_text(f"#!/bin/sh\n{text}\n")
+    hook.chmod(0o755)
+    return "git -c user.name=p -c user.email=p@x commit -q --allow-empty -m x"
+
+
+def _makefile(post: Post, text: str) -> str:
+    (post.cwd / "Makefile").write_text(f"test:\n\t@{text}\n")
+    return "make test"
+
+
+def _script(post: Post, text: str, first: str = "#!/bin/sh") -> str:
+    (post.cwd / "run").write_text(f"{first}\n{text}\n")
+    (post.cwd / "run").chmod(0o755)
+    return "./run"
+
+
+PLANTED: dict[str, Callable[[Post, str], str]] = {
+    "a git hook": _hook,
+    "a Makefile": _makefile,
+    "a script": _script,
+    "a script that replaces itself": lambda post, text: _script(post, f"exec {text}"),
+    "a script of another shell": lambda post, text: _script(post, text, "#!/bin/bash -i"),
+    "a shell within the shell": lambda _, text: f"sh -c {shlex.quote(f'{text}; :')}",
+    "a pipe of commands": lambda _, text: f"echo {shlex.quote(text)} | bash",
+    "a conftest of Python": lambda post, text: _script(
+        post, f"import os; os.system({text!r})", "#!/usr/bin/env python3"
+    ),
+    "with --yes": lambda _, text: f"sh -c {shlex.quote(f'yes | {text}; :')}",
+}
+
+
+@pytest.mark.parametrize("what", PLANTED)
+def test_what_the_person_s_terminal_runs_for_an_agent_asks_the_person(led: Post, what: str) -> None:
+    """The question names what it would widen and who asks; no answer, or another than yes, changes nothing."""
+    if what == "a Makefile" and shutil.which("make") is None:
+        pytest.skip("no make")
+    before = rules(led)
+    done = at_terminal(led, PLANTED[what](led, line(*ALLOW)), answer=NO)
+    assert "This widens what agents may do: allow Bash for w; no longer deny Bash(curl:*) for w." in done.stdout, done
+    assert "Started by bash (" in done.stdout
+    assert "error: nothing changed: you did not confirm it" in done.stdout
+    assert rules(led) == before
+
+
+def test_the_person_may_say_yes_and_what_they_type_asks_nothing(led: Post) -> None:
+    """At a planted program's question; and at the prompt, in a pipeline of it, and within a function."""
+    done = at_terminal(led, PLANTED["a script"](led, line(*ALLOW)), answer=YES)
+    assert done.rc == 0, done
+    assert rules(led)["allow"] == ["Bash"]
+    for text in (line(*ALLOW), f"{line(*ALLOW)} | cat", f"f() {{ {line(*ALLOW)}; }}; f"):
+        led.ok("control", "policy", "w", "--clear", "--session", "user")
+        done = at_terminal(led, text)
+        assert "[y/N]" not in done.stdout, (text, done)
+        assert rules(led)["allow"] == ["Bash"], (text, done)
+
+
+WIDEN = (
+    ALLOW,
+    ("control", "policy", "w", "--clear"),
+    ("control", "policy", "w", "--deny", "Bash(wget:*)"),
+    ("control", "policy", "w", "--add", "--host", "example.org"),
+    ("control", "policy", "all", "--allow", "Bash"),
+    ("control", "mode", "w", "acceptEdits"),
+    ("control", "approve", "perm-1"),
+    ("control", "approve", "perm-1", "--always"),
+    ("control", "answer", "perm-1", "approve"),
+    ("control", "answer", "perm-1", "deny", "--mode", "acceptEdits"),
+    ("send", "--to", "w", "--type", "control", "--body", '{"type": "mode_set_request", "mode": "acceptEdits"}'),
+    ("send", "--to", "w", "--type", "control", "--body", "@order.json"),
+    ("roster", "update", "--session-id", "w", "--lead", "x"),
+    ("roster", "register", "--session-id", "new", "--lead", "x"),
+    ("roster", "register", "--session-id", "new", "--name", "Gone"),
+    ("install", "claude-code"),
+    ("install", "codex", "--user"),
+    ("uninstall", "claude-code"),
+    ("uninstall", "--all"),
+    ("uninstall", "--all", "--state"),
+    ("restore", "b.tar", "there"),
+    ("console", "--port", "0", "--open"),
+    ("engine", "join", "--speaks", "north=user"),
+)
+NARROW = (
+    ("control", "policy", "w", "--add", "--deny", "Bash(wget:*)"),
+    ("control", "policy", "w", "--deny", "Bash(curl:*)", "--deny", "Bash(wget:*)", "--deny", "Bash(nc:*)"),
+    ("control", "policy", "w"),
+    ("control", "mode", "w", "safe"),
+    ("control", "mode", "w"),
+    ("control", "pending"),
+    ("control", "deny", "perm-1"),
+    ("roster", "update", "--session-id", "w", "--lead", "user"),
+    ("roster", "register", "--session-id", "other", "--name", "Other"),
+    ("send", "--to", "w", "--body", "hello"),
+    ("check",),
+    ("install", "claude-code", "--dry-run"),
+    ("uninstall", "--all", "--dry-run"),
+)
+
+
+def test_each_command_that_widens_asks_and_none_that_looks_or_narrows(led: Post) -> None:
+    """All of them, run by one script at the person's terminal, who says no to each."""
+    order = message_text.written(messages.PolicyUpdate(allow=("Bash",)))
+    (led.cwd / "order.json").write_text(order)
+    led.register("old", "--name", "Gone")
+    led.call("roster", "retire", "old")
+    ask = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "npm test"}')
+    led.ok(*ask, "--session", "w", "--request-id", "perm-1")
+    asked_before = len(led.objects(MESSAGES))
+    roster = led.file(ROSTER).read_bytes()
+    lines = [f"{line(*words)} || echo; echo ..." for words in WIDEN]
+    done = at_terminal(led, _script(led, "\n".join(lines)), answer=NO)
+    told = done.stdout.split("...\r\n")[: len(WIDEN)]
+    assert len(told) == len(WIDEN), done
+    for words, said in zip(WIDEN, told, strict=True):
+        assert "[y/N]" in said, (words, said)
+        assert "nothing changed: you did not confirm it" in said, (words, said)
+    assert (len(led.objects(MESSAGES)), led.file(ROSTER).read_bytes()) == (asked_before, roster)
+    assert not (led.cwd / "there").exists()
+    done = at_terminal(led, _script(led, "\n".join(line(*words) for words in NARROW)), answer=NO)
+    assert (done.rc, "[y/N]" in done.stdout) == (0, False), done
+    assert rules(led)["deny"] == ["Bash(curl:*)", "Bash(wget:*)", "Bash(nc:*)"]
+
+
+def test_a_program_that_holds_the_terminal_answers_nothing(led: Post) -> None:
+    """`script` and its like have the other end of a terminal of their own, and could type there."""
+    held = f"script -qec {shlex.quote(line(*ALLOW))} /dev/null"
+    for text in (held, f"setsid -w {held}"):
+        done = at_terminal(led, _script(led, f"yes | {text}"), answer=YES)
+        assert "holds this terminal, and could answer in your place" in done.stdout, (text, done)
+        assert "[y/N]" not in done.stdout
+    assert rules(led)["allow"] == []
+
+
+SWAP = """
+import os, sys
+master, slave = os.openpty()
+if os.system(f"mount --bind {os.ttyname(slave)} /dev/tty"):
+    raise SystemExit("no mount")
+os.write(master, bytes([121, 10]) * 3)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_nobody_is_asked_in_the_background_or_at_another_terminal(led: Post) -> None:
+    """A job in the background would stop for ever. A terminal that a program put in the place of the person's own would
+    answer as the program likes."""
+    done = at_terminal(led, f"sh -c {shlex.quote(f'{line(*ALLOW)}; :')} & wait", answer=YES)
+    assert "runs in the background, where nobody can be asked" in done.stdout, done
+    (led.cwd / "swap.py").write_text(SWAP)
+    apart = "unshare -m" if os.geteuid() == 0 else "unshare -rm"
+    swapped = at_terminal(led, _script(led, f"{apart} {sys.executable} swap.py {line(*ALLOW)}"), answer=YES)
+    assert (swapped.rc, "[y/N]" in swapped.stdout) == (1, False), swapped
+    assert rules(led)["allow"] == []
+
+
+CALLS = (
+    (("bash",), True),
+    (("-bash",), True),
+    (("zsh", "-il"), True),
+    (("bash", "--rcfile", "/x/rc", "-i"), True),
+    (("bash", "-O", "extglob"), True),
+    (("sh", "-c", "x"), False),
+    (("bash", "-lic", "x"), False),
+    (("fish", "--command=x"), False),
+    (("bash", "script"), False),
+    (("bash", "-i", "script"), False),
+    ((), False),
+)
+
+
+@pytest.mark.parametrize(("words", "wanted"), CALLS, ids=lambda value: str(value))
+def test_a_shell_is_interactive_that_got_neither_a_command_nor_a_script(words: tuple[str, ...], wanted: bool) -> None:
+    """Else what it runs was not typed."""
+    assert prompts._is_interactive(words) is wanted
