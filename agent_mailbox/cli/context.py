@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar
 
+    from ..core.records import Proof
     from ..core.roster import Roster
     from ..identity.callers import Caller
     from ..mailbox.opened import OpenMailbox
@@ -73,7 +74,7 @@ class Context:
         self.json = False
         self.answered = False  # printing began: an error must not add a second JSON document
         self.vouched = False  # the user named the mailbox, or their ``init`` made it
-        self.proves: Callable[[str], str | None] = self.proof  # commands with another proof replace it
+        self.proves: Callable[[str], Proof | None] = self.proof  # commands with another proof replace it
         self._desk: OpenMailbox | None = None
         self._caller: Caller | None = None
         self._speakers: dict[str, str] = {}  # teammate or old id -> the session that may use it
@@ -120,7 +121,7 @@ class Context:
             self._caller = callers.of(self.environ)
         return self._caller
 
-    def proof(self, session_id: str) -> str | None:
+    def proof(self, session_id: str) -> Proof | None:
         """Return what is proven of the caller, for a record in the session's name."""
         return self.caller.proof(self._speakers.get(session_id, session_id))
 

@@ -20,6 +20,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from ..core.records import Proof
+
 
 def keep(directory: str | None) -> int:
     """Wait for mail beside the calling client. Returns ``doorbell.WAKE`` to wake it, with a line on standard error;
@@ -74,7 +76,7 @@ def _wake(session: codex_server.ServedSession, mailbox: str, session_id: str) ->
     return 0
 
 
-def _keep(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], str | None]) -> int:
+def _keep(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:
     vigil = Vigil(system.join(mailbox, paths.CACHE), session_id, beside.pid)
     with vigil:
         return doorbell.Doorbell(mailbox, session_id, beside, vigil, prove).run() if vigil.take() else 0

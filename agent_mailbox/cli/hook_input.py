@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any
 
+    from ..core.records import Proof
+
 TELLING = ("SessionStart", "UserPromptSubmit", "Stop")
 """Events that tell the person of a mailbox whose log was removed; a tool's would repeat it each time."""
 PATIENCE = 2.0
@@ -67,13 +69,13 @@ def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[
     return place
 
 
-def proven(call: client_input.Call, environ: Mapping[str, str]) -> Callable[[str], str | None]:
+def proven(call: client_input.Call, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:
     """Return a function from a session's id to the proof for records in its name. It proves the session whose client
     called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
     me = call.session_id
     proof = hook_calls.proven(me, environ, begins=call.event == "SessionStart", told=call.told)
 
-    def prove(session_id: str) -> str | None:
+    def prove(session_id: str) -> Proof | None:
         if proof is None or session_id == me:
             return proof if session_id == me else None
         return hook_calls.shared(session_id, me, environ)

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..core.inbox import Item
+    from ..core.records import Proof
     from ..store.doorbell_lock import Vigil
     from .client import Client
 
@@ -69,7 +70,7 @@ class Doorbell:
     """One session's doorbell: ``run`` gives the exit code."""
 
     def __init__(
-        self, directory: str, session_id: str, client: Client, vigil: Vigil, prove: Callable[[str], str | None]
+        self, directory: str, session_id: str, client: Client, vigil: Vigil, prove: Callable[[str], Proof | None]
     ) -> None:
         self._directory = directory
         self._me = session_id

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from ..control.requests import ControlRequest
     from ..core.inbox import Item
+    from ..core.records import Proof
     from ..core.roster import Roster
     from .presenters import Receipt
 
@@ -38,7 +39,7 @@ STEP = 1 << 20
 """Bytes of new mail before the cursor moves on: reading them takes some milliseconds."""
 
 
-def prove(session_id: str) -> str | None:
+def prove(session_id: str) -> Proof | None:
     """Return the proof that the person acts: only they can start the console and have its link."""
     return proofs.CONSOLE if session_id == USER else None
 

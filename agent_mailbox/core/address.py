@@ -54,6 +54,11 @@ class Route(Record):
     claims: bool
 
 
+def is_id(text: str) -> bool:
+    """Return whether the text has the form of an id or a name: see ``check_id``."""
+    return text[:1].isalnum() and _ID.issuperset(text) and len(text) <= MAX_ID and text != ALL
+
+
 def check_id(text: str, what: str = "session id") -> str:
     """Return ``text`` if it can be an id or a name (ASCII letters, digits, ``. _ @ + -``); else raise ``Malformed``."""
     if not (text[:1].isalnum() and _ID.issuperset(text)) or len(text) > MAX_ID:

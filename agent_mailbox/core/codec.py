@@ -11,6 +11,7 @@ would cost a hook as much as the interpreter's start.
 from __future__ import annotations
 
 from . import instant
+from .address import is_id, is_value
 from .records import MAX_TTL_HOURS, PRIORITIES, READ_EVENTS, ROSTER_EVENTS, TYPES, BadLine, Message, Read, RosterEvent
 
 TYPE_CHECKING = False
@@ -155,6 +156,8 @@ def dumps(value: Any, depth: int = 0) -> str:
         return "[" + ",".join([dumps(v, depth + 1) for v in value]) + "]"
     if isinstance(value, float) and type(text := getattr(value, "text", None)) is str:
         return text  # an ``ExactNumber``
+    if isinstance(value, str):  # a proof is its text
+        return _quoted(value)
     raise _Bad(f"{kind.__name__} is not JSON")
 
 
@@ -165,6 +168,9 @@ _MESSAGE_KEYS = {
     *("type", "ack", "priority", "references", "attachments", "metadata", "seal", "proof"),
 }
 _OLDER = {"sender": "from", "recipient": "to", "content": "body"}
+_MOST_IDS = 4096
+_ids: dict[str, bool] = {}
+"""Whether words are ids: a log has few, and each on many lines."""
 
 
 def _text(obj: dict[str, Any], key: str) -> str:
@@ -187,6 +193,32 @@ def _strings(value: Any) -> tuple[str, ...]:
     if type(value) is not list:
         return ()
     return tuple(dict.fromkeys([item for item in value if type(item) is str and item]))
+
+
+def _id(obj: dict[str, Any], key: str) -> str:
+    """Return the id by a key, which must have an id's form: elsewhere words are built from it."""
+    if not _is_id(found := _text(obj, key)):
+        raise _Bad(f"{key} is no id: {found[:40]!r}")
+    return found
+
+
+def _is_id(word: str) -> bool:
+    known = _ids.get(word)
+    if known is None:
+        if len(_ids) >= _MOST_IDS:
+            _ids.clear()
+        known = _ids[word] = is_id(word)
+    return known
+
+
+def _maybe_id(obj: dict[str, Any], key: str) -> str | None:
+    return _id(obj, key) if _maybe_text(obj, key) is not None else None
+
+
+def _tags(value: Any) -> tuple[str, ...]:
+    """Return the tags that have a tag's form: another word could be an agent's id."""
+    parted = [(tag, *tag.partition(":")[::2]) for tag in _strings(value)]
+    return tuple([tag for tag, namespace, word in parted if is_value(namespace) and is_value(word)])
 
 
 def _when(obj: dict[str, Any]) -> int:
@@ -288,7 +320,7 @@ def _read_from(obj: dict[str, Any]) -> Read:
     reader = obj.get("reader_session_id", obj.get("readersession_id"))
     return Read(
         message_id=_text({"message_id": obj.get("message_id", obj.get("messageid"))}, "message_id"),
-        session_id=_text({"reader_session_id": reader}, "reader_session_id"),
+        session_id=_id({"reader_session_id": reader}, "reader_session_id"),
         timestamp=_when(obj),
         event=_known_event(obj, READ_EVENTS, "read"),
         via=_maybe_text(obj, "as"),
@@ -330,12 +362,12 @@ def _roster_from(obj: dict[str, Any]) -> RosterEvent:
         tags = [*_strings(tags), role if role.startswith("role:") else f"role:{role}"]
     return RosterEvent(
         event=_known_event(obj, ROSTER_EVENTS, "register"),
-        session_id=_text(obj, "session_id"),
+        session_id=_id(obj, "session_id"),
         timestamp=_when(obj) if obj.get("timestamp") is not None else 0,
-        name=_maybe_text(obj, "name"),
-        tags=None if tags is None else _strings(tags),
-        lead=_maybe_text(obj, "lead"),
-        continues=_maybe_text(obj, "continues"),
+        name=_maybe_id(obj, "name"),
+        tags=None if tags is None else _tags(tags),
+        lead=_maybe_id(obj, "lead"),
+        continues=_maybe_id(obj, "continues"),
         by=_maybe_text(obj, "by"),
         reason=_maybe_text(obj, "reason"),
         client=_maybe_text(obj, "client"),

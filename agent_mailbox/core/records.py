@@ -1,4 +1,4 @@
-"""The logs' content as frozen values: ``Message``, ``Read``, ``RosterEvent``.
+"""The logs' content as frozen values: ``Message``, ``Read``, ``RosterEvent``, ``Proof``.
 
 Belongs here: the shapes; ``codec`` reads and writes them. ``Record`` replaces ``dataclasses``, whose import alone costs
 twice a bare interpreter start on the path of every hook. To a type checker it *is* a frozen dataclass (PEP 681).
@@ -68,6 +68,19 @@ class Record:
         return f"{type(self).__name__}({inside})"
 
 
+class Proof(str):
+    """The proof of a record's writer: its text, and the parts of that. Only ``core.proofs`` makes one.
+
+    ``machine``: the other machine whose word it is; None if this one saw the writer. ``id``: the session's, if it is a
+    session.
+    """
+
+    __slots__ = ("id", "kind", "machine")
+    machine: str | None
+    kind: str
+    id: str | None
+
+
 USER = "user"
 """The person: a reserved agent that always lives."""
 
@@ -111,8 +124,8 @@ class Message(Record):
     metadata: Any = None
     read_by: tuple[str, ...] = ()
     extra: Mapping[str, Any] | None = None
-    proof: str | None = None
-    written_by: str | None = None
+    proof: Proof | None = None
+    written_by: Proof | None = None
 
     @property
     def bare(self) -> tuple[str, ...]:
@@ -138,7 +151,7 @@ class Read(Record):
     nonce: str | None = None
     tokens: int | None = None
     title: bool = False
-    proof: str | None = None
+    proof: Proof | None = None
 
 
 class RosterEvent(Record):
@@ -155,7 +168,7 @@ class RosterEvent(Record):
     reason: str | None = None
     client: str | None = None
     muted: tuple[str, ...] | None = None
-    proof: str | None = None
+    proof: Proof | None = None
 
 
 class BadLine(Record):

@@ -202,9 +202,10 @@ class Roster:
         before = self._known(event.session_id)
         if event.proof is None:
             known = narrowed(before, event, self._known(event.continues or ""))
-            if known is None or (before is None and self._is_another_s(event.session_id, event.session_id)):
+            if known is None or (before is None and self.means_another(event.session_id, event.session_id)):
                 return
-            event = known.replace(name=None) if self._is_another_s(event.name, event.session_id) else known
+            is_free = known.name is None or not self.means_another(known.name, event.session_id)
+            event = known if is_free else known.replace(name=None)
         agent = changed(before, event)
         if agent is None or agent is before:
             return
@@ -225,10 +226,13 @@ class Roster:
         self._note_name(agent)
         self._line = None
 
-    def _is_another_s(self, word: str | None, session_id: str) -> bool:
-        """Return whether the word is the id or the name of another agent that is not dead."""
-        known = [self._known(word), self.bearer(word)] if word is not None else []
-        return any(a is not None and a.session_id != session_id and a.state != DEAD for a in known)
+    def means_another(self, word: str, session_id: str) -> bool:
+        """Return whether the word is another agent's that is not dead: its id, its name or its role. Likewise a word by
+        which readers know somebody else (``address.SHOWN``)."""
+        agent = self.meant(word)
+        if agent is None or agent.state == DEAD:
+            return address.is_shown(word) or self.role_in_use(word)
+        return agent.session_id != session_id
 
     def _free(self, word: str | None, taker: Agent) -> None:
         """Take a name from its dead bearer, if another agent takes it as name, id or role."""

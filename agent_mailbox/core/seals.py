@@ -18,7 +18,8 @@ So a line counts in its own mailbox, in its own log, at its own place, and once.
 
 from __future__ import annotations
 
-from .records import Record
+from . import proofs
+from .records import Proof, Record
 
 VERSION = b"1"
 MAC = 32
@@ -30,12 +31,14 @@ _LONGEST = 320
 
 
 class Seal(Record):
-    """A seal, taken apart but not verified: ``signed`` is what its MAC covers, beside the mailbox and the log."""
+    """A seal, taken apart but not verified: ``signed`` is what its MAC covers, beside the mailbox and the log.
+
+    ``proof`` is None for a word that is no proof: the seal proves nothing."""
 
     key_id: bytes
     generation: int
     position: int
-    proof: str
+    proof: Proof | None
     signed: bytes
     mac: bytes
 
@@ -63,7 +66,7 @@ def of(line: bytes) -> Seal | None:
     if not (generation.isdigit() and position.isdigit() and len(generation) < 20 and len(position) < 20):
         return None
     signed = line[: -len(_END) - MAC]
-    return Seal(key_id, int(generation), int(position), proof.decode("ascii", "replace"), signed, mac)
+    return Seal(key_id, int(generation), int(position), proofs.parse(proof), signed, mac)
 
 
 def without(line: bytes) -> bytes:

@@ -19,8 +19,8 @@ So a line counts in its own space, in its own log, from its own machine, and onc
 
 from __future__ import annotations
 
-from . import seals
-from .records import Record
+from . import proofs, seals
+from .records import Proof, Record
 
 _KEY = b',"seal":"2 '
 _ANY = b',"seal":"'
@@ -33,12 +33,14 @@ PUBLIC, SIGNATURE = 44, 88
 
 
 class SpaceSeal(Record):
-    """A seal, taken apart but not verified: ``signed`` is what its signature covers, beside the space and the log."""
+    """A seal, taken apart but not verified: ``signed`` is what its signature covers, beside the space and the log.
+
+    ``proof`` is None for a word that is no proof: the seal proves nothing."""
 
     machine: str
     number: int
     key: bytes
-    proof: str
+    proof: Proof | None
     signed: bytes
     signature: bytes
 
@@ -79,9 +81,7 @@ def of(line: bytes) -> SpaceSeal | None:
     if not number.isdigit() or len(number) >= 20:
         return None
     signed = line[: -len(_END) - SIGNATURE]
-    return SpaceSeal(
-        machine.decode("ascii", "replace"), int(number), key, proof.decode("ascii", "replace"), signed, signature
-    )
+    return SpaceSeal(machine.decode("ascii", "replace"), int(number), key, proofs.parse(proof), signed, signature)
 
 
 def without(line: bytes) -> bytes:

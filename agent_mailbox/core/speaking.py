@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from . import proofs
 from .address import ALL
-from .records import Message, Read, Record, RosterEvent
-from .roster import DEAD
+from .records import Message, Proof, Read, Record, RosterEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,12 +54,12 @@ class Homes:
         return session_id not in self._fresh and self.roster.get(session_id) is None
 
     def is_taken(self, word: str | None, session_id: str) -> bool:
-        """Return whether the word is the id or the name of another agent that is not dead."""
+        """Return whether the word is another agent's: see ``Roster.means_another``."""
         if word is None:
             return False
         agent = self.roster.meant(word)
-        if agent is not None and agent.session_id != session_id and agent.state != DEAD:
-            return agent.session_id not in self._ended
+        if self.roster.means_another(word, session_id):
+            return agent is None or agent.session_id not in self._ended
         return self._words.get(word, session_id) != session_id
 
     def note(self, event: RosterEvent, machine: str | None, *, counts: bool) -> None:
@@ -73,7 +72,7 @@ class Homes:
             self._ended.add(event.session_id)
 
 
-def may_say(machine: str, rights: Rights, proof: str, record: Message | Read | RosterEvent, homes: Homes) -> bool:
+def may_say(machine: str, rights: Rights, proof: Proof, record: Message | Read | RosterEvent, homes: Homes) -> bool:
     """Return whether the machine's word counts that this proof holds for the record."""
 
     def speaks_for(session_id: str) -> bool:
@@ -94,13 +93,12 @@ def may_say(machine: str, rights: Rights, proof: str, record: Message | Read | R
         return rights.user or is_own  # the machine might as well say it in the session's own name
     if proof == proofs.STEWARD:
         return is_own and record.event in _SWEEPS
-    return is_own and proof.startswith(proofs.SESSION) and speaks_for(proof.removeprefix(proofs.SESSION))
+    return is_own and proof.id is not None and speaks_for(proof.id)
 
 
-def _may_write(rights: Rights, proof: str, message: Message, speaks_for: Callable[[str], bool]) -> bool:
-    """Return whether the machine's word counts for a message. A teammate's sender (``NAME@TEAM``) speaks for itself."""
+def _may_write(rights: Rights, proof: Proof, message: Message, speaks_for: Callable[[str], bool]) -> bool:
+    """Return whether the machine's word counts for a message. A session may write for another of its machine, such as a
+    teammate, in that one's name."""
     if proofs.is_person(proof):
         return rights.user
-    if not proof.startswith(proofs.SESSION) or not speaks_for(proof.removeprefix(proofs.SESSION)):
-        return False
-    return "@" not in message.sender or speaks_for(message.sender)
+    return proof.id is not None and speaks_for(proof.id) and speaks_for(message.sender)

@@ -55,7 +55,7 @@ def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
     def may_go(record: Ordered) -> bool:
         if record.log == PASSED:
             return record.position not in told
-        if not is_known(record.log):
+        if not is_known(record):
             return False
         if record.damaged:
             return record.position <= floor

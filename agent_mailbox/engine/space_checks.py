@@ -67,7 +67,9 @@ def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
     """Yield what the copy passed over; nothing of it is lost in the space."""
     if strange := passed.get("", 0):
         yield f"messages of other programs are among the space's records, and were passed over: {strange}"
-    if later := sum(many for log, many in passed.items() if log not in ("", JOINED)):
+    if damaged := passed.get(comparison.DAMAGED, 0):
+        yield f"records of the engine are damaged: {damaged}; `engine purge` removes them"
+    if later := sum(many for log, many in passed.items() if log not in ("", JOINED, comparison.DAMAGED)):
         yield f"records of a later version were passed over: {later}; bring agent-mailbox up, leave, and join again"
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core import codec, proofs, seals, space_seals
 from ..core.address import ALL, check_id
-from ..core.records import USER, Read, Record, RosterEvent
+from ..core.records import USER, Proof, Read, Record, RosterEvent
 from ..core.roster import Roster
 from ..core.space_seals import SpaceSeal
 from ..core.speaking import Homes, Rights
@@ -215,7 +215,7 @@ class _Again:
         self._roster = roster
         self._homes = Homes(roster)
 
-    def __call__(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, str] | None:
+    def __call__(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
         """See ``resealing.Judge``."""
         found = self._found(position, line, view)
         event = codec.roster_event(line) if self._log.path.endswith(paths.ROSTER) else None
@@ -224,7 +224,7 @@ class _Again:
             self._roster.apply(event if proof is None else event.replace(proof=proof))
         return found
 
-    def _found(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, str] | None:
+    def _found(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
         one = _waiting_at(self._log, position, line, view)
         if one is None or not self._true.take(one.seal):
             return None

@@ -21,6 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from ..core.records import Proof
     from ..store.hosts import Host
     from ..store.processes import Process
     from .outsiders import Outsider
@@ -53,7 +54,7 @@ class Caller(Record):
             return environ.get(client_variables.OURS) or USER
         return client_variables.session(environ) or environ.get(client_variables.OURS)
 
-    def proof(self, session_id: str) -> str | None:
+    def proof(self, session_id: str) -> Proof | None:
         """Return the proof for a record in the name of that session; None if there is none."""
         if self.is_person:
             return proofs.TERMINAL

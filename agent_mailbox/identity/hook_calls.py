@@ -19,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ..core.records import Proof
     from ..store.hosts import Host
     from ..store.processes import Process
 
@@ -26,7 +27,7 @@ INPUT = 0
 """The file descriptor of the client's JSON."""
 
 
-def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool) -> str | None:
+def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool) -> Proof | None:
     """Record that the calling client hosts the session, and return what that proves.
 
     ``begins``: the client runs this session from now on. ``told``: the JSON itself names the session. Raises
@@ -67,7 +68,7 @@ def root(session_id: str, environ: Mapping[str, str]) -> str:
     return session_id if found is None or session_id in found.sessions else found.sessions[0]
 
 
-def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> str | None:
+def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> Proof | None:
     """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
     ``/clear``."""
     hosts = HostRecords(user_state.directory(environ))
@@ -88,7 +89,7 @@ def is_started_with(name: str, environ: Mapping[str, str]) -> bool:
     return (processes.variables(clients[0].pid) or {}).get(name) == environ.get(name)
 
 
-def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: HostRecords) -> str | None:
+def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hosts: HostRecords) -> Proof | None:
     """Return what a call from an unknown program proves. It is a client if it made the socket; it gets only sessions
     without a host on record."""
     known = hosts.hosting(session_id)
@@ -110,7 +111,7 @@ def _may_host(
     return not (is_nested and (others or system.exists(pointed)))
 
 
-def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> str | None:
+def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> Proof | None:
     """Record it; on failure nothing is proven, and the hook goes on."""
     try:
         hosts.record(process, session_id, how, first=begins)
@@ -119,7 +120,7 @@ def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, 
     return proofs.of_session(session_id)
 
 
-def _by_environment(session_id: str, environ: Mapping[str, str]) -> str | None:
+def _by_environment(session_id: str, environ: Mapping[str, str]) -> Proof | None:
     """Return what the client's variables tell, if ancestors are unreadable (macOS; not run live)."""
     named = next((value for name in client_variables.SESSIONS if (value := environ.get(name))), None)
     return proofs.of_session(session_id) if named in (None, "", session_id) else None

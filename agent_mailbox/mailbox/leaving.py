@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.attachments import File
-    from ..core.records import Message
+    from ..core.records import Message, Proof
     from ..core.roster import Roster
 
 ALLOWED = "may_leave"
@@ -55,7 +55,7 @@ detect-secrets knows fewer of these. It would bring two network libraries, and h
 """
 
 
-def check(message: Message, roster: Roster, proof: str | None, directory: str) -> None:
+def check(message: Message, roster: Roster, proof: Proof | None, directory: str) -> None:
     """Raise ``Refused`` for mail to a swarm that its sender has not joined, or that looks like a secret.
 
     ``proof``: the proof of its writer; only the person may insist. ``directory``: the mailbox's.
@@ -71,7 +71,7 @@ def check(message: Message, roster: Roster, proof: str | None, directory: str) -
     reachable.check(filter(is_remote, message.recipients), roster, directory)
 
 
-def is_allowed(message: Message, proof: str | None) -> bool:
+def is_allowed(message: Message, proof: Proof | None) -> bool:
     """Return whether the person provably wrote that the message may leave."""
     return (message.extra or {}).get(ALLOWED) is True and proofs.is_person(proof)
 

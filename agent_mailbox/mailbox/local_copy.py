@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from typing import Protocol
 
+    from ..core.records import Proof
     from ..store.archive import Archive
     from ..store.filed import Filed
     from ..store.log import Log
@@ -58,5 +59,5 @@ class PublishingCopy(LocalCopy, Protocol):
     judge: SpaceJudge | None
     queue: SendQueue
 
-    def take_in(self, proofs: Mapping[bytes, str | None]) -> int:
+    def take_in(self, proofs: Mapping[bytes, Proof | None]) -> int:
         """Write what is new in the order; ``proofs`` are those of lines that this machine has just published."""

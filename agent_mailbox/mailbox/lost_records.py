@@ -34,7 +34,7 @@ def restore(copy: LocalCopy) -> int:
     """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all."""
     present, bundled = set[bytes](), set[bytes]()
     for record in copy.everything():
-        if record.damaged or not is_known(record.log):
+        if record.damaged or not is_known(record):
             continue
         bundle = unpacked(record.line) if record.log == ARCHIVE else None
         if bundle is None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..config import Config
     from ..config_file import Fault
     from ..core.inbox import MailState
-    from ..core.records import Message
+    from ..core.records import Message, Proof
     from ..core.roster import Agent
     from ..own_config import OwnConfig
     from ..store.log import HeldLog, Log
@@ -37,7 +37,7 @@ MANY_HOLDERS = 8
 """Holders of a session's roles above which the records of ended clients are read before the holders."""
 
 
-def nobody(_: str) -> str | None:
+def nobody(_: str) -> Proof | None:
     """Prove nothing: a program that imports the package cannot say for whom it writes."""
     return None
 
@@ -66,7 +66,7 @@ class OpenMailbox:
         clock: Callable[[], int] = wall_clock,
         new_id: Callable[[], str] | None = None,
         wait: float | None = None,
-        prove: Callable[[str], str | None] | None = None,
+        prove: Callable[[str], Proof | None] | None = None,
     ) -> None:
         self.directory = paths.check(directory)
         self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, system.environment())

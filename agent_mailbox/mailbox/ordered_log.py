@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self, TypeVar
 
+    from ..core.records import Proof
     from ..store.log import HeldLog, Log
     from .replica import Replica
 
@@ -69,7 +70,7 @@ class OrderedLog:
         self,
         lines: Iterable[bytes],
         disturbs: Iterable[str] | None = (),  # noqa: ARG002 - the copy finds it for everybody's lines
-        proofs: Sequence[str | None] = (),
+        proofs: Sequence[Proof | None] = (),
         *,
         durably: bool = True,  # noqa: ARG002 - what is in the order is synced
     ) -> int:

@@ -18,6 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from ..core.records import Proof
     from ..store.unordered import Unordered
     from .local_copy import PublishingCopy
     from .space_judge import SpaceJudge
@@ -50,7 +51,7 @@ def _taken_back(part: Unordered) -> set[int]:
     return taken_back(behind, part.log.view(), late) if len(behind) > len(late) else set()
 
 
-def signed(judge: SpaceJudge | None, log: str, line: bytes, proof: str | None) -> bytes:
+def signed(judge: SpaceJudge | None, log: str, line: bytes, proof: Proof | None) -> bytes:
     """Return a line as it is published."""
     return line if judge is None else judge.signed(log, line, proof)
 

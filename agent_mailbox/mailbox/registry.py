@@ -23,7 +23,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from ..core.records import RosterEvent
+    from ..core.records import Proof, RosterEvent
     from ..core.roster import Agent, Roster
     from ..store.log import HeldLog
     from .ordered_log import OrderedLog
@@ -149,7 +149,7 @@ class Registry(OpenMailbox):
             self.give_back(roster.lineage(agent.session_id), actor)
         return agent
 
-    def _proof(self, event: RosterEvent, actor: str) -> str | None:
+    def _proof(self, event: RosterEvent, actor: str) -> Proof | None:
         """Return the proof for an event's writer: if possible that it speaks for the agent which is continued."""
         older = None if event.continues is None or actor == USER else self.prove(event.continues)
         return older or self.prove(actor)

@@ -39,6 +39,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from ..core.records import Proof
     from ..store.log import Log
     from ..store.logs import Logs
     from ..store.order import TotalOrder
@@ -65,7 +66,7 @@ class Replica:
         self.judge = judge
         self.state = CopyState({})
         self.parts: Mapping[str, Unordered] = {}
-        self._proofs: Mapping[bytes, str | None] = {}
+        self._proofs: Mapping[bytes, Proof | None] = {}
         self.heard: dict[str, int] | None = None
         self._is_fresh = False
         self.queue = SendQueue(directory, logs.wait)
@@ -128,7 +129,7 @@ class Replica:
             self.catch_up()
         self._is_fresh = False
 
-    def publish(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, str | None]) -> bool:
+    def publish(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, Proof | None]) -> bool:
         """Publish decided lines of a local log after ``begin``, under the same lock, and write them there.
 
         ``proofs`` are those of the lines. Return whether nothing else was in the order meanwhile. Raises ``Moved`` if
@@ -209,7 +210,7 @@ class Replica:
         """Look again, with the next ``catch_up``, whether the order is still the one that was taken in."""
         self._is_sure = self._is_fresh = False
 
-    def take_in(self, proofs: Mapping[bytes, str | None] | None = None) -> int:
+    def take_in(self, proofs: Mapping[bytes, Proof | None] | None = None) -> int:
         """Write what is new in the order; return how many records that were.
 
         ``proofs`` are those of lines that this machine has just published."""
@@ -231,12 +232,12 @@ class Replica:
             size += sum(len(record.line) for record in more)
         return found, False
 
-    def _take(self, there: Sequence[Ordered], proofs: Mapping[bytes, str | None]) -> int:
+    def _take(self, there: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> int:
         """Write records that follow what is here; return how many of them no steward decided.
 
         It goes on behind damaged ones: whoever has what they were brings it back when it hears of them."""
         self._proofs = proofs
-        records = [record for record in there if is_known(record.log)]
+        records = [record for record in there if is_known(record)]
         sound = (record for record in records if not record.damaged)
         for is_decision, group in itertools.groupby(sound, lambda record: record.is_decision):
             (self._follow if is_decision else self._take_lines)([*group])

@@ -6,7 +6,7 @@ writer. The machine's lock (``replica``) is around delivering, the file's own ar
 
 from __future__ import annotations
 
-from ..core import codec
+from ..core import codec, proofs
 from ..core.records import Record
 from ..errors import BadData, Unavailable
 from ..store import system
@@ -17,6 +17,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..core.records import Proof
+
 QUEUE, UNSENT = "queue", "unsent"
 MOST = 32 << 20
 """Bytes of a queue; further mail is refused, as it is without a queue."""
@@ -26,7 +28,7 @@ class Entry(Record):
     """One send: the lines of its messages, without newlines, and what is proven of the writer of each."""
 
     lines: tuple[bytes, ...]
-    proofs: tuple[str | None, ...]
+    proofs: tuple[Proof | None, ...]
 
 
 class SendQueue:
@@ -36,7 +38,7 @@ class SendQueue:
         self._directory = directory
         self._log = Log(system.join(directory, QUEUE), wait)
 
-    def put(self, lines: Sequence[bytes], proofs: Sequence[str | None]) -> None:
+    def put(self, lines: Sequence[bytes], proofs: Sequence[Proof | None]) -> None:
         """Keep one send durably; raise ``Unavailable`` if the queue is full."""
         system.make_directory(self._directory)
         texts = [line.decode() for line in lines]
@@ -70,4 +72,5 @@ def _entry(line: bytes) -> Entry | None:
     found = codec.parse(line, MOST)
     if not isinstance(found, dict):
         return None
-    return Entry(tuple(text.encode() for text in found["lines"]), tuple(found["proofs"]))
+    said = (None if word is None else proofs.parse(word.encode()) for word in found["proofs"])
+    return Entry(tuple(text.encode() for text in found["lines"]), tuple(said))

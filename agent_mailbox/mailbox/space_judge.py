@@ -25,7 +25,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.records import Message, Read
+    from ..core.records import Message, Proof, Read
     from ..core.roster import Roster
     from ..core.space_seals import SpaceSeal
     from ..core.speaking import Rights
@@ -39,7 +39,7 @@ class Judged(Record):
     """A line as it is to be written here, without newline, and what is proven of its writer."""
 
     line: bytes
-    proof: str | None
+    proof: Proof | None
 
 
 class SpaceJudge:
@@ -85,11 +85,11 @@ class SpaceJudge:
 
     # -- this machine's lines -----------------------------------------------------------------------------------------
 
-    def signed(self, log: str, line: bytes, proof: str | None) -> bytes:
+    def signed(self, log: str, line: bytes, proof: Proof | None) -> bytes:
         """Return a line of this machine, without seals, as it is published; unchanged if it proves nothing.
 
         ``log``: its log in the order."""
-        if not _is_ours(proof) or self.key is None or proof is None:
+        if proof is None or not proofs.is_seen_here(proof) or self.key is None:
             return line
         self._last = max(self._last, self.used(self.machine, log), system.time_ns() // 1000) + 1
         signed = space_seals.begun(line, self.machine, self._last, self.key.public, proof)
@@ -128,7 +128,7 @@ class SpaceJudge:
         for key, number in numbers.items():
             self.numbers[key] = max(number, self.numbers.get(key, 0))
 
-    def judge(self, record: Ordered, ours: str | None = None) -> Judged:
+    def judge(self, record: Ordered, ours: Proof | None = None) -> Judged:
         """Return the verdict on a record that is not here yet. ``ours``: what this process itself saw of its writer."""
         found = self._judged(record, ours)
         if record.log == ROSTER and self._homes is not None:
@@ -138,7 +138,7 @@ class SpaceJudge:
                 self._homes.note(event, proofs.machine(found.proof), counts=counts)
         return found
 
-    def _judged(self, record: Ordered, ours: str | None) -> Judged:
+    def _judged(self, record: Ordered, ours: Proof | None) -> Judged:
         machine, line = record.machine, unsealed(record.line)
         seal = space_seals.of(record.line)
         if seal is None:
@@ -165,7 +165,7 @@ class SpaceJudge:
     def weighed(self, seal: SpaceSeal, log: str, line: bytes, homes: Homes | None) -> Judged:
         """Return the verdict on a line with a true seal: it counts as far as the person says."""
         content = space_seals.without(line)
-        if not _is_ours(seal.proof):
+        if seal.proof is None or not proofs.is_seen_here(seal.proof):
             return Judged(content, None)
         if seal.machine == self.machine:
             return Judged(content, seal.proof)
@@ -190,13 +190,6 @@ class SpaceJudge:
     def is_true(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether the seal signs its line, for this space and that log of the order."""
         return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
-
-
-def _is_ours(proof: str | None) -> bool:
-    """Return whether a machine may say this of a writer that it saw itself."""
-    return proof is not None and (
-        proof in (proofs.TERMINAL, proofs.CONSOLE, proofs.STEWARD) or proof.startswith(proofs.SESSION)
-    )
 
 
 def _decoded(log: str, line: bytes) -> Decoded:

@@ -14,6 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from ..core.records import Proof
     from ..store.proof_view import ProofView
 
 DECIDED = ("claim", "release")
@@ -27,10 +28,10 @@ class Waiting(Record):
     line: bytes
     log: str
     id: str | None
-    proof: str | None
+    proof: Proof | None
 
 
-def placed(kind: str, position: int, line: bytes, machine: str, proof: str | None) -> Waiting | None:
+def placed(kind: str, position: int, line: bytes, machine: str, proof: Proof | None) -> Waiting | None:
     """Return where a local log's line, without seals, belongs in the order of that machine; None for no record."""
     if len(line) > WIDEST:
         return None

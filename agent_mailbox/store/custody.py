@@ -29,6 +29,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from ..core.records import Proof
     from .keys import Key
 
 BOXES = "boxes"
@@ -200,7 +201,7 @@ class Kept:
             return False  # the log goes on beyond its note: the next writer notes that
         return True
 
-    def seal(self, line: bytes, position: int, generation: int, proof: str) -> bytes:
+    def seal(self, line: bytes, position: int, generation: int, proof: Proof) -> bytes:
         """Return the line (without newline) sealed for its place; unchanged if there is no key."""
         key = self.custody.key
         if key is None:
@@ -209,7 +210,7 @@ class Kept:
         return seals.ended(signed, key.mac(self.custody.id, self.name.encode(), signed))
 
     def sealed(
-        self, lines: Iterable[bytes], about: Iterable[str | None], position: int, generation: int
+        self, lines: Iterable[bytes], about: Iterable[Proof | None], position: int, generation: int
     ) -> tuple[bytes, bool]:
         """Return lines sealed for their places from a position on, and whether any of them decides something.
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TypeVar
 
+    from ..core.records import Proof
     from .custody import Kept
     from .log_ends import LogEnd
 
@@ -121,7 +122,7 @@ class Log:
         return HeldLog(self.path, self.wait, self.trail, self.kept)
 
     def append(
-        self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[str | None] = ()
+        self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[Proof | None] = ()
     ) -> int:
         """Append whole lines (with their newlines) durably; raise ``StorageFailed`` if that is uncertain.
 
@@ -164,7 +165,7 @@ class HeldLog(FileLock):
         self,
         lines: Iterable[bytes],
         disturbs: Iterable[str] | None = (),
-        proofs: Sequence[str | None] = (),
+        proofs: Sequence[Proof | None] = (),
         *,
         durably: bool = True,
     ) -> int:
@@ -205,7 +206,7 @@ class HeldLog(FileLock):
             raise storage_failed("append to", self.path, error) from None
         return written
 
-    def _hangs_on_place(self, proof: str | None) -> bool:
+    def _hangs_on_place(self, proof: Proof | None) -> bool:
         """Return whether a line's seal must count at its place: the person's word, and reads of what they asked.
 
         Plain mail counts without a seal, so it is written once.

@@ -18,6 +18,8 @@ An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appe
 
 from __future__ import annotations
 
+from ..core.proofs import MAX_MACHINE as MAX_MACHINE
+from ..core.proofs import is_machine as is_machine
 from ..core.records import Record
 from ..errors import BadData, Busy, Refused
 from ..errors import Unavailable as Unavailable
@@ -40,8 +42,6 @@ MOST = 500
 """Lines of one append: it is one atomic batch, of which an engine takes only so many."""
 WIDEST = 512 << 10
 """Bytes of one append, for the same reason."""
-MAX_MACHINE = 32
-_MACHINE = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
 class Ordered(Record):
@@ -163,14 +163,17 @@ def is_reads(log: str) -> bool:
     return log.startswith(_READS)
 
 
-def is_known(log: str) -> bool:
-    """Return whether the records of a log belong in the mailbox; all others are passed over."""
-    return log in (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED) or is_reads(log)
+def is_known(record: Ordered) -> bool:
+    """Return whether the record belongs in the mailbox; all others are passed over.
+
+    Its log is known, and a file can hold its line: none of our writers publishes another."""
+    is_line = 0 < len(record.line) <= WIDEST and b"\n" not in record.line
+    return has_known_log(record) and (is_line or record.is_decision or record.damaged)
 
 
-def is_machine(name: str) -> bool:
-    """Return whether a machine may have that name: lower-case letters, digits and ``-``, at most ``MAX_MACHINE``."""
-    return 0 < len(name) <= MAX_MACHINE and _MACHINE.issuperset(name)
+def has_known_log(record: Ordered) -> bool:
+    """Return whether the mailbox has the record's log, or the steward decides by it."""
+    return record.is_decision or record.log in (MESSAGES, ROSTER, CLAIMS) or is_reads(record.log)
 
 
 def check_size(lines: Sequence[bytes]) -> None:

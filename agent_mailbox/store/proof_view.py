@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from ..core.records import Proof
     from .custody import Kept
 
     Place = tuple[int, bytes]
@@ -46,7 +47,7 @@ class ProofView:
             self._trusted = self.kept.custody.broken() is None
         return self._trusted
 
-    def proof(self, line: bytes, position: int | None = None) -> str | None:
+    def proof(self, line: bytes, position: int | None = None) -> Proof | None:
         """Return what is proven of a line's writer; without a ``position`` (archived mail) the place does not count."""
         said = self._said(line, position)
         return None if said == proofs.WAITS else said
@@ -55,7 +56,7 @@ class ProofView:
         """Return whether the line, as we wrote it there, bears a seal of another machine that does not count yet."""
         return self._said(line, position) == proofs.WAITS
 
-    def _said(self, line: bytes, position: int | None) -> str | None:
+    def _said(self, line: bytes, position: int | None) -> Proof | None:
         if not self.trusted:
             return proofs.BEFORE
         seal = seals.of(line)
@@ -71,7 +72,7 @@ class ProofView:
         """Return whether the line was sealed by us, and written again elsewhere."""
         return proofs.proves(self._said(line, None)) and not proofs.proves(self._said(line, position))
 
-    def read(self, line: bytes, position: int) -> str | None:
+    def read(self, line: bytes, position: int) -> Proof | None:
         """Return what is proven of the next line's writer, and count the line if it decides."""
         proof = self.proof(line, position)
         if proofs.proves(proof) and self.kept.decides(line):

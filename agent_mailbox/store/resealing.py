@@ -12,12 +12,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ..core.records import Proof
     from .log import Log
     from .logs import Logs
     from .proof_view import ProofView
     from .replacement import Replaced
 
-    Judge = Callable[[int, bytes, ProofView], tuple[bytes, str] | None]
+    Judge = Callable[[int, bytes, ProofView], tuple[bytes, Proof] | None]
     """Is asked about each line in turn, with its position; returns its content and the proof that it gets, or None."""
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.clients.hooks import budget
-from agent_mailbox.core import inbox
+from agent_mailbox.core import inbox, proofs
 from agent_mailbox.core.records import Message
 from tests.core.build import at, message, register, state
 
@@ -214,7 +214,7 @@ def test_old_mail_bears_its_date_and_fresh_mail_does_not() -> None:
 
 def test_the_person_s_mail_is_told_from_agents_by_its_proof() -> None:
     """The first line says whose mail it is; a line that merely names the person as its sender does not change that."""
-    agent, person = message("m1"), message("m2", sender="user", proof="user@terminal")
+    agent, person = message("m1"), message("m2", sender="user", proof=proofs.TERMINAL)
     assert told(items(agent, person)).text.splitlines()[0] == "Agent and user mail"
     assert told(items(person)).text.splitlines()[:2] == ["User mail", "m2 user (the person) → you"]
     forged = told(items(message(sender="user", proof=None))).text.splitlines()

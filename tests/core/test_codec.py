@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, instant
+from agent_mailbox.core import address, codec, instant
 from agent_mailbox.core.records import (
     MAX_TTL_HOURS,
     PRIORITIES,
@@ -94,10 +94,12 @@ messages = st.builds(
     metadata=st.none() | something,
     extra=st.none() | unknown_keys,
 )
+ids = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,20}", fullmatch=True).filter(address.is_id)
+tags = st.from_regex(r"[a-z]{1,9}:[a-z0-9][a-z0-9./#-]{0,9}", fullmatch=True)
 reads = st.builds(
     Read,
     message_id=words,
-    session_id=words,
+    session_id=ids,
     timestamp=times,
     event=st.sampled_from(READ_EVENTS),
     via=st.none() | words,
@@ -105,12 +107,12 @@ reads = st.builds(
 roster_events = st.builds(
     RosterEvent,
     event=st.sampled_from(ROSTER_EVENTS),
-    session_id=words,
+    session_id=ids,
     timestamp=times,
-    name=st.none() | words,
-    tags=st.none() | st.lists(words, max_size=4, unique=True).map(tuple),
-    lead=st.none() | words,
-    continues=st.none() | words,
+    name=st.none() | ids,
+    tags=st.none() | st.lists(tags, max_size=4, unique=True).map(tuple),
+    lead=st.none() | ids,
+    continues=st.none() | ids,
     by=st.none() | words,
     reason=st.none() | words,
     client=st.none() | words,

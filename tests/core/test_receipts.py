@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import claims, dead_letters, inbox, obligations, retention
+from agent_mailbox.core import claims, dead_letters, inbox, obligations, proofs, retention
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.cost import Cost, costs
 from agent_mailbox.core.records import Read
@@ -51,7 +51,7 @@ def seen(nonce: str = "aaaaaa", who: str = "bob-1") -> Read:
         ([offered(title=True), IN_FULL], "read"),
         ([offered(title=True), IN_FULL, release("m1", "bob-1"), offered("bbbbbb", title=True)], "offered"),
         ([offered(), seen(), offered("bbbbbb", title=True)], "seen"),
-        ([offered(title=True).replace(proof="session:bob-1"), seen(), IN_FULL], "seen by title"),
+        ([offered(title=True).replace(proof=proofs.of_session("bob-1")), seen(), IN_FULL], "seen by title"),
         ([offered(title=True), seen(), IN_FULL.replace(session_id="cat-1")], "seen by title"),
     ],
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Registration
-from agent_mailbox.core import instant, retention
+from agent_mailbox.core import instant, proofs, retention
 from agent_mailbox.core.records import USER
 from agent_mailbox.engine import purging
 from agent_mailbox.errors import Refused
@@ -156,7 +156,7 @@ def test_a_read_that_is_not_shipped_is_not_lost(two: Two) -> None:  # noqa: F811
 def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # noqa: F811
     """Another machine may have plain mail archived here, and no order that stands by this machine's own judgement."""
     north, south = two.boxes
-    north.prove = lambda _: "user@terminal"
+    north.prove = lambda _: proofs.TERMINAL
     order = north.control.set_policy(USER, ["ann"], deny=["Bash"]).message.id
     plain = north.send(Draft(sender="ann", to=("ann",), content="plain")).message.id
     lines = [unsealed(line) for _, line in north.logs.messages.lines()]

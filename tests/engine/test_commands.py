@@ -298,7 +298,7 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
     result = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
     assert result.rc == 3
     assert "stream has a limit, max_msgs: 100000" in result.stdout
-    assert "record of the engine is damaged" in result.stdout
+    assert "records of the engine are damaged: 1" in result.stdout
     assert "replicator does not run" in result.stdout
 
 

@@ -257,8 +257,9 @@ def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
     line = policy("mia")
     pair.south.control.set_policy(USER, [WORKER], deny=("WebFetch",))
     pair.south.trust(pair.north, "mia")
-    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("register", "mia", 5, name="em")), "session:mia")
-    pair.north.publish(MESSAGES, line, "session:mia")
+    mia = proofs.of_session("mia")
+    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("register", "mia", 5, name="em")), mia)
+    pair.north.publish(MESSAGES, line, mia)
     agent = pair.south.catch_up().box.logs.read_roster().get("mia")
     assert agent is not None
     assert agent.name == "em"
@@ -301,7 +302,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     """In its order: who registered first, what was ordered later; each line once, at its place, and as it is."""
     pair.south.trust(pair.north, fingerprint="0" * 32)
     pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
-    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("update", "mia", 5, name="em")), "session:mia")
+    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("update", "mia", 5, name="em")), proofs.of_session("mia"))
     pair.north.publish(MESSAGES, policy(LEAD, "Read"), proofs.of_session(LEAD))
     pair.north.publish(MESSAGES, policy(USER, "Write"), proofs.TERMINAL)
     assert allowed(pair.south) == ()
@@ -379,8 +380,8 @@ def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypat
     meanwhile counts for nothing."""
     pair.south.trust(pair.north, fingerprint="0" * 32)
     pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
-    old = pair.north.publish(MESSAGES, policy("mia", "Read"), "session:mia")
-    pair.north.publish(CLAIMS, codec.read_line(Read("x", "mia", 5, "claim")), "session:mia")
+    old = pair.north.publish(MESSAGES, policy("mia", "Read"), proofs.of_session("mia"))
+    pair.north.publish(CLAIMS, codec.read_line(Read("x", "mia", 5, "claim")), proofs.of_session("mia"))
     pair.south.catch_up()
     left = iter(range(moment))
 

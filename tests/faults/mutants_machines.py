@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 JUDGE = "tests/engine/test_space_judge.py"
+HOSTILE = "tests/engine/test_hostile_machine.py"
 
 MUTANTS = (
     Mutant(
@@ -82,8 +83,32 @@ MUTANTS = (
     Mutant(
         "a machine vouches for what it saw itself",
         "SpaceJudge.weighed",
-        ("if not _is_ours(seal.proof):", "if False:"),
+        ("if seal.proof is None or not proofs.is_seen_here(seal.proof):", "if seal.proof is None:"),
         tests=f"{JUDGE}::test_seals_that_no_machine_can_make",
+    ),
+    Mutant(
+        "a line that no file can hold is passed over",
+        "order.is_known",
+        ("(is_line or record.is_decision or record.damaged)", "(is_line or True)"),
+        tests="tests/fuzz/test_records.py::test_no_record_locks_anybody_out",
+    ),
+    Mutant(
+        "a line whose id no command writes is a stranger's",
+        "codec._id",
+        ("if not _is_id(found := _text(obj, key)):", "if not (found := _text(obj, key)):"),
+        tests=f"{HOSTILE}::test_a_line_whose_id_no_command_writes_is_a_stranger_s",
+    ),
+    Mutant(
+        "a proof's text is taken apart in one way",
+        "proofs._taken_apart",
+        (" and is_id(session_id) and session_id != USER", ""),
+        tests=f"{HOSTILE}::test_a_proof_s_text_is_taken_apart_in_one_way",
+    ),
+    Mutant(
+        "a session of another machine asks in its own name",
+        "speaking._may_write",
+        (" and speaks_for(message.sender)", ""),
+        tests=f"{HOSTILE}::test_a_session_asks_in_nobody_else_s_name",
     ),
     Mutant(
         "a line that waits for the person's word proves nothing",

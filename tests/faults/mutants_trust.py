@@ -221,7 +221,7 @@ MUTANTS = (
     Mutant(
         "the fold goes by the seal, not by the sender",
         "proofs.speaker",
-        ("        return _seen(proof).removeprefix(SESSION)\n", "        return claimed\n"),
+        ("    return proof.id\n", "    return proof.id and claimed\n"),
         tests=f"{FORGED}::test_a_session_decides_as_itself_whomever_a_message_names",
     ),
     Mutant(

@@ -26,6 +26,7 @@ from tests.simulation.world import START, World
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from agent_mailbox.core.records import Proof
     from agent_mailbox.store.order import Ordered
     from tests.simulation.machines_plans import Network
 
@@ -158,7 +159,7 @@ class Machines(World):
         self.words: dict[str, bytes] = {}
         self.files: dict[str, dict[str, bytes]] = {}
         """What machines shipped as a file, by its digest."""
-        self.said: dict[bytes, set[tuple[str, str | None]]] = {}
+        self.said: dict[bytes, set[tuple[str, Proof | None]]] = {}
         """What our machines published: by the line, without seals, which machine did, and what its seal says."""
         self.overtaken: set[bytes] = set()
         """Those that came late, behind what their machine sealed after them for the same log."""

@@ -70,16 +70,18 @@ def _send(stage: Stage, process: Process, me: Session, to: str) -> None:
 
 
 def post_as(stage: Stage, process: Process, sender: str, to: str, me: Session) -> None:
+    """Send a message. The person writes at a terminal of their own."""
     chance = process.chance
     stage.count += 1
     letter = stage.judge.letter(process, me.machine, sender, to)
+    proof = proofs.TERMINAL if sender == "user" else proofs.of_session(me.id)
     stage.judge.is_scattered = stage.judge.is_scattered or not me.machine.joined
     draft = Draft(
         sender=sender, to=(to,), content=letter.text, ack=chance.random() < 0.3, ttl_hours=LASTING, id=letter.id
     )
     for attempt in range(RETRIES):
         try:
-            sent = desk_of(stage, me).send(draft)
+            sent = stage.desk(me.machine, proof).send(draft)
         except (Busy, StorageFailed):
             if attempt == RETRIES - 1:
                 raise

@@ -12,6 +12,7 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.space import Space
 
 if TYPE_CHECKING:
+    from agent_mailbox.core.records import Proof
     from tests.simulation.machines import Machine, Machines
     from tests.simulation.machines_judge import Judge, Session
 
@@ -28,7 +29,7 @@ class Stage:
         self.keys: dict[str, str] = {}
         """The fingerprints of the machines' keys, as their persons see them."""
 
-    def desk(self, machine: Machine, proof: str | None, wait: float | None = None) -> Mailbox:
+    def desk(self, machine: Machine, proof: Proof | None, wait: float | None = None) -> Mailbox:
         """The mailbox of a machine as one of its processes opens it."""
         return Mailbox(box_of(machine), prove=lambda _: proof, wait=wait)
 

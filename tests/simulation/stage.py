@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.compose import Draft
+    from agent_mailbox.core.records import Proof
     from tests.simulation.clients import Client
     from tests.simulation.process import Process
     from tests.simulation.world import World
@@ -67,7 +68,7 @@ class Stage:
         self,
         session_id: str | None = None,
         *,
-        proof: str | None = None,
+        proof: Proof | None = None,
         wait: float | None = None,
         clock: Callable[[], int] = wall_clock,
     ) -> Mailbox:

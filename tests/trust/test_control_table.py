@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.control import control_log, control_table, standing
-from agent_mailbox.core import codec
+from agent_mailbox.core import codec, proofs
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER, Message
@@ -66,7 +66,7 @@ def said(scene: Scene, chance: random.Random, at: int) -> None:
         id=chance.choice(IDS) if chance.random() < 0.3 else f"one-{at}",
         sender=sender, recipients=to, timestamp=scene.mailbox.now() + at, content=content, type="control",
     )  # fmt: skip
-    proof = ("user@terminal" if sender == USER else f"session:{sender}") if chance.random() < 0.7 else None
+    proof = (proofs.TERMINAL if sender == USER else proofs.of_session(sender)) if chance.random() < 0.7 else None
     scene.mailbox.logs.messages.append([codec.message_line(about)], None, [proof])
 
 
@@ -190,7 +190,7 @@ def test_an_answer_that_counts_for_nothing_hides_no_request(scene: Scene) -> Non
     """A stranger's word, proven to be its own, and lines in anybody's name."""
     many = control_table.MANY + 1
     asked = [scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED)).id for _ in range(many)]
-    for sender, proof in ((OTHER, f"session:{OTHER}"), (OTHER, None), (WORKER, f"session:{WORKER}")):
+    for sender, proof in ((OTHER, proofs.of_session(OTHER)), (OTHER, None), (WORKER, proofs.of_session(WORKER))):
         for at, request_id in enumerate(asked):
             content = message_text.written(m.PermissionResponse(request_id=request_id, approved=True))
             answer = Message(

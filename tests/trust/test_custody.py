@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.cli import confirming
+from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
@@ -386,7 +387,7 @@ def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
 
 def test_a_log_whose_replacement_nobody_noted_is_read_as_it_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail that was given back is unread, though its release stands elsewhere in the new log."""
-    desk = Mailbox(str(scene.post.box), prove=lambda who: f"session:{who}")
+    desk = Mailbox(str(scene.post.box), prove=proofs.of_session)
     desk.register(Registration(session_id=WORKER, event="update", roles=("x",)), WORKER)
     sent = desk.send(Draft(sender=OTHER, to=("role:x",), content="to be given back", ack=True)).message.id
     for _ in range(2):  # the first run leaves claim and read below its base

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control import transitions
@@ -107,7 +108,7 @@ def test_nobody_is_shut_down_by_a_forged_line(scene: Scene) -> None:
 
 def test_a_session_decides_as_itself_whomever_a_message_names(scene: Scene) -> None:
     """The fold goes by the seal: what the worker's process wrote in the lead's name is the worker's."""
-    desk = type(scene.control)(str(scene.post.box), prove=lambda _: f"session:{WORKER}")
+    desk = type(scene.control)(str(scene.post.box), prove=lambda _: proofs.of_session(WORKER))
     request = scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED))
     content = m.PermissionResponse(request_id=request.id, approved=True)
     desk.post(LEAD, content, [WORKER])

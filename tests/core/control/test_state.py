@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import retention
+from agent_mailbox.core import proofs, retention
 from agent_mailbox.core.control import authority, message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import Plane
-from agent_mailbox.core.records import Message, RosterEvent
+from agent_mailbox.core.proofs import of_session
+from agent_mailbox.core.records import Message, Proof, RosterEvent
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.core.roster_cache import Rollbook, written
 from tests.core.build import at, event, message, proof_of, read, register, state
@@ -155,8 +156,8 @@ def test_a_lead_that_is_continued_is_the_lead() -> None:
     assert not authority.commands("worker-9", WORKER, at(5), heir)
 
 
-@pytest.mark.parametrize("proof", [None, "session:lead-2", "session:someone", "steward", "before"])
-def test_who_only_took_a_lead_s_name_leads_nobody(proof: str | None) -> None:
+@pytest.mark.parametrize("proof", [None, of_session("lead-2"), of_session("someone"), proofs.STEWARD, proofs.BEFORE])
+def test_who_only_took_a_lead_s_name_leads_nobody(proof: Proof | None) -> None:
     """Neither the older session's own client nor the person said so: it has the mail, and may forbid."""
     roster = Roster([*PEOPLE, event("retire", LEAD, 3), register("lead-2", hours=4, continues=LEAD, proof=proof)])
     assert LEAD in roster.lineage("lead-2")
@@ -169,8 +170,8 @@ def test_who_only_took_a_lead_s_name_leads_nobody(proof: str | None) -> None:
     assert outcomes(asks(), answers("lead-2", True, hours=6), roster=roster) == ["applied", "refused"]
 
 
-@pytest.mark.parametrize("proof", ["user@terminal", "user@console", f"session:{LEAD}", "adopted"])
-def test_who_has_a_lead_s_place_by_proof_leads(proof: str) -> None:
+@pytest.mark.parametrize("proof", [proofs.TERMINAL, proofs.CONSOLE, of_session(LEAD), proofs.ADOPTED])
+def test_who_has_a_lead_s_place_by_proof_leads(proof: Proof) -> None:
     """As often as it passes on."""
     heirs = [
         register("lead-2", hours=4, continues=LEAD, proof=proof),

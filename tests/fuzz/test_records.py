@@ -1,0 +1,110 @@
+"""Records of a space as bytes: whatever one machine publishes, all copies are equal, and everybody joins and leaves."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import zlib
+from pathlib import Path
+
+import hypothesis.strategies as st
+from hypothesis import example, given
+
+from agent_mailbox import Draft, Mailbox, Registration
+from agent_mailbox.core import codec
+from agent_mailbox.core.records import Read, RosterEvent
+from agent_mailbox.engine import purging
+from agent_mailbox.identity import machine_keys
+from agent_mailbox.mailbox import comparison
+from agent_mailbox.mailbox.replica import Replica
+from agent_mailbox.mailbox.space_judge import SpaceJudge
+from agent_mailbox.store import creation, system
+from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
+from agent_mailbox.store.unordered import unsealed
+from tests.engine.memory_order import MemoryOrder, MemorySpace
+from tests.fuzz import strategies as some
+
+SEAL = b',"seal":"1 0123abcd 0 9 steward 0123456789abcdef0123456789abcdef"}'
+SPACE_SEAL = b',"seal":"2 north 7 ' + b"A" * 43 + b"= session:n1 " + b"A" * 86 + b'=="}'
+WHOLE = [
+    b'{"id":"m1","sender":"../x","recipient":["../../x","a/b"],"timestamp":"2026-01-01T00:00:00Z","content":"x"}',
+    b'{"id":"m2","sender":"user","recipient":"../x","timestamp":"2026-01-01T00:00:00Z","type":"control","content":'
+    b'"{\\"type\\":\\"mode_set\\",\\"mode\\":\\"plan\\"}"}',
+    codec.roster_line(RosterEvent("register", "n1", 1, name="em", tags=("role:r",), lead="n2")).rstrip(),
+    codec.roster_line(RosterEvent("retire", "ben", 1)).rstrip(),
+    codec.read_line(Read("m1", "n1", 1, "claim", "role:r")).rstrip(),
+    codec.read_line(Read("m1", "../x", 1)).rstrip(),
+    b'{"ignored":"north","event":"register","session_id":"n1"}',
+    zlib.compress(b'{"file":"2026-01.jsonl","told":1,"since":0}\n\n\n{"id":1}'),
+    zlib.compress(b'{"file":"messages","told":0,"since":-1}\n{"id":"m3"}\n'),
+    zlib.compress(b'{"file":"roster.jsonl","told":2,"since":0}\n{"event":"retire","session_id":"ben"}\nx'),
+    b'{"followed":true}',
+    b'{"damaged":-1}',
+]
+EDGES = [b"", b"\n", b"{}", b"}", b" ", b"\r", b"\0", SEAL[1:], SPACE_SEAL[1:], SEAL * 3, b"{}" + SEAL, b"a\nb"]
+lines = (
+    st.sampled_from([*EDGES, *WHOLE, *(one[:-1] + SEAL for one in WHOLE), *(one[:-1] + SPACE_SEAL for one in WHOLE)])
+    | st.binary(max_size=40)
+    | some.damaged(WHOLE)
+    | st.sampled_from(WHOLE).map(lambda one: b" " + one + b" \r")
+)
+records = st.lists(
+    st.tuples(
+        st.sampled_from([MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED, reads_of("north"), reads_of("x/y"), "joined", ""]),
+        lines,
+        st.booleans(),
+    ),
+    max_size=6,
+)
+
+
+class _Copy:
+    """One machine: its mailbox and its copy."""
+
+    def __init__(self, place: Path, name: str, space: MemorySpace) -> None:
+        self.box = Mailbox(creation.create(str(place / name), os.environ))
+        assert self.box.logs.custody is not None
+        directory = self.box.logs.custody.path("engine")
+        system.make_directory(directory)
+        machine_keys.make(directory)
+        self.copy = Replica(self.box.logs, MemoryOrder(space, name), directory, SpaceJudge("team", name, directory))
+        self.box.share(self.copy)
+
+    def comes_to_the_end(self) -> None:
+        """The machine takes in everything, compares all, and looks whether anything is lost, as join and leave do."""
+        with self.copy.held():
+            self.copy.catch_up()
+            self.copy.heard = None
+            comparison.compare(self.copy)
+            self.copy.look_closer(at_all=True)
+            self.copy.catch_up()
+            comparison.compare(self.copy)
+
+    def lines(self) -> list[list[bytes]]:
+        """What is in the files."""
+        logs = (self.box.logs.roster, self.box.logs.messages, self.box.logs.reads)
+        return [sorted(unsealed(line) for _, line in log.lines()) for log in logs]
+
+
+@some.budget(2)
+@given(records)
+@example([(log, line, False) for log in (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED) for line in EDGES])
+@example([(log, line, False) for line in WHOLE for log in (MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED)])
+@example([(MESSAGES, b"x", True), (ROSTER, b"", True), (ARCHIVE, b"y", True)])
+def test_no_record_locks_anybody_out(found: list[tuple[str, bytes, bool]]) -> None:
+    """North publishes any bytes on any log, damaged or not. South, and a new machine, end with equal copies."""
+    with tempfile.TemporaryDirectory() as root:
+        space = MemorySpace()
+        south = _Copy(Path(root), "south", space)
+        south.box.register(Registration(session_id="ben"), "ben")
+        for log, line, damaged in found:
+            space.records.append(Ordered(space.end() + 1, log, line, "north", damaged))
+        south.comes_to_the_end()
+        sent = south.box.send(Draft(sender="ben", to=("all",), content="one")).message.id
+        east = _Copy(Path(root), "east", space)
+        east.comes_to_the_end()
+        south.comes_to_the_end()
+        assert sent in east.box.state().messages
+        assert [record.line for record in space.records if not record.is_decision].count(b"") <= len(found)
+        assert east.lines() == south.lines()
+        purging.plan(south.copy.order, space.joined)
