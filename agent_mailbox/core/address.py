@@ -26,7 +26,20 @@ MODES = (DIRECT, ROLE, TAG, BROADCAST)
 """From the most specific to the least; if several addresses bring a message, the first of these is reported."""
 NAMESPACES = ("role", "project", "concern", "domain", "team", "swarm")
 SHOWN = frozenset(
-    (ALL, USER, "you", "your", "the", "person", "theperson", "human", "system", "steward", "agentmailbox")
+    (
+        ALL,
+        USER,
+        "you",
+        "your",
+        "the",
+        "person",
+        "theperson",
+        "human",
+        "system",
+        "steward",
+        "agentmailbox",
+        "swarmgateway",
+    )
 )
 """Words by which readers know everyone, the person, themselves, or a word of ours: no name may consist of them."""
 MAX_ID = 128

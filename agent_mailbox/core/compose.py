@@ -104,8 +104,8 @@ def check_id_form(message_id: str) -> str:
 
 
 def checked(draft: Draft, max_content: int, *, is_ours: bool = False) -> None:
-    """Raise ``Malformed`` or ``BadData`` for a field that no recipient could be sent. ``is_ours``: the steward sends
-    it."""
+    """Raise ``Malformed`` or ``BadData`` for a field that no recipient could be sent. ``is_ours``: a job of
+    ours sends it."""
     if draft.sender != USER and not is_ours:
         check_name(draft.sender, "session id")
     if not any(draft.to):

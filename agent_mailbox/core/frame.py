@@ -81,11 +81,11 @@ def when(millis: int) -> str:
 
 
 def name_of(session_id: str, roster: Roster) -> str:
-    """Return an agent's name, else its id, shortened if it is a UUID; the person is ``user``, our job ``steward``."""
+    """Return an agent's name, else its id, shortened if it is a UUID; the person and our jobs have words."""
     agent = roster.get(session_id)
     if is_remote(session_id):
         return word(session_id)  # a remote agent may choose an id with a UUID's hyphens
-    if session_id in (USER, proofs.STEWARD):
+    if session_id in (USER, *proofs.OURS):
         return session_id
     return _own(agent.name) if agent and agent.name else short(session_id)
 
@@ -112,10 +112,10 @@ def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
         return f"{USER} (the person)" if proofs.speaker(message.proof, USER) == USER else f"{USER} (unverified)"
     if is_remote(message.sender):
         return f"{word(message.sender)} (remote)"
-    if message.sender == proofs.STEWARD and proofs.proves(message.proof):
-        return proofs.STEWARD
+    if message.sender in proofs.OURS and proofs.proves(message.proof):
+        return message.sender
     shown = name_of(message.sender, roster)
-    if message.sender == proofs.STEWARD or is_shown((agent and agent.name) or message.sender):
+    if message.sender in proofs.OURS or is_shown((agent and agent.name) or message.sender):
         return f"{shown} (unverified)"  # no command of ours gives such a name
     if brief and agent and agent.name:
         return shown
@@ -135,7 +135,7 @@ def is_unverified(message: Message, roster: Roster) -> bool:
     if message.sender == USER:
         return proofs.speaker(message.proof, USER) != USER
     agent = roster.get(message.sender)
-    if message.type == "control" or message.sender == proofs.STEWARD:
+    if message.type == "control" or message.sender in proofs.OURS:
         return not proofs.proves(message.proof)
     return is_shown((agent and agent.name) or message.sender)
 

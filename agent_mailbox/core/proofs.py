@@ -35,6 +35,10 @@ def _made(kind: str, session_id: str | None = None, machine: str | None = None) 
 
 TERMINAL, CONSOLE, STEWARD = _made("user@terminal"), _made("user@console"), _made("steward")
 """The person at a terminal of their own, and on the console's page; the maintenance job."""
+GATEWAY = "swarm-gateway"
+"""The sender of the gateway's notices."""
+OURS = ("steward", GATEWAY)
+"""The senders of what our own jobs tell. Only these jobs send so, with the proof ``STEWARD``."""
 ADOPTED = _made("adopted")
 """The person confirmed the line by ``init --adopt``, with the writer that it names."""
 BEFORE = _made("before")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..core import codec, compose, recipients
 from ..core.address import is_remote
 from ..core.ids import uuid_of
-from ..core.proofs import STEWARD
+from ..core.proofs import OURS, STEWARD
 from ..core.records import Message, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
@@ -237,7 +237,7 @@ class Posting(OpenMailbox):
         return recipients.concerned(messages, self.logs.read_roster())
 
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
-        is_ours = draft.sender == STEWARD and self.prove(STEWARD) == STEWARD
+        is_ours = draft.sender in OURS and self.prove(draft.sender) == STEWARD
         compose.checked(draft, self.config.max_content, is_ours=is_ours)
         told = compose.unanswerable(draft.sender) if _is_dead(draft.sender, roster) else ()
         if draft.type == "control":

@@ -326,7 +326,7 @@ def weighed(message: Message, view: ProofView | None, line: bytes, position: int
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
         return message if proof is None else message.replace(proof=proof)
-    if message.thread is not None or message.sender == proofs.STEWARD:
+    if message.thread is not None or message.sender in proofs.OURS:
         return proven(message, view, line, position)
     told = view is not None and view.kept.custody.weighs_mail
     return message.replace(written_by=proven(message, view, line, position).proof) if told else message

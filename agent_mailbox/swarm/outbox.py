@@ -15,6 +15,7 @@ from typing import Any
 from ..core import codec, expiry, instant
 from ..core.address import TAG, is_remote, swarm_of
 from ..core.compose import Draft
+from ..core.proofs import GATEWAY, STEWARD
 from ..core.records import USER, Message
 from ..errors import MailboxError, Refused
 from ..mailbox import leaving
@@ -32,8 +33,6 @@ from .protocol.outgoing import FAILED, LATEST, LONGEST, QUEUED, Outgoing, Parcel
 
 BIG = 8 << 20
 """Bytes from which a starting gateway rewrites the log."""
-GATEWAY = "swarm-gateway"
-"""The sender that tells an agent that its mail did not arrive."""
 
 
 class Outbox:
@@ -279,7 +278,7 @@ class Outbox:
             id=derived_id(key_of(message_id, recipient, FAILED)),
         )
         try:
-            self.mailbox.send_all([draft], answering=sender)
+            Mailbox(self.mailbox.directory, prove=lambda _: STEWARD).send_all([draft], answering=sender)
         except MailboxError:
             pass  # told before, or the sender is gone; the outbox has it
 

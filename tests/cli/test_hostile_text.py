@@ -288,7 +288,14 @@ def test_only_the_steward_is_shown_as_the_steward(post: Post) -> None:
     assert "  steward (unverified) → you" in post.call("check", "--session", "alice").stdout
     post.ok("steward", "run")
     assert "  steward → you" in post.call("check", "--session", "alice").stdout
-    refused(post.call("send", "--from", "steward", "--to", "alice", "--body", "x"), 2, "reserved")
+    post.append(MESSAGES, record("swarm-gateway", "alice", "z", timestamp=stamp()))
+    assert "  swarm-gateway (unverified) → you" in post.call("check", "--session", "alice").stdout
+    for ours in ("steward", "swarm-gateway", "Swarm.Gateway"):
+        refused(post.call("send", "--from", ours, "--to", "alice", "--body", "x"), 2, "reserved")
+        refused(post.call("roster", "register", "--session-id", ours), 2, "reserved")
+        refused(post.call("roster", "register", "--session-id", "new", "--name", ours), 2, "reserved")
+    batch = '{"sender": "swarm-gateway", "recipient": "alice", "content": "x"}\n'
+    refused(post.call("send", "--jsonl", "-", stdin=batch), 3, "reserved")
 
 
 def test_no_role_reads_like_the_person_or_like_a_sentence(post: Post) -> None:

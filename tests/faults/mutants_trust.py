@@ -77,7 +77,7 @@ MUTANTS = (
     Mutant(
         "a program does not send as the steward",
         "Posting._prepare",
-        (" and self.prove(STEWARD) == STEWARD", ""),
+        (" and self.prove(draft.sender) == STEWARD", ""),
         tests=f"{SHOWN}::test_only_the_steward_is_shown_as_the_steward",
     ),
     Mutant(

@@ -144,6 +144,7 @@ def test_what_cannot_be_carried_is_told_to_who_sent_it(machine: Make) -> None:
     texts = [m["content"] for m in a.objects("agent-mailbox.jsonl") if m["sender"] == "swarm-gateway"]
     for said in ("outsider has not joined swarm:demo", "demo has no other member 'nobody'", "in no swarm 'nowhere'"):
         assert any(said in text for text in texts), texts
+    assert "swarm-gateway → you" in a.call("check", "--session", "outsider", "--peek").stdout  # proven to be its own
     assert b.received() == []
 
 
