@@ -93,7 +93,7 @@ def denial(
         if may_ask:
             decision = "ask"
         else:
-            why = f"{why} Only the person may run this, in a terminal of their own."
+            why = f"{why} An agent may not: only the person may run this, in a terminal of their own."
     told = {"permissionDecision": decision, "permissionDecisionReason": f"agent-mailbox: {why}"}
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
 
