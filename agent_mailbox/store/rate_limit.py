@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..core import codec
 from ..core.instant import MINUTE
+from ..core.proofs import STEWARD
 from ..core.records import USER, Message
 from ..errors import Refused
 from . import system
@@ -21,10 +22,11 @@ WINDOW = 1 << 16
 
 
 def check(fd: int, senders: Sequence[str], most: int, now: int) -> None:
-    """Raise ``Refused`` if a sender, but for the person, would have more than ``most`` messages in the last minute.
+    """Raise ``Refused`` if a sender, but for the person and the steward, would have more than ``most`` messages in the
+    last minute.
 
     ``fd``: the open messages log; ``senders``: one for each new message; ``now`` in ms."""
-    for sender in {*senders} - {USER}:
+    for sender in {*senders} - {USER, STEWARD}:
         lately = count(fd, sender, now - MINUTE, now)
         if lately + senders.count(sender) > most:
             raise Refused(

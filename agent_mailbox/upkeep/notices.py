@@ -1,4 +1,4 @@
-"""Telling senders of their dead letters: once, a notice for each sender and run of the steward.
+"""Telling senders of their dead letters: once, in a run of the steward, by one notice or as many as it takes.
 
 Belongs here: the notice, and which letters the earlier ones named. ``core.dead_letters`` knows the letters. A letter is
 not archived before its sender was told.
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from ..core.retention import RetentionPlan
     from ..mailbox.facade import Mailbox
 
+    Letters = list[tuple[Message, str]]
+
 KEY = "dead_letters"
 """The key in a notice's metadata with the ids of the letters."""
 NAMED = 5
 """Letters in a notice's text: it goes into a model's context, and the command lists all."""
-MOST = 500
-"""Letters of one notice; the next run tells of more."""
+WIDE = 80_000
+"""Characters of the ids in one notice, some 2000 of ours: another program's may be long, and a line is bounded."""
 LIFE = 7 * DAY // HOUR
 """Hours for which a notice waits to be read."""
 
@@ -49,14 +51,14 @@ def tell(mailbox: Mailbox, now: int) -> set[str]:
         if mailbox.logs.is_shared and who != USER and not mailbox.logs.last_seen([who]):
             continue
         try:
-            mailbox.send(_notice(who, letters[:MOST], state, _place(mailbox)))
+            for notice in _notices(who, letters, state, _place(mailbox)):
+                mailbox.send(notice)
         except StorageFailed as error:
             raise StorageFailed(error.what, "run `agent-mailbox steward run` again") from None
         except Busy:
             raise
-        except MailboxError as error:
-            if error.code != "rate_limited":
-                hopeless.update(m.id for m, _ in letters)
+        except MailboxError:
+            hopeless.update(m.id for m, _ in letters)
     return hopeless
 
 
@@ -70,7 +72,7 @@ def held_back(plan: RetentionPlan, mailbox: Mailbox, state: MailState, hopeless:
     return plan.replace(move=plan.move - (waiting - hopeless))
 
 
-def _untold(mailbox: Mailbox, state: MailState, now: int) -> dict[str, list[tuple[Message, str]]]:
+def _untold(mailbox: Mailbox, state: MailState, now: int) -> dict[str, Letters]:
     found = dead_letters.untold(state, now, set(_told_live(mailbox)))
     if not found:
         return found
@@ -83,26 +85,43 @@ def _place(mailbox: Mailbox) -> str:
     return "" if mailbox.logs.is_shared else f" --dir {typed(mailbox.directory)}"
 
 
-def _notice(who: str, letters: list[tuple[Message, str]], state: MailState, place: str) -> Draft:
-    count = len(letters)
-    back = [m.id for m, _ in letters if state.reads.released(m.id, m.recipients)]
+def _parts(letters: Letters) -> list[list[str]]:
+    """Return the letters' ids, as many together as one notice has room for."""
+    parts: list[list[str]] = [[]]
+    room = WIDE
+    for message, _ in letters:
+        room -= len(message.id)
+        if room < 0 and parts[-1]:
+            parts.append([])
+            room = WIDE - len(message.id)
+        parts[-1].append(message.id)
+    return parts
+
+
+def _notices(who: str, letters: Letters, state: MailState, place: str) -> Iterator[Draft]:
+    """Yield the notices to one sender: the first counts all letters, and the others name the rest of them."""
+    count, parts = len(letters), _parts(letters)
+    listed = f"agent-mailbox dead-letters --session {typed(who)}{place}"
+    back = {m.id for m, _ in letters if state.reads.released(m.id, m.recipients)}
+    what = "given back, and nobody took it" if back and count == 1 else "never read"
+    what = "never read, or given back" if back and count > 1 else what
+    said = f"A message of yours was {what}" if count == 1 else f"{count} messages of yours were {what}"
     lines = [
         f"{frame.short(m.id)} to {clipped(frame.target_of(m, state.roster), 60)}: "
         f"{'given back, ' if m.id in back else ''}{reason.replace('_', ' ')}"
         for m, reason in letters[:NAMED]
     ]
-    what = "given back, and nobody took it" if back and count == 1 else "never read"
-    what = "never read, or given back" if back and count > 1 else what
-    more = f"more: agent-mailbox dead-letters --session {typed(who)}{place}"
-    return Draft(
-        sender=STEWARD,
-        to=(who,),
-        subject=f"A message of yours was {what}" if count == 1 else f"{count} messages of yours were {what}",
-        content="\n".join([*lines, *([more] if count > NAMED else [])]),
-        type="notification",
-        ttl_hours=LIFE,
-        metadata={KEY: [m.id for m, _ in letters]},
-    )
+    lines += [f"more: {listed}"] if count > NAMED else []
+    for number, ids in enumerate(parts, 1):
+        yield Draft(
+            sender=STEWARD,
+            to=(who,),
+            subject=f"{said} ({number} of {len(parts)})" if len(parts) > 1 else said,
+            content="\n".join(lines) if number == 1 else f"These are {len(ids)} of them. All: {listed}",
+            type="notification",
+            ttl_hours=LIFE,
+            metadata={KEY: ids},
+        )
 
 
 def _told_live(mailbox: Mailbox, *, by_anyone: bool = False) -> Iterator[str]:

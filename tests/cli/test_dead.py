@@ -13,6 +13,7 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.store import leftovers, system
 from agent_mailbox.store.lock import FileLock
+from agent_mailbox.upkeep import notices as steward_notices
 from tests.helpers import HEARTBEATS, MESSAGES, ROSTER, record, stamp
 
 if TYPE_CHECKING:
@@ -128,18 +129,39 @@ def test_no_other_program_s_line_keeps_a_sender_from_being_told(pair: Post) -> N
     assert [n["metadata"] for n in notices(pair, "alice")] == [{"dead_letters": [letter]}]
 
 
-def test_a_letter_is_not_archived_before_its_sender_was_told(pair: Post) -> None:
-    """Where no more notices can be sent it stays; it moves with the run that tells."""
-    first, second = expired(pair, "alice", "bob"), expired(pair, "bob", "alice")
+def test_a_letter_is_not_archived_before_its_sender_was_told(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that died after the notices of a run stays; it moves with the run that tells."""
+    letter = expired(pair)
+    with monkeypatch.context() as before:
+        before.setattr(steward_notices, "tell", lambda *_: set())
+        assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 0
+    assert [m["id"] for m in pair.objects(MESSAGES)] == [letter]
+    assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 1
+    assert [n["metadata"]["dead_letters"] for n in notices(pair, "alice")] == [[letter]]
+
+
+def test_one_run_tells_of_every_letter_and_moves_all_that_is_finished(
+    pair: Post, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many one sender has, and whatever a sender may send in a minute: the first notice counts them all, and
+    each letter is named once. So it is beside another program's line with an endless id."""
+    monkeypatch.setattr(steward_notices, "WIDE", 8 * 36)
     pair.file("config.toml").write_text("[limits]\nmessages_per_minute = 1\n")
-    assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 1
-    assert [m["id"] for m in pair.objects(MESSAGES)][:-1] == [second]
-    pair.file("config.toml").unlink()
-    assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 1
-    assert [n["metadata"]["dead_letters"] for who in ("alice", "bob") for n in notices(pair, who)] == [
-        [first],
-        [second],
+    dead = [expired(pair) for _ in range(20)]
+    dead.append("x" * 300_000)
+    pair.append(MESSAGES, record("alice", "bob", id=dead[-1], timestamp=stamp(wall_clock() - DAY), ttl_hours=1))
+    done = pair.ok("steward", "run", "--max-live", 0)
+    assert (done["archived"], done["kept"]) == (21, 4)
+    told = notices(pair, "alice")
+    assert [n["subject"] for n in told] == [f"21 messages of yours were never read ({n} of 4)" for n in (1, 2, 3, 4)]
+    assert [i for n in told for i in n["metadata"]["dead_letters"]] == dead
+    listed = f"agent-mailbox dead-letters --session alice --dir {pair.box}"
+    assert [n["content"].splitlines()[-1] for n in told] == [
+        f"more: {listed}",
+        *(f"These are {n} of them. All: {listed}" for n in (8, 4, 1)),
     ]
+    pair.ok("steward", "run", "--max-live", 0)
+    assert notices(pair, "alice") == []
 
 
 def test_dead_letters_tells_of_the_archive(pair: Post) -> None:

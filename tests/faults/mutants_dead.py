@@ -152,6 +152,12 @@ MUTANTS = (
         tests=f"{DEAD}::test_a_sender_is_told_of_its_dead_letters_once",
     ),
     Mutant(
+        "one run tells of every letter",
+        "notices._notices",
+        ("count, parts = len(letters), _parts(letters)", "count, parts = len(letters), _parts(letters)[:1]"),
+        tests=f"{DEAD}::test_one_run_tells_of_every_letter_and_moves_all_that_is_finished",
+    ),
+    Mutant(
         "a dead letter is not archived before its sender was told",
         "notices.held_back",
         ("plan.move - (waiting - hopeless)", "plan.move"),
