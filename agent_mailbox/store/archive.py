@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .custody import Custody
+    from .custody import Custody, Kept
 
 LOCK = ".lock"
 """The file that every writer of the archive locks, by portalocker."""
@@ -35,6 +35,10 @@ class Archive:
     def view(self, name: str) -> ProofView | None:
         """Return what is proven of the writers of lines that were in the live log of that name; None if nothing is."""
         return None if self._custody is None else ProofView(self._custody.log(name))
+
+    def kept(self, path: str) -> Kept | None:
+        """Return the record's part about the file at a path; None if the mailbox has no record."""
+        return None if self._custody is None else self._custody.log(path)
 
     def months(self) -> list[str]:
         """Return the months there are, oldest first: ``2026-03``."""

@@ -7,7 +7,7 @@ without a gap. Sealing hashes only unsealed bytes, so a run costs what it append
 **Why a killed steward is not taken for damage.** Months are appended to and synced, then sealed, then the live logs are
 replaced. After a kill before the seal, a file is longer than its last stretch: the next run seals the rest. It does so
 with an older version's months, too. No sealed byte is ever rewritten. To change an archived file on purpose, remove its
-lines here.
+lines here. The user's record holds that there is an archive, so that one which is lost as a whole is noticed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from . import system
 from .line_numbers import numbered
 from .lines import boundary, chunks
 from .log import Log
+from .log_ends import LogEnd, left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class Manifest:
     def __init__(self, archive: Archive) -> None:
         self._archive = archive
         self.log = Log(system.join(archive.directory, NAME))
+        self.kept = archive.kept(self.log.path)
         self.files: dict[str, list[SealedStretch]] = {}
         self.strays: list[Stray] = []
         for number, line in numbered(self.log):
@@ -113,8 +115,21 @@ class Manifest:
             _drop_torn_end(held.fd)
             held.append(_line(name, stretch) for name, stretch in fresh)
             held.sync(held.lines())
+            self.note_end()
         for name, stretch in fresh:
             self.files.setdefault(name, []).append(stretch)
+
+    def is_lost(self) -> bool:
+        """Return whether nothing is left of an archive that the user's record knows."""
+        if self.files or self.strays or self.kept is None or not self.kept.entry().size:
+            return False
+        return not any(size for _, size in self.unsealed())
+
+    def note_end(self) -> None:
+        """Note in the user's record that there is an archive, if there is one."""
+        if self.kept is not None:
+            now = left(self.log.path)
+            self.kept.change(lambda _: LogEnd(size=now.size, checksum=now.checksum))
 
     def _sealing(self, name: str) -> Iterator[SealedStretch]:
         fd = Log(system.join(self._archive.directory, name)).open()

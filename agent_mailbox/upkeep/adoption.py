@@ -15,6 +15,7 @@ from ..core.text import typed
 from ..errors import Refused
 from ..store import keys, log_ends, proof_view, replacement, rotation, system, user_state
 from ..store.lines import lines_of
+from ..store.manifest import Manifest
 from ..store.stamps import EVERYONE
 
 TYPE_CHECKING = False
@@ -78,6 +79,7 @@ def trust(mailbox: Mailbox, *, adopt: bool = False, seen: Trusted | None = None)
         archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
         for log in held:
             _begin_again(record.log(log.path), log, archived)
+        Manifest(mailbox.archive).note_end()
         record.forget_broken()
         logs.trail.disturb(EVERYONE)
     now = mailbox.logs.read_roster()

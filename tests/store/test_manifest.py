@@ -199,3 +199,16 @@ def test_a_torn_manifest_line_is_passed_over_and_mended(kept: Post) -> None:
     assert (torn["file"], torn["repair"]) == (str(kept.file(NAME)), "remove torn line")
     assert kept.ok("doctor", "--repair") == {"ok": True, "problems": []}
     assert_sealed(kept.box)
+
+
+@pytest.mark.parametrize("how", ["removed", "emptied", "empty files"])
+def test_an_archive_that_is_gone_as_a_whole_is_a_problem(kept: Post, how: str) -> None:
+    """The user's record knows that there was one: ``doctor`` says so until the person accepts the loss."""
+    archive = kept.file(ARCHIVE)
+    for path in archive.iterdir():
+        path.write_bytes(b"") if how == "empty files" else path.unlink()
+    if how == "removed":
+        archive.rmdir()
+    assert "the archive is gone" in " ".join(problem["what"] for problem in kept.doctor())
+    kept.ok("doctor", "--trust", "--yes")
+    assert kept.doctor() == []

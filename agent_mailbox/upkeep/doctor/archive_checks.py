@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ...store.manifest import Damage
 
 RESTORE = "restore it from a backup, or accept it as it is: remove its lines from MANIFEST.jsonl"
+RESTORE_ALL = "restore the archive from a backup, or accept it as it is: `agent-mailbox doctor --trust`"
 
 
 def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
@@ -28,6 +29,8 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     sizes = {name: _size(archive, name) for name in archive.files()}
     moving = at_work()
     manifest = Manifest(archive)
+    if not moving and manifest.is_lost():
+        yield Problem(archive.directory, None, f"the archive is gone, and with it all archived mail: {RESTORE_ALL}")
     for stray in manifest.strays:
         torn = is_torn(stray.text)
         what = (
