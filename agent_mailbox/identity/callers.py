@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ..core.records import Proof
     from ..store.hosts import Host
     from ..store.processes import Process
-    from .outsiders import Outsider
 
 SESSION, PERSON, PROGRAM = "session", "person", "program"
 NOT_THE_PERSON = "not_the_person"
@@ -33,13 +32,12 @@ UNKNOWN = "no hook of this client was seen yet"
 
 class Caller(Record):
     """The process that calls. ``sessions``: those that the client's process hosts, the one meant first. ``client``: its
-    number, or 0. ``why``: what keeps a program from being the person. ``proves``: whether all this was seen."""
+    number, or 0. ``why``: what keeps a program from being the person."""
 
     kind: str
     sessions: tuple[str, ...] = ()
     client: int = 0
     why: str = ""
-    proves: bool = True
 
     @property
     def is_person(self) -> bool:
@@ -58,7 +56,7 @@ class Caller(Record):
         """Return the proof for a record in the name of that session; None if there is none."""
         if self.is_person:
             return proofs.TERMINAL
-        return proofs.of_session(session_id) if self.proves and session_id in self.sessions else None
+        return proofs.of_session(session_id) if session_id in self.sessions else None
 
     def refuse_as(self, who: str) -> None:
         """Raise ``Refused``: the caller is not that one."""
@@ -102,8 +100,10 @@ def of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
         line.append(process)
     from . import outsiders  # off the path of a session's mail
 
-    found = outsiders.below_no_client(line, hosts, environ) if line else outsiders.elsewhere(environ, hosts)
-    return _within(*found, environ) if isinstance(found, tuple) else _outside(found)
+    found = outsiders.below_no_client(line, hosts) if line else outsiders.elsewhere(environ, hosts)
+    if isinstance(found, tuple):
+        return _within(*found, environ)
+    return Caller(PROGRAM, why=found) if found else Caller(PERSON)
 
 
 def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
@@ -126,13 +126,6 @@ def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> 
     if host is None or not host.sessions:
         return Caller(PROGRAM, client=process.pid, why=f"{UNKNOWN} (process {process.pid})")
     return Caller(SESSION, meant(host.sessions, environ), process.pid)
-
-
-def _outside(found: Outsider) -> Caller:
-    """Return the caller below no client. One that only the environment names proves nothing."""
-    if found.believed is not None:
-        return Caller(SESSION, (found.believed,), proves=False)
-    return Caller(PROGRAM, why=found.why) if found.why else Caller(PERSON)
 
 
 def meant(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:

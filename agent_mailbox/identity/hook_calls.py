@@ -7,6 +7,8 @@ pair that the client made, and nobody else wrote into. A tool's shell has ``/dev
 
 from __future__ import annotations
 
+import sys
+
 from ..core import proofs
 from ..errors import NOT_YOU, Refused
 from ..store import hosts as hosting
@@ -121,7 +123,16 @@ def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, 
 
 
 def _by_environment(session_id: str, environ: Mapping[str, str]) -> Proof | None:
-    """Return what the client's variables tell, if ancestors are unreadable (macOS; not run live)."""
+    """Return what the client's variables tell on macOS, whose hooks read no ancestors (not run live).
+
+    Elsewhere ``/proc`` is missing: a command may have hidden it, to name another session by a variable. Raises
+    ``Refused``."""
+    if sys.platform != "darwin":
+        raise Refused(
+            "the processes above this hook cannot be read, so nothing tells whose it is",
+            "start the client where /proc shows them",
+            code=NOT_YOU,
+        )
     named = next((value for name in client_variables.SESSIONS if (value := environ.get(name))), None)
     return proofs.of_session(session_id) if named in (None, "", session_id) else None
 

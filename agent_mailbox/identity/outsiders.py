@@ -5,9 +5,7 @@ Belongs here: what speaks against the person. ``identity.callers`` asks it, off 
 
 from __future__ import annotations
 
-from ..core.records import Record
 from ..store import processes, system
-from . import client_variables
 from .client_processes import NAMES, marks, started_by_client
 
 TYPE_CHECKING = False
@@ -18,47 +16,41 @@ if TYPE_CHECKING:
     from ..store.processes import Process
 
 
-class Outsider(Record):
-    """A caller below no visible client. ``why``: what keeps it from being the person; empty if it is. ``believed``: the
-    session that a client's variables name, if nothing better is known."""
-
-    why: str = ""
-    believed: str | None = None
+UNSEEN = "its ancestors cannot be read"
 
 
-def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> Outsider | tuple[Process, Host | None]:
-    """Return the caller on a system without ``/proc``: by ``ps`` (perhaps a client's process, with its record), else by
-    the environment."""
+def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> str | tuple[Process, Host | None]:
+    """Return what keeps the caller from being the person where there is no ``/proc``, or the client's process above it.
+
+    ``ps`` tells the ancestors. If it does not either, no variable does: each caller chooses its own.
+    """
     from . import terminals  # starts a program
 
     above = terminals.by_ps(system.getpid())
     if above is None:
-        return Outsider("its ancestors cannot be read", client_variables.session(environ))
+        return UNSEEN
     for process in above[1:]:
         host = hosts.of(process)
         if host is not None or process.name in NAMES:
             return process, host
     found = " ".join(marks(environ)) if above else ""
     marked = f"the environment has a client's {found}; if this terminal is yours: `unset {found}`" if found else ""
-    return Outsider(marked or ("" if above and above[0].terminal else "it has no terminal"))
+    return marked or ("" if above and above[0].terminal else "it has no terminal")
 
 
-def below_no_client(line: Sequence[Process], hosts: HostRecords, environ: Mapping[str, str]) -> Outsider:
-    """Return the caller, by its ancestors, none of which is a client."""
-    hidden = [one for host in hosts.all() if _is_hidden(host, hosts) for one in host.sessions]
-    if hidden:
-        named = client_variables.session(environ)
-        why = "a client of this user runs where its processes cannot be seen from here"
-        return Outsider(why, named if named in hidden else None)
+def below_no_client(line: Sequence[Process], hosts: HostRecords) -> str:
+    """Return what keeps the caller from being the person, by its ancestors, none of which is a client."""
+    if any(_is_hidden(host, hosts) for host in hosts.all()):
+        return "a client of this user runs where its processes cannot be seen from here"
     if not processes.is_whole(line[-1]) and not processes.is_anothers(line[-1].parent):
-        return Outsider("its ancestors cannot be read")
+        return UNSEEN
     why = "" if line[0].terminal else "it has no terminal"
     why = why or next(filter(None, map(started_by_client, line)), "")
     if not why:
         from . import terminals  # a person types, and can wait a few milliseconds
 
         why = terminals.doubt(line)
-    return Outsider(why)
+    return why
 
 
 def _is_hidden(host: Host, hosts: HostRecords) -> bool:

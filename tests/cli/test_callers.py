@@ -663,6 +663,41 @@ def test_no_variable_makes_a_worker_the_person(post: Post) -> None:
         assert not (post.scratch / "lie").exists()
 
 
+UNSEEN = {
+    "empty": ("unshare", "-Urm", "sh", "-c", 'mount -t tmpfs none /proc && exec "$@"', "sh"),
+    "own": ("unshare", "-Urpfm", "--mount-proc"),
+}
+"""Where a command's ancestors are not to be seen; an unprivileged user may go there."""
+
+
+@pytest.mark.skipif(
+    shutil.which("unshare") is None
+    or any(subprocess.run([*under, "true"], capture_output=True, check=False).returncode for under in UNSEEN.values()),
+    reason="no namespaces of one's own",
+)
+@pytest.mark.parametrize("where", UNSEEN)
+def test_where_ancestors_are_not_seen_no_variable_makes_a_session(post: Post, worker: Client, where: str) -> None:
+    """Neither for a command nor for a hook: the caller is a program, which has no mail of a client's session."""
+    post.send("bot", "boss", "SECRET")
+    before = post.snapshot()
+    told = json.dumps({"session_id": "boss", "cwd": str(post.cwd), "prompt": "x"})
+    commands = [
+        line("check"),
+        f"AGENT_MAILBOX_SESSION=boss {line('check', '--peek')}",
+        line(*POLICY),
+        line("lease", "x"),
+        f"echo {shlex.quote(told)} | {line('hook', 'UserPromptSubmit')}",
+        f"script -qec {shlex.quote(bare(post, line('control', 'mode', 'w', 'acceptEdits')))} /dev/null",
+    ]
+    each = "; ".join(f"({command}) && echo RAN" for command in commands)
+    done = worker.bash(shlex.join([*UNSEEN[where], "sh", "-c", f"export CLAUDE_CODE_SESSION_ID=boss; {each}"]), "w")
+    told = done.stdout + done.stderr
+    assert told.count("error: ") + told.count("agent-mailbox: ") == len(commands), told
+    assert "RAN" not in told
+    assert "SECRET" not in told
+    assert post.snapshot() == before
+
+
 def snapshot(post: Post) -> dict[str, bytes]:
     """Every file of the test's place, but for heartbeats and what is derived."""
     kept = (path for path in post.scratch.rglob("*") if path.is_file() and "clients" not in path.parts)
@@ -678,7 +713,6 @@ def test_each_proves_what_it_is() -> None:
     session = callers.Caller(callers.SESSION, ("a", "b"))
     assert [person.proof(one) for one in ("user", "a")] == ["user@terminal"] * 2
     assert [session.proof(one) for one in ("a", "b", "c", "user")] == ["session:a", "session:b", None, None]
-    assert session.replace(proves=False).proof("a") is None
     assert program.proof("a") is None
 
 
