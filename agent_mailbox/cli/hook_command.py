@@ -137,8 +137,7 @@ def _permit(
     call: client_input.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
 ) -> None:
     """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
-    from ..clients.permission import permit  # where a lead or a policy may be, by the guard
-    from ..control.requests import Control
+    from ..clients.permission import judging_mailboxes  # where a lead or a policy may be, by the guard
 
     told: list[str] = []
 
@@ -148,17 +147,15 @@ def _permit(
             write(text)
 
     try:
-        place, is_bound = mailbox_of(call, directory, environ), _is_bound(call, environ)
-        if place is None:
-            if is_bound:
-                tell(permit.closed(call.event, "its mailbox is missing"))
-            return
-        control = Control(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
-        if is_bound and control.logs.custody is None:
-            tell(permit.closed(call.event, "another mailbox replaced its own"))
-            return
-        start = program(environ.get("PATH", ""))
-        permit.Permit(call=call, control=control, environ=environ, program=start, write=tell).answer()
+        place = mailbox_of(call, directory, environ)
+        judging_mailboxes.answer(
+            call,
+            None if place is None else place.directory,
+            environ,
+            program=program(environ.get("PATH", "")),
+            prove=lambda: proven(call, environ),
+            write=tell,
+        )
     except Exception as error:
         _close(call, error, environ, tell)
         raise

@@ -44,6 +44,11 @@ def wanted(app: Context) -> str:
     return os.path.join(paths.main_worktree(here) or here, paths.DATA)
 
 
+def meant(app: Context, where: str | None, in_git_of: bool) -> str:
+    """Return the place that ``init`` is about: ``where`` (default: see ``wanted``), or the repository around it."""
+    return in_git(where or mailbox_place.here()) if in_git_of else where or wanted(app)
+
+
 def covering(place: str) -> str | None:
     """Return the mailbox that the sessions use which would find a new one at ``place``; None if they have none.
 
@@ -81,10 +86,17 @@ def refuse_second(place: str, again: str) -> None:
 def refuse_session(app: Context, place: str) -> None:
     """Raise ``Refused`` if an agent makes a mailbox: whether a project has one is the person's to decide."""
     if app.is_session:
-        project = os.path.dirname(os.path.realpath(place))
         raise Refused(
             "only the person makes a mailbox, and this is a process of an agent's client",
-            f"nothing to do here without one; the person runs `agent-mailbox init {typed(os.path.realpath(place))}`"
-            f" at a terminal of their own, if the sessions in {project} are to have mail",
+            for_the_person(place),
             code=callers.NOT_THE_PERSON,
         )
+
+
+def for_the_person(place: str, options: str = "") -> str:
+    """Return the hint of a refused ``init``: the person's command."""
+    real = os.path.realpath(place)
+    return (
+        f"nothing to do here without one; the person runs `agent-mailbox init{options} {typed(real)}`"
+        f" at a terminal of their own, if the sessions in {os.path.dirname(real)} are to have mail"
+    )

@@ -15,6 +15,7 @@ from ..core.text import neutral
 from ..errors import NoMailbox, Refused
 from ..identity import callers
 from ..store import user_state
+from . import new_place
 from .mailbox_place import locate
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
 RESERVED: dict[tuple[str, ...], Condition] = {
     ("install",): _always,
     ("uninstall",): _always,
-    ("init",): _given("adopt"),
+    ("init",): _always,  # hooks believe each mailbox that it recorded
     ("restore",): _always,
     ("backup",): _leaves_the_project,
     ("doctor",): _given("repair", "trust"),
@@ -88,17 +89,18 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
     """Raise ``Refused`` if the command is the person's and another calls."""
     if not _holds(RESERVED, words, app, params):
         return
+    hint = _hint(app, words, params)
     words = [*words, *(f"--{name.replace('_', '-')}" for name in _OPTIONS if params.get(name))]
     caller = app.caller
     if caller.kind == callers.SESSION:
-        raise _refused(words, f"this is a process of session {caller.sessions[0]}")
+        raise _refused(words, f"this is a process of session {caller.sessions[0]}", hint)
     if caller.kind != callers.PROGRAM:
         return
     if caller.client or _holds(THEIR_WORD, words, app, params):
-        raise _refused(words, caller.why if caller.client else f"this is a program: {caller.why}")
+        raise _refused(words, caller.why if caller.client else f"this is a program: {caller.why}", hint)
     if bound := user_state.bound_sessions(user_state.directory(app.environ)):
         who = frame.some([neutral(one) for one in bound if one], 3) or "nobody can tell which"
-        raise _refused(words, f"sessions are bound ({who}), and a program calls: {caller.why}")
+        raise _refused(words, f"sessions are bound ({who}), and a program calls: {caller.why}", hint)
 
 
 def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params) -> bool:
@@ -106,9 +108,15 @@ def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app
     return condition is not None and condition(app, params)
 
 
-def _refused(words: Sequence[str], why: str) -> Refused:
+def _hint(app: Context, words: Sequence[str], params: Params) -> str:
+    """Return what the person may do instead; ``init`` names the place, which another directory would change."""
+    if words[0] != "init":
+        return "ask the person to run it in their own terminal"
+    place = new_place.meant(app, params.get("where"), bool(params.get("in_git")))
+    return new_place.for_the_person(place, " --adopt" if params.get("adopt") else "")
+
+
+def _refused(words: Sequence[str], why: str, hint: str) -> Refused:
     return Refused(
-        f"only the person may run `agent-mailbox {' '.join(words)}`: {why}",
-        "ask the person to run it in their own terminal",
-        code=callers.NOT_THE_PERSON,
+        f"only the person may run `agent-mailbox {' '.join(words)}`: {why}", hint, code=callers.NOT_THE_PERSON
     )

@@ -18,7 +18,7 @@ from ..core import instant, proofs
 from ..core.text import neutral, typed
 from ..errors import NoMailbox, NotFound, Refused, StorageFailed
 from ..store import creation, mounts, paths
-from . import exporting, mail_output, mailbox_place, new_place, render, values
+from . import exporting, mail_output, new_place, render, values
 from .group import Commands, cli
 from .hook_command import answer
 from .options import App, Verb, pass_app
@@ -52,7 +52,7 @@ def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes
     \b
     Example: agent-mailbox init --git
     """
-    place = new_place.in_git(where or mailbox_place.here()) if in_git else where or new_place.wanted(app)
+    place = new_place.meant(app, where, in_git)
     known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
     if not paths.is_mailbox(place):
         _refuse_making(app, place, adopt=adopt, here=here, again=_again(app, where, in_git))

@@ -43,11 +43,22 @@ def here(state: str, directory: str) -> list[str]:
     return [name for name in names if place in (content(system.join(bound, name)) or b"").split(b"\n")]
 
 
-def bind(trail: Trail, session_id: str) -> None:
-    """Note that the session has a lead or a policy, for readers that cannot tell which."""
+def bind(trail: Trail, session_id: str) -> bool:
+    """Note that the session has a lead or a policy, for readers that cannot tell which; return whether that is noted.
+
+    A full disk leaves a mark that names no mailbox. It binds, too."""
     path = trail.kept(BOUND, session_id)
-    if not _is_said(trail, path):
-        stamps.write(path, trail.line(), system.O_APPEND)
+    return _is_said(trail, path) or stamps.write(path, trail.line(), system.O_APPEND)
+
+
+def named(state: str, session_id: str) -> list[str] | None:
+    """Return the mailboxes that the session's mark names, each of which may bind it; None if it has no mark.
+
+    None is named by a mark that cannot be read: which mailbox binds the session is unknown then."""
+    if not user_state.is_bound(state, session_id):
+        return None
+    lines = stamps.read_lines(system.join(state, BOUND, session_id))
+    return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
 def is_bound(trail: Trail, session_id: str) -> bool:
@@ -103,11 +114,12 @@ def take(trail: Trail, call: str, now: int) -> bool:
     path = trail.kept(GRANTS, call)
     try:
         made = system.stat(path).st_mtime_ns // 1_000_000
-        said = _is_said(trail, path)
+        if not _is_said(trail, path):
+            return False  # another mailbox's: each that binds the session decides
         system.unlink(path)
     except OSError:
         return False
-    return said and now - made <= GRANT_LIFE
+    return now - made <= GRANT_LIFE
 
 
 def _is_said(trail: Trail, path: str) -> bool:

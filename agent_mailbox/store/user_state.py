@@ -62,10 +62,12 @@ def bound_sessions(state: str) -> list[str]:
 
 def is_bound(state: str, session_id: str) -> bool:
     """Return whether that session is bound, as far as anybody can tell."""
+    bound = system.join(state, BOUND)
     try:
-        system.lstat(system.join(state, BOUND, session_id))
-    except (FileNotFoundError, NotADirectoryError, ValueError):
-        return False
+        system.lstat(system.join(bound, session_id))
+    except (FileNotFoundError, ValueError):
+        # A link to nowhere in the place of a directory tells of nobody that it is free.
+        return any(system.exists(path) and not system.is_directory(path) for path in (bound, state))
     except OSError:
         pass  # what binds holds
     return True

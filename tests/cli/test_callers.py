@@ -538,6 +538,7 @@ THEIRS = [
     ("backup", "../../escaped.tar"),
     ("doctor", "--repair"),
     ("doctor", "--trust"),
+    ("init", "vendor/lib"),
     ("init", "--adopt"),
     ("steward", "crontab"),
     ("steward", "run", "--trust-clock"),

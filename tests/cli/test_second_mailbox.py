@@ -135,7 +135,7 @@ def test_an_agent_makes_no_mailbox_and_is_told_that_nothing_is_to_do(post: Post)
         for given in ((), ("data",), ("--here",), ("--git",)):
             refused(claude.bash(f"cd {strange}; {line('init', *given)}", ME, AGENT_MAILBOX_DIR=""), 1)
         told = claude.bash(f"cd {strange}; {line('init')}", ME, AGENT_MAILBOX_DIR="")
-        refused(told, 1, "only the person makes a mailbox", f"`agent-mailbox init {strange / 'data'}`")
+        refused(told, 1, "only the person may run", f"`agent-mailbox init {strange / 'data'}`")
     assert list(strange.iterdir()) == []
 
 

@@ -44,19 +44,20 @@ ASKED, NAMED = "asked", "named"
 PERSONS = ("AskUserQuestion",)
 """Tools by which the model asks the person beside it: no lead comes between those two."""
 TRUST = "agent-mailbox doctor --trust, in a terminal of their own"
-_STRICTEST = (DENY, ASK, None, ALLOW)
+STRICTEST = (DENY, ASK, None, ALLOW)
 ANSWERED = "the person at its terminal answered"
 
 
 class Permit(Record):
     """A question of the client in its surroundings; ``program`` is how an agent starts ours. The first text given to
-    ``write`` is the answer."""
+    ``write`` is the answer. ``is_one_of_several``: other mailboxes judge the same call."""
 
     call: Call
     control: Control
     environ: Mapping[str, str]
     program: str
     write: Callable[[str], None]
+    is_one_of_several: bool = False
 
     @property
     def given(self) -> Mapping[str, Any]:
@@ -68,21 +69,22 @@ class Permit(Record):
         """Return whether the client would ask its person now."""
         return self.call.event == PERMISSION
 
-    def answer(self) -> None:
-        """Answer the client; say nothing if the session is not bound, or may go on as without us."""
+    def answer(self) -> bool:
+        """Answer the client; say nothing if the session is not bound, or may go on as without us. Return whether this
+        mailbox binds it."""
         me = self.call.session_id
         standing = self.control.standing(me)
         agent = self.control.logs.read_roster().get(me)
         if (why := self.control.broken()) is not None:
             if bindings.is_bound(self.control.logs.trail, me) and not policy.is_reading(self.call.tool, self.given):
                 self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
-                return
+                return True
         elif not binds(standing, agent):
             if self.control.logs.custody is not None:
                 self._unbind()
-            return
+            return False
         if not binds(standing, agent):
-            return
+            return False
         bindings.bind(self.control.logs.trail, me)
         named = False
         if not self.asks_the_person and bindings.has_grants(self.control.logs.trail):
@@ -93,6 +95,7 @@ class Permit(Record):
         except Exception as error:  # the session is bound, whatever its stamp says by now
             self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
             raise
+        return True
 
     def _decide(self, standing: Standing, agent: Agent | None, *, named: bool) -> None:
         """Answer by the policy, else by the lead. ``named``: the lead approved exactly this call, in another's
@@ -141,7 +144,7 @@ class Permit(Record):
         if tool_files.is_patch(self.call.tool, given) and (named := tool_files.of(self.call.tool, given)):
             calls = [("Edit", {"file_path": path}) for path in named]
         found = [policy.judge(policy_of(standing), tool, one, where, free) for tool, one in calls]
-        return min(found, key=lambda verdict: _STRICTEST.index(verdict.decision))
+        return min(found, key=lambda verdict: STRICTEST.index(verdict.decision))
 
     def _own_answers(self) -> list[str]:
         """Return the rules for the requests that its lead asked it to answer: it decides about its own end."""
@@ -275,14 +278,15 @@ class Permit(Record):
         answer = request.answer
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
-            again = self._by_policy(self.control.standing(self.call.session_id), changed, self._where())
-            if again.decision == DENY:
-                self._say(DENY, f"{lead} approved another input, which is not allowed either: {again.reason}")
+            judged = self._by_policy(self.control.standing(self.call.session_id), changed, self._where())
+            if judged.decision == DENY:
+                self._say(DENY, f"{lead} approved another input, which is not allowed either: {judged.reason}")
                 return
         said = f"{lead} approved {request.id}{', with another input' if changed is not None else ''}"
+        again = changed is not None and self.is_one_of_several  # the others judge that input as a call of its own
         if request.flow == transitions.PLAN:
             changed = dict(self.given)  # without an input the client still asks its person
-        if changed is not None and (self.call.only_denies or (self.asks_the_person and self._is_floored())):
+        if changed is not None and (again or self.call.only_denies or (self.asks_the_person and self._is_floored())):
             self._grant(changed, NAMED)
             self._say(DENY, f"{said}; call {self.call.tool} again, with exactly {_written(dict(changed))[0]}")
             return

@@ -1,0 +1,106 @@
+"""The mailboxes that judge a tool call: the one where the session is now, and each that its mark names.
+
+Belongs here: which these are, and the strictest of their answers. ``permit`` has one mailbox's judgement.
+
+A session may be resumed from elsewhere, or a settings file may name another mailbox. What binds it goes along: all must
+agree, and one that is missing closes.
+"""
+
+from __future__ import annotations
+
+from ...control.requests import Control
+from ...core import codec
+from ...core.address import check_id
+from ...core.records import BadLine
+from ...core.text import typed
+from ...permissions.policy import DENY
+from ...store import bindings, system, user_state
+from ..hooks.hook_events import LOCK_WAIT
+from . import permit
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from ..hooks.client_input import Call
+
+    Answer = tuple[str | None, str]
+    """What a mailbox decided, and the words for the client."""
+
+
+def answer(
+    call: Call,
+    directory: str | None,
+    environ: Mapping[str, str],
+    *,
+    program: str,
+    prove: Callable[[], Callable[[str], str | None]],
+    write: Callable[[str], None],
+) -> None:
+    """Answer the client; say nothing if no mailbox binds the session. ``directory``: the mailbox where it is now.
+
+    Raises what a mailbox raises that cannot be asked: the session is closed then, if anything may bind it."""
+    state, me = user_state.directory(environ), check_id(call.session_id)
+    named = bindings.named(state, me)
+    elsewhere = [name for name in named or () if directory is None or not _are_one(name, directory)]
+    places = [*elsewhere, *([directory] if directory else [])]  # its own last: the stamp that frees it names that
+    if (why := next(filter(None, map(_why_moved, named or ())), "")) or not places:
+        if named is not None:
+            write(permit.closed(call.event, why or _unknown(state, me)))
+        return
+    found: list[Answer] = []
+    is_bound = False
+    for place in places:
+        control = Control(place, wait=LOCK_WAIT, prove=prove())
+        if control.logs.custody is None and named is not None and (place in elsewhere or len(elsewhere) == len(named)):
+            write(permit.closed(call.event, "another mailbox replaced its own"))
+            return
+        told: list[str] = []
+        several = len(places) > 1
+        judge = permit.Permit(call, control, environ, program, told.append if several else write, several)
+        try:
+            binds = judge.answer()
+        except Exception:
+            for text in told:
+                write(text)
+            raise
+        is_bound = is_bound or binds
+        if binds and several:
+            found += [(_decision(text), text) for text in told or ("",)]
+        if found and found[-1][0] == DENY:
+            break
+    if named == [] and not is_bound:
+        write(permit.closed(call.event, _unknown(state, me)))
+    elif text := _strictest(found):
+        write(text)
+
+
+def _strictest(found: Sequence[Answer]) -> str:
+    return min(found, key=lambda one: permit.STRICTEST.index(one[0]), default=(None, ""))[1]
+
+
+def _are_one(name: str, directory: str) -> bool:
+    """Return whether two paths lead to one directory."""
+    try:
+        one, other = system.stat(name), system.stat(directory)
+    except (OSError, ValueError):
+        return False
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
+
+
+def _why_moved(name: str) -> str:
+    """Return why a mailbox by its real path is not where it was: a link in its place may lead to any other."""
+    return "" if system.real_directory(name) == name else f"a link is in the place of its mailbox {name}"
+
+
+def _unknown(state: str, session_id: str) -> str:
+    mark = system.join(state, user_state.BOUND, session_id)
+    return f"{mark} names no mailbox; if nothing is to bind it, its person runs `rm -r {typed(mark)}`"
+
+
+def _decision(text: str) -> str | None:
+    """Return what an answer decides, of those that ``permit.said`` writes."""
+    answer = codec.parse(text.encode(), ours=False) if text else {}
+    body = {} if isinstance(answer, BadLine) else answer.get("hookSpecificOutput", {})
+    found: str | None = body.get("permissionDecision") or body.get("decision", {}).get("behavior")
+    return found
