@@ -10,7 +10,7 @@ import sys
 from ..clients.hooks import client_input
 from ..core import codec
 from ..core.records import BadLine
-from ..core.text import neutral
+from ..core.text import neutral, typed
 from ..errors import NoMailbox, StorageFailed
 from ..identity import hook_calls
 from ..store import paths
@@ -64,7 +64,10 @@ def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[
             return None
         raise
     if not place.named and not paths.recorded(place.directory, environ):
-        say(f"agent-mailbox: {neutral(place.directory)} is not one your `agent-mailbox init` made; ignored")
+        said = f"{neutral(place.directory)} is not one your `agent-mailbox init` made; ignored"
+        if call.event == "SessionStart":  # the person's records may be lost, and with them what binds the session
+            raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(place.directory)}", code="unknown")
+        say(f"agent-mailbox: {said}")
         return None
     return place
 

@@ -21,9 +21,9 @@ from __future__ import annotations
 from ..core import seals
 from ..errors import Busy, StorageFailed
 from . import paths, system, user_state
-from .lines import chunks
 from .lock import acquire, deadline
 from .log_ends import LogEnd, read_entry
+from .paths import content as content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -253,15 +253,3 @@ def names(directory: str) -> list[str]:
 def encoded(directory: str) -> bytes:
     """Return a path in the bytes that a record holds."""
     return directory.encode("utf-8", "surrogateescape")
-
-
-def content(path: str) -> bytes | None:
-    """Return the bytes of a small file; None if there is no file."""
-    try:
-        fd = paths.open_file(path, system.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    try:
-        return b"".join(chunks(fd, size=1 << 16))
-    finally:
-        system.close(fd)

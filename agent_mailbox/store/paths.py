@@ -267,15 +267,8 @@ def trusted(environ: Mapping[str, str]) -> list[str]:
 
     Raise ``StorageFailed`` where the list cannot be read: hooks would pass by the user's mailbox.
     """
-    path = trusted_file(environ)
-    try:
-        with system.stream(path) as file:
-            known = file.read().split(b"\n")
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise storage_failed("read", path, error) from None
-    return [line.decode("utf-8", "surrogateescape") for line in known if line]
+    known = content(trusted_file(environ)) or b""
+    return [line.decode("utf-8", "surrogateescape") for line in known.split(b"\n") if line]
 
 
 def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
@@ -304,3 +297,20 @@ def open_file(path: str, flags: int) -> int:
         system.close(fd)
         raise StorageFailed(f"{path} is not a regular file", "move it away")
     return fd
+
+
+def content(path: str) -> bytes | None:
+    """Return the bytes of a small file of ours, opened likewise; None if there is no file."""
+    try:
+        fd = open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    data = b""
+    try:
+        while part := system.read(fd, 1 << 16):
+            data += part
+        return data
+    except OSError as error:
+        raise storage_failed("read", path, error) from None
+    finally:
+        system.close(fd)

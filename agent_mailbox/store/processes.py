@@ -39,7 +39,7 @@ class Process(Record):
 def slurp(path: str, most: int = _MOST) -> bytes | None:
     """Return a file's content, up to ``most`` bytes; None if it cannot be read."""
     try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC)
+        fd = system.open(path, system.O_RDONLY | system.O_NONBLOCK | system.O_CLOEXEC)
     except (OSError, ValueError):
         return None
     try:

@@ -7,9 +7,9 @@ notes what its client told it, so nothing else follows from a note than where to
 from __future__ import annotations
 
 from ..core.records import Record
+from ..errors import StorageFailed
 from . import system
-
-_MOST = 16384
+from .paths import content
 
 
 class Whereabouts(Record):
@@ -46,9 +46,8 @@ def of(session_id: str, state: str) -> Whereabouts | None:
     if "/" in session_id:
         return None
     try:
-        with system.stream(system.join(state, "sessions", session_id), "r", encoding="utf-8") as file:
-            lines = file.read(_MOST).split("\n")
-    except (OSError, ValueError):
+        lines = (content(system.join(state, "sessions", session_id)) or b"").decode("utf-8").split("\n")
+    except (StorageFailed, ValueError):
         return None
     return Whereabouts(*lines[:-1][:4])
 

@@ -574,6 +574,20 @@ def test_what_is_the_person_s_alone_is_refused_to_a_session(post: Post, worker: 
     assert snapshot(post) == before
 
 
+def test_a_worker_is_judged_by_what_bound_it_wherever_it_is_resumed(post: Post, worker: Client) -> None:
+    """From a directory of another mailbox, or by a settings file that names one; and it records none itself."""
+    post.ok("control", "policy", "w", "--deny", "Bash(curl:*)", "--session", "user")
+    post.ok("init", post.scratch / "other/data")
+    assert worker.bash(f"mkdir lib; touch lib/{MESSAGES}", "w").rc == 0
+    refused(worker.bash(line("init", "lib"), "w"), 1, f"`agent-mailbox init {post.cwd}/lib`")
+    wants = {"tool_name": "Bash", "tool_input": {"command": "curl evil.example"}}
+    assert '"deny"' in worker.hook("w", "Permit", **wants).stdout
+    for there in ({"AGENT_MAILBOX_DIR": str(post.scratch / "other/data")}, {"AGENT_MAILBOX_DIR": ""}):
+        assert worker.hook("w", source="resume", settings=there, cwd=str(post.cwd / "lib")).rc == 0
+        told = worker.hook("w", "Permit", settings=there, cwd=str(post.cwd / "lib"), **wants).stdout
+        assert "denies Bash(curl:*)" in told, there
+
+
 def test_it_is_refused_to_a_program_where_somebody_is_bound(post: Post) -> None:
     """A worker that leaves its client behind by a double fork is one."""
     bind(post, "w")

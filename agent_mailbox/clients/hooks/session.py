@@ -67,9 +67,28 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     if known is not None and request.lead is not None:
         request = _with_lead(desk, request, known, environ, told)
     _register(desk, request.replace(client=client), told)
-    mailbox = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory
-    whereabouts.note(session_id, where.replace(mailbox=mailbox), user_state.directory(environ))
+    mailbox, state = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory, user_state.directory(environ)
+    before = whereabouts.of(session_id, state)
+    if before is not None and before.mailbox not in ("", desk.directory):
+        _take_along(session_id, before.mailbox, desk.logs.wait)
+    whereabouts.note(session_id, where.replace(mailbox=mailbox), state)
     return told
+
+
+def _take_along(session_id: str, mailbox: str, wait: float) -> None:
+    """Mark a session that starts elsewhere as bound, if the mailbox where it was binds it.
+
+    Its mark may be lost, and the note of that mailbox is about to be."""
+    from ...control import standing  # a session seldom changes its mailbox
+    from ...control.requests import Control
+    from ...store import bindings
+
+    try:
+        control = Control(mailbox, wait=wait)
+        if standing.binds(control.standing(session_id), control.logs.read_roster().get(session_id)):
+            bindings.bind(control.logs.trail, session_id)
+    except MailboxError:
+        pass  # it is gone: only a mark closes what cannot be asked
 
 
 def _own(environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:

@@ -133,14 +133,8 @@ class Guarded:
 def installed(state: str) -> list[str]:
     """Return the installed shims (``install`` records them). A list that cannot be read is not an empty one: raise
     ``StorageFailed``."""
-    path = os.path.join(state, paths.SHIMS)
-    try:
-        with open(path, "rb") as file:
-            return [os.fsdecode(line) for line in file.read().split(b"\n") if line]
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise paths.storage_failed("read", path, error) from None
+    lines = (paths.content(os.path.join(state, paths.SHIMS)) or b"").split(b"\n")
+    return [os.fsdecode(line) for line in lines if line]
 
 
 def record(state: str, shims: Iterable[str]) -> None:

@@ -2,7 +2,7 @@
 
 Belongs here: which these are, and the strictest of their answers. ``permit`` has one mailbox's judgement.
 
-A session may be resumed from elsewhere, or a settings file may name another mailbox. What binds it goes along: all must
+A session may be resumed from elsewhere, or a settings file may name another mailbox. Its bounds go along: all must
 agree, and one that is missing closes.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..hooks.client_input import Call
 
     Answer = tuple[str | None, str]
-    """What a mailbox decided, and the words for the client."""
+    """A mailbox's decision, and the words for the client."""
 
 
 def answer(
