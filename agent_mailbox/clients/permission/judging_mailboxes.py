@@ -22,6 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from ...core.records import Proof
     from ..hooks.client_input import Call
 
     Answer = tuple[str | None, str]
@@ -34,7 +35,7 @@ def answer(
     environ: Mapping[str, str],
     *,
     program: str,
-    prove: Callable[[], Callable[[str], str | None]],
+    prove: Callable[[], Callable[[str], Proof | None]],
     write: Callable[[str], None],
 ) -> None:
     """Answer the client; say nothing if no mailbox binds the session. ``directory``: the mailbox where it is now.
