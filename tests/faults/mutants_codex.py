@@ -97,7 +97,7 @@ MUTANTS = (
     Mutant(
         "a patch is as strictly judged as its strictest file",
         "permit",
-        ("_STRICTEST = (DENY, ASK, None, ALLOW)", "_STRICTEST = (ALLOW, None, ASK, DENY)"),
+        ("STRICTEST = (DENY, ASK, None, ALLOW)", "STRICTEST = (ALLOW, None, ASK, DENY)"),
         tests=f"{GUARD}::test_a_patch_is_judged_as_an_edit_of_each_of_its_files",
     ),
     Mutant(

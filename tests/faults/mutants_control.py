@@ -156,7 +156,7 @@ MUTANTS = (
     Mutant(
         "an input that a lead put in is judged as well",
         "Permit._approved",
-        ("            if again.decision == DENY:\n", "            if False:\n"),
+        ("            if judged.decision == DENY:\n", "            if False:\n"),
         tests=f"{PERMIT}::test_an_input_that_the_lead_put_in_is_judged_as_well",
     ),
     Mutant(

@@ -12,7 +12,52 @@ TABLE = "tests/trust/test_control_table.py"
 SHOWN = "tests/cli/test_hostile_text.py"
 ASKED = "tests/cli/test_widening.py"
 
+LOST, SEVERAL = "tests/trust/test_lost_notes.py", "tests/trust/test_several_mailboxes.py"
+CALLERS = "tests/cli/test_callers.py"
+
 MUTANTS = (
+    Mutant(
+        "every mailbox that a mark names judges",
+        "judging_mailboxes.answer",
+        ("    elsewhere = [name for name in named or ()", "    elsewhere = [name for name in ()"),
+        tests=f"{SEVERAL}::test_each_mailbox_that_binds_it_must_agree",
+    ),
+    Mutant(
+        "a link to another mailbox frees nobody",
+        "judging_mailboxes._why_moved",
+        ("if system.real_directory(name) == name else", "if True else"),
+        tests=f"{SEVERAL}::test_one_that_is_missing_or_is_a_link_to_another_closes",
+    ),
+    Mutant(
+        "another input is judged by the other mailboxes",
+        "Permit._approved",
+        ("changed is not None and self.is_one_of_several", "False"),
+        tests=f"{SEVERAL}::test_another_input_that_one_lead_approves_is_a_call_of_its_own",
+    ),
+    Mutant(
+        "a grant is taken by the mailbox that gave it",
+        "bindings.take",
+        ("            return False  # another mailbox's: each that binds the session decides\n", "            pass\n"),
+        tests=f"{SEVERAL}::test_a_grant_answers_for_the_mailbox_that_gave_it",
+    ),
+    Mutant(
+        "a mark that names no mailbox closes",
+        "judging_mailboxes.answer",
+        ("    if named == [] and not is_bound:\n", "    if False:\n"),
+        tests=f"{LOST}::test_it_stays_so_where_another_mailbox_would_judge_it",
+    ),
+    Mutant(
+        "a session that starts elsewhere takes its bounds along",
+        "session.enter",
+        ("        _take_along(session_id, before.mailbox, desk.logs.wait)\n", "        pass\n"),
+        tests=f"{LOST}::test_it_stays_so_where_another_mailbox_would_judge_it",
+    ),
+    Mutant(
+        "a hook whose client is not to be seen proves no session",
+        "hook_calls._by_environment",
+        ('    if sys.platform != "darwin":\n', "    if False:\n"),
+        tests=f"{CALLERS}::test_where_ancestors_are_not_seen_no_variable_makes_a_session[empty]",
+    ),
     Mutant(
         "mail on whose proof nothing hangs tells it to programs",
         "logs.weighed",

@@ -68,7 +68,7 @@ MUTANTS = (
     Mutant(
         "who may be bound is noted all the same",
         "bindings.bind",
-        ("    if not _is_said(trail, path):", "    if not is_bound(trail, session_id):"),
+        ("    return _is_said(trail, path) or", "    return is_bound(trail, session_id) or"),
         tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
     ),
     Mutant(
@@ -109,7 +109,11 @@ MUTANTS = (
     Mutant(
         "a list of mailboxes that cannot be read is not empty",
         "paths.trusted",
-        ("except (FileNotFoundError, NotADirectoryError):", "except OSError:"),
+        (
+            '    known = content(trusted_file(environ)) or b""\n',
+            '    try:\n        known = content(trusted_file(environ)) or b""\n'
+            '    except StorageFailed:\n        known = b""\n',
+        ),
         tests=f"{TESTS}::test_a_list_of_mailboxes_that_cannot_be_read_is_not_empty",
     ),
     Mutant(

@@ -206,7 +206,7 @@ def test_a_list_of_mailboxes_that_cannot_be_read_is_not_empty(post: Post) -> Non
     write = json.dumps({"session_id": "ann", "cwd": str(post.box), "tool_name": "Write", "tool_input": given})
     post.call("hook", "SessionStart", stdin=start)
     hide(post.user_state / "mailboxes")
-    assert "cannot read" in post.call("hook", "UserPromptSubmit", stdin=start).json["systemMessage"]
+    assert "cannot open" in post.call("hook", "UserPromptSubmit", stdin=start).json["systemMessage"]
     denied = post.call("hook", "Files", stdin=write).json["hookSpecificOutput"]
     assert denied["permissionDecision"] == "deny"
 
