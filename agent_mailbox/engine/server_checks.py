@@ -35,6 +35,8 @@ def of_copies(info: dict[str, Any]) -> Iterator[str]:
     copies = cluster.get("replicas") or []
     if cluster.get("name") and info.get("config", {}).get("num_replicas", 1) < 3:
         yield "space is kept by one server of the cluster alone: it was made before the others were there"
+    if cluster.get("name") and not cluster.get("leader"):
+        yield "no server leads the space, so it takes nothing: if that stays, docs/engine.md says how to make it again"
     for copy in copies:
         name = neutral(str(copy.get("name")))
         if copy.get("offline"):

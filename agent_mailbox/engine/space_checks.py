@@ -59,8 +59,19 @@ def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
 
 
 def notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
-    """Yield what is in order, and yet for the person to know: whose lines count for nothing here."""
-    yield from space_words.unheard(joining_space.standing(logs), command)
+    """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all."""
+    found = joining_space.standing(logs)
+    yield from space_words.unheard(found, command)
+    space = spaces.of(logs)
+    if found.trouble or space is None or space.is_postgres:
+        return
+    order = cast(NatsOrder, spaces.order_of(space))
+    if order.connection.is_open():
+        yield (
+            "any machine may write as another here, and remove mail:"
+            " `agent-mailbox engine config` writes servers with a credential for each"
+        )
+    order.close()
 
 
 def _of_others(passed: Mapping[str, int]) -> Iterator[str]:

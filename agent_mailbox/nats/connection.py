@@ -79,6 +79,11 @@ class NatsConnection:
         self.news: dict[str, bytes] = {}
         self.info: dict[str, Any] = {}
 
+    def is_open(self) -> bool:
+        """Return whether the server has no accounts such as ``engine config`` writes; connects."""
+        self.tell([])
+        return self._api == OPEN_API
+
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def ask(self, publications: Sequence[Publication]) -> list[ServerAnswer]:

@@ -38,22 +38,22 @@ def write(
 
     The URL's user owns the space, and may make roles. ``removed`` are machines whose roles go. Raises ``Malformed`` for
     a name that is none, ``Refused``, ``NotFound``, ``Unavailable``, ``BadData`` for a password file of another form."""
-    named = [*machines, *removed]
+    named = [*dict.fromkeys(machines), *dict.fromkeys(removed)]
     for name in (space, *named):
         if not is_machine(name):
             raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
         if len(space_tables.role(space, name)) > LONGEST:
             raise Malformed(f"names are too long for a role: {space} {name}", "choose shorter ones")
     if not named or len({*named}) < len(named):
-        raise Malformed("space has no machine, or one twice", "name each that may join once: --machine NAME")
+        raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
     order = open_order(url, space, named[0], credential, authority)
     found = []
     try:
         order.make()
-        for machine in machines:
+        for machine in dict.fromkeys(machines):
             path = _make_role(order, directory, space, machine)
             found.append((machine, _of_user(url, space_tables.role(space, machine)), path))
-        for machine in removed:
+        for machine in dict.fromkeys(removed):
             _remove_role(order, directory, space, machine)
     finally:
         order.close()

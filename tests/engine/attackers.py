@@ -52,21 +52,28 @@ class Attacker:
                 denied.append(line.partition(DENIED)[2].strip(b"'"))
         return denied
 
-    def is_done(self, calls: int = 20) -> None:
-        """Wait until JetStream has taken what was asked before, too: it answers several at once."""
-        self.connection.ask([Publication("mbxapi.INFO", b"")] * calls)
-
     def close(self) -> None:
         """End it."""
         self.connection.close()
+
+
+def settle(order: NatsOrder, calls: int = 20) -> None:
+    """Wait until JetStream has done what it was asked, and both streams of the space have taken what came.
+
+    It answers several calls at once. A stream takes one after the other, and refuses this for its expectation."""
+    order.connection.ask([Publication("mbxapi.INFO", b"")] * calls)
+    late = {"Nats-Expected-Last-Sequence": "999999"}
+    for kind in ("mbx", "mbxf"):
+        (answer,) = order.connection.ask([Publication(f"{kind}.{order.space}.{order.machine}.late", b"", late)])
+        assert b"wrong last sequence" in answer.data
 
 
 def state(order: NatsOrder) -> dict[str, Any]:
     """What the two streams of a space are and have: all but what JetStream counts by itself."""
     found: dict[str, Any] = {}
     for stream in (order.stream, f"MBXF_{order.space}"):
-        info = order.api(f"STREAM.INFO.{stream}", {"deleted_details": True})
-        found[stream] = info["config"], info["state"].get("deleted"), info["state"]["first_seq"]
+        info = order.api(f"STREAM.INFO.{stream}", None)
+        found[stream] = info["config"], info["state"]["first_seq"]
         for seq in range(1, info["state"]["last_seq"] + 1):
             if message := order.message(stream, {"seq": seq}):
                 found[f"{stream} {seq}"] = message
@@ -75,5 +82,5 @@ def state(order: NatsOrder) -> dict[str, Any]:
 
 def written(before: dict[str, Any], after: dict[str, Any]) -> set[str]:
     """The subjects of what was added to those streams; everything else must be as it was."""
-    assert {key: after.get(key) for key in before} == before
+    assert {key: (before[key], after.get(key)) for key in before if after.get(key) != before[key]} == {}
     return {after[key]["subject"] for key in after.keys() - before.keys()}

@@ -207,6 +207,9 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
                 order.connection.ask([asked])
         keeper = open_order(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, 2.0)
         keeper.remove([order.end() + 1])  # it may, and there is none
+        position = order.append(ROSTER, [b"to be removed", b"the last"]) - 1
+        keeper.remove_through(ROSTER, position)
+        assert [one.line for one in order.of_log(ROSTER)] == [b"the last"]
         with pytest.raises(Refused, match="Permissions Violation"):
             keeper.append(ROSTER, [b"forged"])
         for subject in ("_INBOX.south.>", "_INBOX.>", ">"):
@@ -402,7 +405,9 @@ def test_other_troubles_of_servers() -> None:
     full = {"config": {"sync_always": True, "max_storage": 100}, "stats": {"storage": 95}}
     assert list(judged({**good, "jetstream": full}, now)) == ["server has little room left, 95 of 100 bytes are taken"]
     copies = [{"name": "b", "current": False, "lag": 7}, {"name": "c", "offline": True, "current": False}]
-    info = {"config": {"num_replicas": 1}, "cluster": {"name": "team", "replicas": copies}}
+    info = {"config": {"num_replicas": 1}, "cluster": {"name": "team", "replicas": copies, "leader": "a"}}
     kept_once, behind, away = server_checks.of_copies(info)
     assert "kept by one server" in kept_once
     assert (behind, away) == ("server is behind: b by 7 records", "server is away: c")
+    del info["cluster"]["leader"]
+    assert [said.partition(",")[0] for said in server_checks.of_copies(info)][1] == "no server leads the space"

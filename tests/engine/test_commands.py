@@ -278,6 +278,7 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
     with pair.serving("north"):
         found = pair.ok("north", "engine", "doctor")
         assert (found["ok"], found["problems"]) == (True, [])
+        assert "any machine may write as another here, and remove mail" in found["notes"][-1]
     order = open_order(pair.url, pair.space, "stranger", pair.credential)
     config = {**order.info()["config"], "max_msgs": 100_000}
     order.connection.ask([Publication(f"$JS.API.STREAM.UPDATE.{order.stream}", json.dumps(config).encode())])

@@ -105,6 +105,13 @@ MUTANTS = (
         tests=f"{CLUSTER}::test_a_machine_speaks_for_itself_alone",
     ),
     Mutant(
+        "an answer reaches no call that the asker may not make",
+        "server_accounts.space_accounts",
+        ("[keeper]) for call in removals),", "[keeper, *all_of_them]) for call in removals),"),
+        ("for one in own),\n", "for one in own), *_api(removals, store).values(),\n"),
+        tests=f"{ACCOUNTS}::test_no_credential_reaches_more_than_its_own",
+    ),
+    Mutant(
         "a machine's calls reach its own space alone",
         "server_accounts.space_accounts",
         ('[f"{call}.{kind}_{space}" for', '[f"{call}.*" for'),
