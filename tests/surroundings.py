@@ -60,7 +60,8 @@ if (between := os.fork()) == 0:
             said += part
             if said.count(b"[y/N] ") > answered:
                 answered += 1
-                os.write(master, sys.argv[1].encode())
+                typed = sys.argv[1].splitlines(True)
+                os.write(master, typed[min(answered, len(typed)) - 1].encode())
     except OSError:
         pass
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
@@ -165,7 +166,8 @@ def at_terminal(
 ) -> Result:
     """Run a text at an interactive shell's prompt, at a terminal of its own, with nothing of this process above it.
 
-    ``answer``: what is typed at each question; by default its end, which is no answer.
+    ``answer``: what is typed at each question, a line each, the last one at all others; by default its end, which is no
+    answer.
     """
     typed = {"PROMPT_COMMAND": f"unset PROMPT_COMMAND; {text}\nexit"} if shell is PROMPT else {}
     done = subprocess.run(

@@ -9,11 +9,12 @@ import os
 import shutil
 from tempfile import TemporaryDirectory
 
+from ..errors import Refused
 from ..mailbox.facade import Mailbox
 from ..store import paths, user_state
 from ..store.custody import Custody
 from ..store.logs import Logs
-from ..upkeep import adoption
+from ..upkeep import adoption, withheld_rules
 from ..upkeep.adoption import Trusted
 from . import mail_output, widening
 
@@ -34,6 +35,21 @@ def ask(seen: Trusted) -> None:
     widening.ask(lines, "Let this count?", brief)
 
 
+def ask_again(seen: Trusted) -> bool:
+    """Return whether the person lets the withheld rules allow again: a second question, whose answer may be no."""
+    told = [f"  {one.said}" for one in seen.withheld if one.said]
+    try:
+        widening.ask(
+            ["The logs are confirmed. They allow what may have been taken back since:", *told],
+            "Let these allow again?",
+        )
+    except Refused as error:
+        if error.code != widening.CODE:
+            raise
+        return False
+    return True
+
+
 def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
     """Return what ``trust`` would give, by trying it on a copy of the logs; the mailbox stays as it is."""
     record = adoption.record_of(mailbox)
@@ -50,4 +66,5 @@ def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
         twin = Mailbox(box)
         twin.logs = Logs(box, mailbox.logs.wait, Custody(kept, record.id, state), state)
         twin.logs.shared = False
-        return adoption.trust(twin, adopt=adopt)
+        seen = adoption.trust(twin, adopt=adopt)
+        return seen.replace(withheld=withheld_rules.compare(twin.control, mailbox.control) if seen.why else ())

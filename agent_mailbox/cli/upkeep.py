@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from ..upkeep.backup import Backup
 
 
+ALLOWS = "Let the rules of logs that were cut or replaced allow again, too; else that is a second question."
+
+
 @cli.command(cls=Verb)
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--git", "in_git", is_flag=True, help="Make it in .git/agent-mailbox of the repository around DIR.")
@@ -36,8 +39,9 @@ if TYPE_CHECKING:
     "--adopt", is_flag=True, help="Trust the mailbox's unsealed lines: leads, policies and decisions in them count."
 )
 @click.option("--yes", is_flag=True, help="With --adopt, typed at the prompt: let them count without a question.")
+@click.option("--allows", is_flag=True, help=ALLOWS)
 @pass_app
-def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes: bool) -> None:
+def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes: bool, allows: bool) -> None:
     """Make a mailbox, by default in data/ of the project. Idempotent.
 
     DIR defaults to --dir, else to AGENT_MAILBOX_DIR. If sessions there use a mailbox already, it is named, and without
@@ -58,7 +62,7 @@ def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes
         _refuse_making(app, place, adopt=adopt, here=here, again=_again(app, where, in_git))
     made = creation.create(place, app.environ)
     if adopt:
-        _trust(app, made, adopt=True, yes=yes)
+        _trust(app, made, adopt=True, yes=yes, allows=allows)
         return
     doubt = mounts.doubt(made)
     if doubt is not None:
@@ -91,21 +95,29 @@ NEXT = """next: agent-mailbox install claude-code --user                     sho
 """The two commands that most people run after ``init``."""
 
 
-def _trust(app: App, directory: str, *, adopt: bool, yes: bool) -> None:
-    """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count."""
+def _trust(app: App, directory: str, *, adopt: bool, yes: bool, allows: bool) -> None:
+    """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count.
+
+    The rules that a log which was brought back would allow take a second word."""
     from ..mailbox.facade import Mailbox
     from ..upkeep import adoption
     from . import confirming, widening
 
     seen = confirming.preview(Mailbox(directory, prove=None), adopt=adopt)
-    if (seen.why or seen.adopted) and not (yes and not widening.needs_question(app)):
+    is_sure = not widening.needs_question(app)
+    if (seen.why or seen.adopted) and not (yes and is_sure):
         confirming.ask(seen)
-    done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt, seen=seen)
+    again = allows if yes and is_sure else bool(seen.withheld) and ((allows and is_sure) or confirming.ask_again(seen))
+    withheld = () if again else seen.withheld
+    done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt, seen=seen, withheld=withheld)
     lines = [f"mailbox at {directory}"] if adopt else []
     lines += [f"{done.why}; you confirmed the logs as they are"] if done.why else []
     lines += [f"confirmed {mail_output.plural(done.adopted, 'unsealed line')}"] if adopt else []
     lines += [*done.standing] or ["no agent has a lead, a mode or rules"]
+    told = [one for one in withheld if one.said]
+    lines += [f"not allowed again: {one.said}: {app.command(one.command)}" for one in told]
     value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
+    value["withheld"] = [{"agent": one.session_id, "allow": list(one.allow), "mode": one.mode or None} for one in told]
     app.done("".join(f"{neutral(line)}\n" for line in lines), value)
 
 
@@ -197,8 +209,9 @@ def crontab(app: App, install: bool) -> None:
 )
 @click.option("--trust", is_flag=True, help="Confirm logs that were cut or replaced: they count as they are now.")
 @click.option("--yes", is_flag=True, help="With --trust, typed at the prompt: let them count without a question.")
+@click.option("--allows", is_flag=True, help=ALLOWS)
 @pass_app
-def doctor(app: App, repair: bool, trust: bool, yes: bool) -> int:
+def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
     """Check the whole mailbox: logs, archive, derived files, file modes, hooks, and its gateway to other machines.
 
     Exits with 3 if it finds problems: data that is lost, hidden, open to other users or misread, or a mailbox that
@@ -206,7 +219,7 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool) -> int:
     exit code 0.
     """
     if trust:
-        _trust(app, app.mailbox.directory, adopt=False, yes=yes)
+        _trust(app, app.mailbox.directory, adopt=False, yes=yes, allows=allows)
         return 0
     from ..clients.checks import settings
     from ..swarm import home_checks

@@ -17,6 +17,7 @@ from ..store import keys, log_ends, proof_view, replacement, rotation, system, u
 from ..store.lines import lines_of
 from ..store.manifest import Manifest
 from ..store.stamps import EVERYONE
+from . import withheld_rules
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,19 +27,22 @@ if TYPE_CHECKING:
     from ..mailbox.facade import Mailbox
     from ..store.custody import Custody, Kept
     from ..store.log import HeldLog
+    from .withheld_rules import Withheld
 
 
 class Trusted(Record):
     """The result of trusting: why it was needed (empty: it was not), and the number of confirmed lines. ``standing`` is
     a line of rules per agent, those that are allowed something first.
 
-    ``messages`` are the confirmed ones, in a line each; ``digest`` is that of all lines that may decide."""
+    ``messages`` are the confirmed ones, in a line each; ``digest`` is that of all lines that may decide. ``withheld``
+    are the rules that a log which was brought back would allow again."""
 
     why: str
     adopted: int
     standing: tuple[str, ...]
     messages: tuple[str, ...] = ()
     digest: bytes = b""
+    withheld: tuple[Withheld, ...] = ()
 
 
 def record_of(mailbox: Mailbox) -> Custody:
@@ -54,10 +58,13 @@ def record_of(mailbox: Mailbox) -> Custody:
     return record
 
 
-def trust(mailbox: Mailbox, *, adopt: bool = False, seen: Trusted | None = None) -> Trusted:
+def trust(
+    mailbox: Mailbox, *, adopt: bool = False, seen: Trusted | None = None, withheld: tuple[Withheld, ...] = ()
+) -> Trusted:
     """Accept the logs as they are: their sealed lines count, and lines that were cut are no longer missed.
 
-    With ``adopt`` unsealed deciding lines count, too, for the writers they name. Raises ``Refused`` if the user's
+    With ``adopt`` unsealed deciding lines count, too, for the writers they name. The person's orders end what is
+    ``withheld``, before anything counts. Raises ``Refused`` if the user's
     ``init`` did not make the mailbox, or if the logs changed since the person has ``seen`` what would count. Raises
     ``Busy`` while a steward runs.
     """
@@ -74,6 +81,9 @@ def trust(mailbox: Mailbox, *, adopt: bool = False, seen: Trusted | None = None)
         digest = _digest(record, held)
         if seen is not None and seen.digest != digest:
             raise Refused("the logs changed since you were shown what would count", "run the command again")
+        if withheld and not logs.is_shared:
+            orders = list(withheld_rules.lines(withheld, mailbox.now()))
+            messages.append(orders, EVERYONE, [proofs.TERMINAL] * len(orders))
         adopted, confirmed = _adopt(record, held) if adopt else (0, [])
         decides = record.log(messages.path).decides  # few lines of an archive do
         archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
@@ -82,6 +92,8 @@ def trust(mailbox: Mailbox, *, adopt: bool = False, seen: Trusted | None = None)
         Manifest(mailbox.archive).note_end()
         record.forget_broken()
         logs.trail.disturb(EVERYONE)
+    if withheld and logs.is_shared:
+        withheld_rules.post(withheld, mailbox)  # what decides has its place in the order of all machines
     now = mailbox.logs.read_roster()
     shown = sorted((_told(message, now) for message in confirmed), key=lambda told: not told.startswith(_WIDENS))
     return Trusted(why, adopted, tuple(_standing(mailbox)), tuple(told.removeprefix(_WIDENS) for told in shown), digest)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.faults.mutant import Mutant
 
 FORGED, CUSTODY = "tests/trust/test_forged.py", "tests/trust/test_custody.py"
-PROOFS = "tests/trust/test_proof_key.py"
+PROOFS, BACK = "tests/trust/test_proof_key.py", "tests/trust/test_brought_back.py"
 STATE = "tests/core/control/test_state.py"
 TEXT = "tests/core/test_text.py"
 TABLE = "tests/trust/test_control_table.py"
@@ -57,6 +57,18 @@ MUTANTS = (
         "hook_calls._by_environment",
         ('    if sys.platform != "darwin":\n', "    if False:\n"),
         tests=f"{CALLERS}::test_where_ancestors_are_not_seen_no_variable_makes_a_session[empty]",
+    ),
+    Mutant(
+        "what a log that was brought back allows takes a second word",
+        "upkeep._trust",
+        ("withheld = () if again else seen.withheld", "withheld = ()"),
+        tests=f"{BACK}::test_a_rule_that_was_taken_back_waits_for_a_word_of_its_own",
+    ),
+    Mutant(
+        "a rule for everyone waits, too",
+        "withheld_rules.compare",
+        ("found = [_of(ALL, after, before, everyone=False)]\n", "found = [_of(USER, after, before, everyone=False)]\n"),
+        tests=f"{BACK}::test_everything_that_widens_waits_and_all_that_narrows_stays",
     ),
     Mutant(
         "mail on whose proof nothing hangs tells it to programs",

@@ -131,7 +131,7 @@ def test_after_the_person_looked_what_is_there_counts(scene: Scene) -> None:
     assert scene.rules()[0] == ()
     scene.post.file(MESSAGES).write_bytes(content)
     assert scene.rules()[0] == ()  # it does not become right by itself
-    assert "allow Bash(curl:*)" in scene.post.call("doctor", "--trust", "--yes").stdout
+    assert "allow Bash(curl:*)" in scene.post.call("doctor", "--trust", "--yes", "--allows").stdout
     assert scene.rules() == ((RULE,), ())
 
 
