@@ -42,7 +42,7 @@ from ..core.control.messages import (
 from ..core.records import Message
 from ..store import cache, word_table
 from ..store.lines import boundary, line_at, lines_of
-from ..store.logs import end_of, read_head
+from ..store.logs import end_of, named, read_head
 from ..store.word_table import TableFile, entry
 
 TYPE_CHECKING = False
@@ -79,7 +79,7 @@ def messages_on(position: int | None, line: bytes, view: ProofView | None) -> It
     message = _message_on(line)
     if message is not None:
         proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
-        yield message if proof is None else message.replace(proof=proof)
+        yield named(message, view, line, position) if proof is None else message.replace(proof=proof)
 
 
 def _message_on(line: bytes) -> Message | None:
@@ -286,7 +286,7 @@ class ControlTable:
         if message is None:
             raise Doubtful(at)
         proof = self._view.proof(line, at)
-        return message if proof is None else message.replace(proof=proof)
+        return named(message, self._view, line, at) if proof is None else message.replace(proof=proof)
 
     def _payload(self, message: Message) -> Payload:
         payload = self._parse(message.content)

@@ -26,6 +26,8 @@ def repliers(state: MailState) -> dict[str, set[str]]:
 
 
 def _settles(reply: Message, parent: Message | None) -> bool:
+    if proofs.is_bare_word(reply.proof):
+        return False
     return parent is None or not proofs.is_person(parent.proof) or proofs.proves(reply.proof)
 
 

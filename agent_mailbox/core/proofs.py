@@ -45,9 +45,11 @@ BEFORE = _made("before")
 """The line is older than the mailbox's seals: nothing is proven of it, and as mail it still counts."""
 WAITS = _made("waits")
 """Another machine's seal is on the line, and the person has not said yet that it counts: nothing is proven."""
+UNPROVEN = _made("unproven")
+"""Another machine wrote the line, and nothing is proven of who wrote it there (``is_bare_word``)."""
 _SEEN = {str(one): one for one in (TERMINAL, CONSOLE, STEWARD)}
 """The kinds that a machine sees itself, beside a session's."""
-_SEALED = {**_SEEN, str(WAITS): WAITS}
+_SEALED = {**_SEEN, str(WAITS): WAITS, str(UNPROVEN): UNPROVEN}
 """The kinds that are in a seal of this machine's."""
 _parsed: dict[bytes, Proof | None] = {}
 
@@ -101,7 +103,14 @@ def is_person(proof: Proof | None) -> bool:
 
 def proves(proof: Proof | None) -> bool:
     """Return whether anything is proven of the writer."""
-    return proof is not None and proof != BEFORE
+    return proof is not None and proof.kind not in (BEFORE, WAITS, UNPROVEN)
+
+
+def is_bare_word(proof: Proof | None) -> bool:
+    """Return whether the line is another machine's word, which proves nothing.
+
+    A roster event of this kind brings a session of that machine; mail of this kind names a sender of another one."""
+    return proof is not None and proof.machine is not None and proof.kind in (WAITS, UNPROVEN)
 
 
 def told(message: Message) -> str | None:

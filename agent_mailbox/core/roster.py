@@ -54,7 +54,7 @@ class Agent(Record):
 
     ``inherits`` are those of ``continues`` whose place it has: the person said so, or the older session's own client.
     From the others it has only their mail and their prohibitions: not their workers, not their permissions. ``proven``:
-    at least one of its events was. ``home`` is the other machine that provably was the first to register it; None for a
+    at least one of its events was. ``home`` is the other machine that was the first to register it; None for a
     session of this one.
     """
 
@@ -200,7 +200,7 @@ class Roster:
         if event.session_id == USER:
             return
         before = self._known(event.session_id)
-        if event.proof is None:
+        if event.proof is None or proofs.is_bare_word(event.proof):
             known = narrowed(before, event, self._known(event.continues or ""))
             if known is None or (before is None and self.means_another(event.session_id, event.session_id)):
                 return

@@ -20,12 +20,15 @@ So a line counts in its own space, in its own log, from its own machine, and onc
 from __future__ import annotations
 
 from . import proofs, seals
+from .proofs import is_machine
 from .records import Proof, Record
 
 _KEY = b',"seal":"2 '
 _ANY = b',"seal":"'
 """The beginning of every seal of ours."""
 _END = b'"}'
+_IGNORED = b'{"ignored":"'
+"""The beginning of a line that counts for nothing here, though its form is good."""
 _LONGEST = 420
 """Bytes of the longest seal with its key: the longest session id has 128, a machine's name 32."""
 PUBLIC, SIGNATURE = 44, 88
@@ -89,8 +92,38 @@ def without(line: bytes) -> bytes:
     return line[: line.rfind(_KEY, -_LONGEST)] + b"}"
 
 
+def ignored(line: bytes, machine: str) -> bytes:
+    """Return a line as it is kept if it tells of sessions that are not its machine's: no reader takes it for a record.
+
+    {"ignored":"north"}{"event":"retire","session_id":"x1",…}
+    """
+    return b'%s%s"}%s' % (_IGNORED, machine.encode(), line)
+
+
+def is_ignored(line: bytes) -> bool:
+    """Return whether a line is kept in that way."""
+    return line.startswith(_IGNORED)
+
+
+def ignored_of(line: bytes) -> str:
+    """Return the machine of a line that is ignored."""
+    return line[len(_IGNORED) :].partition(b'"}')[0].decode("utf-8", "replace")
+
+
+def heeded(line: bytes) -> bytes:
+    """Return a line without the mark that it is ignored."""
+    while line.startswith(_IGNORED):
+        machine, end, rest = line[len(_IGNORED) :].partition(b'"}')
+        if not end or not is_machine(machine.decode("ascii", "replace")):
+            return line
+        line = rest
+    return line
+
+
 def unsealed(line: bytes) -> bytes:
-    """Return a line without any seal of ours, of whichever machine: this is what all machines have alike."""
+    """Return a line without any seal or mark of ours, of whichever machine: this is what all machines have alike."""
+    if line.startswith(_IGNORED):
+        line = heeded(line)
     if _ANY not in line:  # as most lines are, of which there may be millions
         return line
     while True:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import proofs
 from .address import ALL
-from .records import Message, Proof, Read, Record, RosterEvent
+from .records import USER, Message, Proof, Read, Record, RosterEvent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,10 +34,14 @@ class Rights(Record):
 
 
 class Homes:
-    """The machines on which sessions live: by the roster, and by the events that are about to be written there."""
+    """The machines on which sessions live: by the roster, and by the events that are about to be written there.
 
-    def __init__(self, roster: Roster) -> None:
+    ``acted_here`` tells whether a session ever acted on this machine: lines of earlier versions do not say where an
+    unproven one lives."""
+
+    def __init__(self, roster: Roster, acted_here: Callable[[str], bool] = bool) -> None:
         self.roster = roster
+        self._acted_here = acted_here
         self._fresh: dict[str, str | None] = {}
         self._words: dict[str, str] = {}
         self._ended: set[str] = set()
@@ -48,6 +52,17 @@ class Homes:
             return self._fresh[session_id] == machine
         agent = self.roster.get(session_id)
         return agent is not None and agent.home == machine
+
+    def is_another_s(self, session_id: str, machine: str) -> bool:
+        """Return whether the session is known, and not to live on that other machine. The person lives on none."""
+        if session_id in self._fresh:
+            return self._fresh[session_id] != machine
+        agent = self.roster.get(session_id)
+        if agent is None:
+            return False
+        if agent.home is not None or session_id == USER or agent.proven:
+            return agent.home != machine
+        return self._acted_here(session_id)
 
     def is_new(self, session_id: str) -> bool:
         """Return whether no machine registered the session yet."""
@@ -63,9 +78,10 @@ class Homes:
         return self._words.get(word, session_id) != session_id
 
     def note(self, event: RosterEvent, machine: str | None, *, counts: bool) -> None:
-        """Take in an event that is about to be written. ``machine``: the other one whose it is, if it ``counts``."""
+        """Take in an event that is about to be written. ``machine``: the other one whose it is. ``counts``: it is
+        proven."""
         if self.is_new(event.session_id):
-            self._fresh[event.session_id] = machine if counts else None
+            self._fresh[event.session_id] = machine
         if counts and event.event in ("register", "update"):
             self._words.update(dict.fromkeys(filter(None, (event.session_id, event.name)), event.session_id))
         elif counts and event.event == "retire":
@@ -94,6 +110,23 @@ def may_say(machine: str, rights: Rights, proof: Proof, record: Message | Read |
     if proof == proofs.STEWARD:
         return is_own and record.event in _SWEEPS
     return is_own and proof.id is not None and speaks_for(proof.id)
+
+
+def oversteps(machine: str, record: Message | Read | RosterEvent, homes: Homes) -> bool:
+    """Return whether a machine tells of a session that is not its own, by a record of which nothing is proven.
+
+    It may freeze one that has no client, as ``engine forget`` does: that one's next check thaws it. A name that another
+    session has is not taken by this: the roster itself does not give it."""
+    if isinstance(record, Message):
+        return homes.is_another_s(record.sender, machine)
+    if isinstance(record, Read):
+        return homes.is_new(record.session_id) or homes.is_another_s(record.session_id, machine)
+    if record.event == "freeze":
+        return False
+    older = record.continues
+    if older is not None and homes.is_another_s(older, machine):
+        return True
+    return homes.is_another_s(record.session_id, machine)
 
 
 def _may_write(rights: Rights, proof: Proof, message: Message, speaks_for: Callable[[str], bool]) -> bool:

@@ -6,8 +6,11 @@ else is repaired: the files and the order are copies of each other.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, cast
 
+from ..core import space_seals
+from ..core.text import term
 from ..errors import MailboxError
 from ..mailbox import comparison
 from ..mailbox import space as spaces
@@ -62,6 +65,7 @@ def notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
     """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all."""
     found = joining_space.standing(logs)
     yield from space_words.unheard(found, command)
+    yield from _ignored(logs, command)
     space = spaces.of(logs)
     if found.trouble or space is None or space.is_postgres:
         return
@@ -72,6 +76,14 @@ def notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
             " `agent-mailbox engine config` writes servers with a credential for each"
         )
     order.close()
+
+
+def _ignored(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
+    """Yield how many lines of each machine tell of sessions that are not its own."""
+    lines = (line for log in (logs.roster, logs.reads) for _, line in log.lines() if space_seals.is_ignored(line))
+    for machine, count in sorted(Counter(term(space_seals.ignored_of(line), 40) for line in lines).items()):
+        more = f"if one moved there: {command(f'engine join --speaks {machine}=all,ID')}"
+        yield f"{count} lines of {machine} tell of sessions that are not its own, and are ignored; {more}"
 
 
 def _of_others(passed: Mapping[str, int]) -> Iterator[str]:

@@ -166,7 +166,7 @@ def _waiting(log: Log) -> Iterator[_WaitingLine]:
 def _waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> _WaitingLine | None:
     if _MARK not in line or not view.waits(line, position):
         return None
-    sealed = seals.without(line)
+    sealed = space_seals.heeded(seals.without(line))
     seal = space_seals.of(sealed)
     return None if seal is None else _WaitingLine(sealed, seal, _ordered_as(log, sealed, seal.machine))
 
@@ -218,9 +218,10 @@ class _Again:
     def __call__(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
         """See ``resealing.Judge``."""
         found = self._found(position, line, view)
-        event = codec.roster_event(line) if self._log.path.endswith(paths.ROSTER) else None
+        counted = line if found is None else found[0]
+        event = codec.roster_event(counted) if self._log.path.endswith(paths.ROSTER) else None
         if isinstance(event, RosterEvent):
-            proof = view.proof(line, position) if found is None else found[1]
+            proof = (view.proof(line, position) or view.bare_word(line, position)) if found is None else found[1]
             self._roster.apply(event if proof is None else event.replace(proof=proof))
         return found
 
@@ -229,6 +230,6 @@ class _Again:
         if one is None or not self._true.take(one.seal):
             return None
         judged = self._judge.weighed(one.seal, one.log, one.line, self._homes)
-        if judged.proof is None or judged.proof == proofs.WAITS:
+        if judged.proof is None or not proofs.proves(judged.proof):
             return None
         return judged.line, judged.proof

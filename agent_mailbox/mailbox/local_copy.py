@@ -33,6 +33,7 @@ class LocalCopy(Protocol):
     order: TotalOrder
     archive: Archive
     filed: Filed
+    judge: SpaceJudge | None
     parts: Mapping[str, Unordered]
 
     def part(self, log: Log) -> Unordered:
@@ -56,7 +57,6 @@ class PublishingCopy(LocalCopy, Protocol):
     """The copy that publishes, caught up."""
 
     state: CopyState
-    judge: SpaceJudge | None
     queue: SendQueue
 
     def take_in(self, proofs: Mapping[bytes, Proof | None]) -> int:

@@ -21,6 +21,7 @@ from ..store.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, is_known
 from ..store.stamps import EVERYONE
 from ..store.unordered import digest, unsealed
 from . import following
+from .space_judge import Judged
 from .waiting_lines import taken_back
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from .local_copy import LocalCopy
+    from .space_judge import SpaceJudge
 
 
 def restore(copy: LocalCopy) -> int:
@@ -104,8 +106,10 @@ def _lost(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
         yield line
 
 
-def take_back(copy: LocalCopy, bundle: Bundle) -> None:
-    """Write the lines of such a bundle that this machine does not have, live or archived."""
+def take_back(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
+    """Write the lines of such a bundle that this machine does not have, live or archived.
+
+    The ``machine`` whose bundle it is tells of its own sessions alone, as in every record."""
     part = copy.parts[bundle.file]
     for line in bundle.lines:
         part.strike(digest(line))
@@ -114,10 +118,19 @@ def take_back(copy: LocalCopy, bundle: Bundle) -> None:
     wanted = {key: line for line in bundle.lines if (key := digest(line)) not in live and not copy.filed.has(key)}
     lines = [line for line in wanted.values() if _is_record(bundle.file, line)]
     if lines:
-        part.log.append([line + b"\n" for line in lines], EVERYONE)
+        judge = copy.judge if machine != copy.order.machine else None
+        if judge is not None:
+            judge.look(copy.logs)
+        judged = [_held(judge, machine, bundle.file, line) for line in lines]
+        part.log.append([one.line + b"\n" for one in judged], EVERYONE, [one.proof for one in judged])
         part.look()
         for line in lines:
             part.strike(digest(line))
+
+
+def _held(judge: SpaceJudge | None, machine: str, kind: str, line: bytes) -> Judged:
+    found = Judged(line, None)
+    return found if judge is None else judge.hold(machine, kind, found, restored=True)
 
 
 def _is_record(kind: str, line: bytes) -> bool:

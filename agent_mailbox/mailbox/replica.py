@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import itertools
 
+from ..core.space_seals import is_ignored
 from ..errors import Busy
 from ..store import paths, system
 from ..store.archive import Archive
@@ -259,7 +260,7 @@ class Replica:
                 self._hear(record)
             elif (bundle := unpacked(record.line)) is not None and bundle.file in self.parts:
                 self.heard = None
-                lost_records.take_back(self, bundle)
+                lost_records.take_back(self, bundle, record.machine)
             elif bundle is not None:
                 self.state.owes, self.heard = True, None
                 following.follow(self, bundle)
@@ -279,7 +280,7 @@ class Replica:
         fresh: dict[str, list[tuple[Ordered, bytes, Judged]]] = {kind: [] for kind in KINDS}
         key = b""
         if self.judge is not None:
-            self.judge.look(self.logs.read_roster())
+            self.judge.look(self.logs)
         for record in records:
             kind, line = record.kind, unsealed(record.line)
             key = digest(line)
@@ -299,7 +300,8 @@ class Replica:
         self._save()
 
     def _write(self, kind: str, found: Sequence[tuple[Ordered, bytes, Judged]]) -> None:
-        disturbed = taken_records.disturbed(self.logs, kind, [record for record, _, _ in found])
+        heeded = [record for record, _, verdict in found if not is_ignored(verdict.line)]
+        disturbed = taken_records.disturbed(self.logs, kind, heeded)
         lines = [verdict.line + b"\n" for _, _, verdict in found]
         self._log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
         self.parts[kind].look([(verdict.line, key) for _, key, verdict in found])

@@ -13,23 +13,24 @@ are kept with the state of the copy. If an older state is found, the numbers of 
 from __future__ import annotations
 
 from ..core import codec, proofs, space_seals
-from ..core.records import BadLine, Record, RosterEvent
+from ..core.records import BadLine, Message, Record, RosterEvent
 from ..core.space_seals import unsealed
-from ..core.speaking import Homes, may_say
+from ..core.speaking import Homes, may_say, oversteps
 from ..identity import machine_keys
 from ..store import system
 from ..store.order import MESSAGES, ROSTER
+from ..store.prefilter import may_settle, reader_of
 from . import machine_trust
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..core.records import Message, Proof, Read
-    from ..core.roster import Roster
+    from ..core.records import Proof, Read
     from ..core.space_seals import SpaceSeal
     from ..core.speaking import Rights
     from ..identity.machine_keys import MachineKey
+    from ..store.logs import Logs
     from ..store.order import Ordered
 
     Decoded = Message | Read | RosterEvent | BadLine
@@ -97,9 +98,9 @@ class SpaceJudge:
 
     # -- everybody's lines --------------------------------------------------------------------------------------------
 
-    def look(self, roster: Roster) -> None:
+    def look(self, logs: Logs) -> None:
         """Be ready to judge the next records of the order; the roster is that before them."""
-        self._homes = Homes(roster)
+        self._homes = Homes(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
 
     def is_here(self, record: Ordered) -> None:
         """Take note of a record that was written here before: its number is used, if nobody noted that."""
@@ -130,12 +131,36 @@ class SpaceJudge:
 
     def judge(self, record: Ordered, ours: Proof | None = None) -> Judged:
         """Return the verdict on a record that is not here yet. ``ours``: what this process itself saw of its writer."""
-        found = self._judged(record, ours)
+        found, other = self._judged(record, ours), record.machine if record.machine != self.machine else None
+        if other is not None and not proofs.proves(found.proof):
+            found = self.hold(other, record.log, found)
         if record.log == ROSTER and self._homes is not None:
             event = codec.roster_event(found.line)
             if isinstance(event, RosterEvent):
-                counts = proofs.proves(found.proof) and found.proof != proofs.WAITS
-                self._homes.note(event, proofs.machine(found.proof), counts=counts)
+                self._homes.note(event, other, counts=proofs.proves(found.proof))
+        return found
+
+    def hold(self, machine: str, log: str, found: Judged, *, restored: bool = False) -> Judged:
+        """Return the verdict on another machine's line, of which nothing is proven: it tells of its own sessions alone.
+
+        Else a roster event or a read is ignored. Mail is shown, and its sender's no more than by name
+        (``proofs.is_bare_word``). An event that brings a session says of which machine it is. A line that was
+        ``restored`` may be another one's, and says nothing of that."""
+        homes, line = self._homes, found.line
+        if homes is None or (log == MESSAGES and not may_settle(line)):
+            return found
+        who = reader_of(line) if log not in (MESSAGES, ROSTER) else None
+        if who is not None and homes.lives(who.decode("ascii", "replace"), machine):
+            return found  # as most reads are: they are not decoded
+        record = _decoded(log, unsealed(line))
+        if isinstance(record, BadLine):
+            return found
+        is_over = oversteps(machine, record, homes)
+        if is_over and not (isinstance(record, Message) and _is_sealable(line)):
+            return Judged(space_seals.ignored(line, machine), found.proof)
+        brings = isinstance(record, RosterEvent) and homes.is_new(record.session_id) and not restored
+        if (is_over or brings) and _is_sealable(line):
+            return Judged(line, proofs.of_machine(machine, found.proof or proofs.UNPROVEN))
         return found
 
     def _judged(self, record: Ordered, ours: Proof | None) -> Judged:
@@ -190,6 +215,11 @@ class SpaceJudge:
     def is_true(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether the seal signs its line, for this space and that log of the order."""
         return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
+
+
+def _is_sealable(line: bytes) -> bool:
+    """Return whether the line is spelt as an object of ours, to which a seal can be added."""
+    return line.startswith(b'{"') and line.endswith(b"}")
 
 
 def _decoded(log: str, line: bytes) -> Decoded:

@@ -313,6 +313,8 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
     """Yield the roster events, in log order, from lines with their positions; ``view`` counts the deciding ones."""
     for position, line in lines:
         proof = view.read(line, position) if view is not None else None
+        if proof is None and view is not None and SEALED in line:
+            proof = view.bare_word(line, position)
         event = codec.roster_event(line)
         if not isinstance(event, BadLine):
             yield event if proof is None else event.replace(proof=proof)
@@ -325,11 +327,18 @@ def weighed(message: Message, view: ProofView | None, line: bytes, position: int
     to programs of any mail."""
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
-        return message if proof is None else message.replace(proof=proof)
+        return named(message, view, line, position) if proof is None else message.replace(proof=proof)
     if message.thread is not None or message.sender in proofs.OURS:
-        return proven(message, view, line, position)
+        found = proven(message, view, line, position)
+        return named(message, view, line, position) if found.proof is None else found
     told = view is not None and view.kept.custody.weighs_mail
     return message.replace(written_by=proven(message, view, line, position).proof) if told else message
+
+
+def named(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
+    """Return the message, of which nothing is proven, as another machine's word if its sender is none of that one's."""
+    proof = view.bare_word(line, position) if view is not None and SEALED in line else None
+    return message if proof is None else message.replace(proof=proof)
 
 
 def proven(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:

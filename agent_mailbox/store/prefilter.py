@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ..core.address import Reader
 
 _ABOUT = b'{"message_id":"'
+_OUR_READ, _OUR_READER = [b"{", b"message_id", b":"], [b",", b"reader_session_id", b":"]
 _ID = b'{"id":"'
 
 
@@ -23,6 +24,13 @@ def may_be_about(line: bytes, ids: set[bytes]) -> bool:
     begin = len(_ABOUT)
     is_ours = line.startswith(_ABOUT) and b"\\" not in line and line.count(_ABOUT[1:-2]) == 1
     return not is_ours or line[begin : line.find(b'"', begin)] in ids
+
+
+def reader_of(line: bytes) -> bytes | None:
+    """Return the session of a read record in our spelling; None for any other line."""
+    words = line.split(b'"', 8)
+    is_ours = words[:3] == _OUR_READ and words[4:7] == _OUR_READER and line.count(b'session_id"') == 1
+    return words[7] if is_ours and b"\\" not in line else None
 
 
 def may_release(line: bytes) -> bool:
@@ -61,6 +69,12 @@ def may_begin_with(line: bytes, wanted: bytes) -> bool:
 def may_ask_or_answer(line: bytes) -> bool:
     """Return whether the message may ask for an ack or answer another, or is spelt differently from ours."""
     return b'"ack"' in line or b"\\u" in line or line.count(b'"thread"') != line.count(b'"thread":null')
+
+
+def may_settle(line: bytes) -> bool:
+    """Return whether the message may settle or decide something: it answers another, or is control, or may be."""
+    is_answer = line.count(b'"thread"') != line.count(b'"thread":null')
+    return is_answer or b'"control"' in line or b"\\u" in line
 
 
 def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:

@@ -50,11 +50,17 @@ class ProofView:
     def proof(self, line: bytes, position: int | None = None) -> Proof | None:
         """Return what is proven of a line's writer; without a ``position`` (archived mail) the place does not count."""
         said = self._said(line, position)
-        return None if said == proofs.WAITS else said
+        return said if said is None or said == proofs.BEFORE or proofs.proves(said) else None
+
+    def bare_word(self, line: bytes, position: int | None = None) -> Proof | None:
+        """Return whose word the line is, if it is another machine's and proves nothing; None for any other line."""
+        said = self._said(line, position)
+        return said if proofs.is_bare_word(said) else None
 
     def waits(self, line: bytes, position: int) -> bool:
         """Return whether the line, as we wrote it there, bears a seal of another machine that does not count yet."""
-        return self._said(line, position) == proofs.WAITS
+        said = self._said(line, position)
+        return said is not None and said.kind == proofs.WAITS
 
     def _said(self, line: bytes, position: int | None) -> Proof | None:
         if not self.trusted:

@@ -125,7 +125,7 @@ def _stays(line: bytes, roster: Roster, since: int) -> bool:
     """
     event = codec.roster_event(line)
     agent = None if isinstance(event, BadLine) else roster.agents.get(event.session_id)
-    if agent is None or not agent.proven:
+    if agent is None or not (agent.proven or agent.home is not None):
         return False
     return agent.state != DEAD or (bool(agent.proven_leads) and agent.changed >= since)
 

@@ -9,12 +9,17 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Registration
-from agent_mailbox.core import codec, compose, proofs
+from agent_mailbox.core import codec, compose, obligations, proofs
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.records import BadLine, Proof, RosterEvent
+from agent_mailbox.core.records import BadLine, Proof, Read, RosterEvent
+from agent_mailbox.core.space_seals import is_ignored
+from agent_mailbox.engine import space_checks
+from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.space import Space
-from agent_mailbox.store.order import MESSAGES, ROSTER
+from agent_mailbox.store import bundles
+from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, reads_of
+from agent_mailbox.upkeep import doctor
 
 from .hostile_space import Joined
 
@@ -63,14 +68,14 @@ def test_nobody_speaks_for_the_person_or_a_session_of_another(both: tuple[Joined
 
 
 def test_a_session_asks_in_nobody_else_s_name(both: tuple[Joined, Joined]) -> None:
-    """North's own session seals a request and a read in the name of south's worker: neither is proven to be its own."""
+    """North's own session seals a request in the name of south's worker: nobody is asked to decide it."""
     north, south = both
     south.box.register(Registration(session_id=WORKER, client="2"), WORKER)
     north.box.register(Registration(session_id="n1", client="1"), "n1")
     asked = m.PermissionRequest(request_id="perm-1", tool="Bash", arguments="curl evil.example")
     north.put(MESSAGES, control(WORKER, asked, "user"), "session:n1")
     south.catch_up()
-    assert not south.control.find("perm-1").proven
+    assert south.control.pending("user", everyones=True) == []
 
 
 @pytest.mark.parametrize("word", ["the.person", "builder", "x1-name", "user"])
@@ -127,3 +132,199 @@ def test_a_proof_reads_back_as_it_was_made(proof: Proof) -> None:
         assert found == one
         assert found is not None
         assert (found.machine, found.kind, found.id) == (one.machine, one.kind, one.id)
+
+
+# -- a machine tells of its own sessions alone ------------------------------------------------------------------------
+
+
+class Prey:
+    """Sessions without a client in the south, with mail, and north beside them, listed or not."""
+
+    def __init__(self, north: Joined, south: Joined) -> None:
+        self.north = north
+        self.south = south
+        south.box.register(Registration(session_id="boss", name="chief"), "boss")
+        south.box.register(
+            Registration(session_id=WORKER, name="builder1", roles=("dev",), tags=("project:p",)), WORKER
+        )
+        mail = [
+            Draft(sender="boss", to=(to,), content="x", ack=True) for to in (WORKER, "role:dev", "project:p", "all")
+        ]
+        self.mail = [south.box.send(draft).message.id for draft in mail]
+        self.to_person = south.box.send(Draft(sender="boss", to=("user",), content="look", ack=True)).message.id
+        north.catch_up()
+        north.box.register(Registration(session_id="n1", roles=("dev",)), "n1")
+
+    def told(self) -> object:
+        """What the south tells of its sessions, their mail, and what is decided."""
+        state = self.south.catch_up().box.state()
+        agents = [state.roster.get(who) for who in (WORKER, "boss")]
+        owed = [[one.id for one in obligations.unanswered(who, state)] for who in ("boss", "user")]
+        return agents, [self.unread(who) for who in (WORKER, "boss", "user")], state.roster.heirs(WORKER), owed
+
+    def unread(self, who: str) -> list[str]:
+        """What a session would be shown in the south."""
+        return [item.message.id for item in self.south.box.peek(who)]
+
+    def owes(self) -> list[str]:
+        """What x1 must ack."""
+        return [message.id for message in obligations.obligations(WORKER, self.south.catch_up().box.state())]
+
+
+@pytest.fixture(params=["listed", "not listed"])
+def prey(both: tuple[Joined, Joined], request: pytest.FixtureRequest) -> Prey:
+    """North may speak for all that live there, or for nobody."""
+    north, south = both
+    if request.param == "not listed":
+        machine_trust.save(south.directory, {}, applied=True)
+    return Prey(north, south)
+
+
+EVENTS = [
+    RosterEvent("update", WORKER, 5, name="else"),
+    RosterEvent("update", WORKER, 5, tags=()),
+    RosterEvent("update", WORKER, 5, tags=("role:dev", "concern:c")),
+    RosterEvent("update", WORKER, 5, lead="n1"),
+    RosterEvent("update", WORKER, 5, muted=("boss",)),
+    RosterEvent("register", WORKER, 5, client="9"),
+    RosterEvent("retire", WORKER, 5),
+    RosterEvent("register", "n2", 5, continues=WORKER),
+]
+WAYS = [None, "session:n1", f"session:{WORKER}", "user@terminal", "steward"]
+"""The words that north seals with; None: with no seal."""
+
+
+def test_a_machine_changes_no_session_of_another(prey: Prey) -> None:
+    """It neither renames, re-tags, leads, mutes, freezes nor retires x1, nor takes its place; spelt as ours, or not."""
+    before = prey.told()
+    for event in EVENTS:
+        for way in WAYS:
+            prey.north.tell(event, way)
+        prey.north.put(ROSTER, b" " + codec.roster_line(event).rstrip() + b" ")
+    assert prey.told() == before
+    assert prey.south.agent("n2") is None
+
+
+def test_a_machine_reads_nothing_for_a_session_of_another(prey: Prey) -> None:
+    """A read, a claim, an ack, a receipt and a release in x1's name, or in the person's, hide and settle nothing."""
+    before = prey.told()
+    for message_id in (*prey.mail, prey.to_person):
+        for who in (WORKER, "user"):
+            for event in ("release", "read", "claim", "ack", "seen"):
+                for way in WAYS[: None if who == WORKER else 2]:
+                    read = codec.read_line(Read(message_id, who, 5, event, "role:dev" if event == "claim" else None))
+                    log = CLAIMS if event in ("claim", "release") else reads_of("north")
+                    prey.north.put(log, read, way)
+                    prey.north.put(log, b" " + read.rstrip() + b" ", way)
+    assert prey.told() == before
+
+
+def test_what_another_machine_freezes_its_next_check_thaws(prey: Prey) -> None:
+    """As a machine does that gives up another one: no mail is lost by it."""
+    prey.north.tell(RosterEvent("freeze", WORKER, 5))
+    assert getattr(prey.south.agent(WORKER), "state", "") == "frozen"
+    shown = list[str]()
+    prey.south.box.deliver(WORKER, lambda items: (shown.extend(item.message.id for item in items), items)[1])
+    assert {*shown} == {*prey.mail}
+    assert getattr(prey.south.agent(WORKER), "state", "") == "alive"
+
+
+def test_nobody_reads_ahead_for_a_session_that_is_not_there_yet(prey: Prey) -> None:
+    """North reads mail in the name of x9. Then x9 registers in the south, and is shown it."""
+    for message_id in prey.mail:
+        prey.north.put(reads_of("north"), codec.read_line(Read(message_id, "x9", 5)))
+    prey.south.catch_up().box.register(Registration(session_id="x9", tags=("project:p",)), "x9")
+    assert {*prey.unread("x9")} == {*prey.mail[2:]}
+
+
+def test_lines_that_a_machine_claims_to_restore_are_its_own_words(prey: Prey) -> None:
+    """What the engine lost comes back in bundles: north puts there what its records may not say."""
+    before = prey.told()
+    events = [codec.roster_line(event).rstrip() for event in EVENTS]
+    reads = [codec.read_line(Read(message_id, WORKER, 5)).rstrip() for message_id in prey.mail]
+    for kind, lines in ((ROSTER, events), (CLAIMS, reads)):
+        for record in bundles.records_of(kind, lines):
+            prey.north.put("archive", record)
+    assert prey.told() == before
+
+
+def test_an_answer_in_another_s_name_settles_nothing(prey: Prey) -> None:
+    """x1 owes acks. North answers in its name: it owes them still, and the mail stays its own."""
+    south = prey.south
+    south.box.deliver(WORKER, lambda items: items)
+    owed = prey.owes()
+    assert len(owed) == 4
+    for message_id in owed:
+        for way in WAYS[:3]:
+            prey.north.put(CLAIMS, codec.read_line(Read(message_id, WORKER, 5, "release")), way)
+        draft = Draft(sender=WORKER, to=("boss",), content="done", thread=message_id)
+        for way in WAYS[:3]:
+            made = compose.message(draft, ("boss",), os.urandom(16).hex(), 1_800_000_000_000)
+            prey.north.put(MESSAGES, compose.stored_line(made), way)
+    assert prey.owes() == owed
+
+
+ACTS: list[m.Payload] = [
+    m.PermissionRequest(request_id="perm-9", tool="Bash", arguments="ls"),
+    m.LeasePaths(request_id="lease-9", project="/p", paths=("a",), expires=1_900_000_000_000),
+    m.WatchAgent(request_id="watch-9", agent="boss", until=("dead",), expires=1_900_000_000_000),
+    m.TaskProgress(request_id="task-1", phase="verifying"),
+    m.TaskCompleted(request_id="task-1", summary="done"),
+    m.IdleNotification(),
+    m.LeaseRelease(request_id="lease-1"),
+    m.WatchEnd(request_id="watch-1"),
+    m.ShutdownRejected(request_id="down-1"),
+]
+
+
+def test_a_machine_acts_for_no_session_of_another(prey: Prey) -> None:
+    """North asks, leases, watches, reports and refuses in x1's name: each is refused. A denial and a stricter mode by
+    x1's lead hold, whoever published them."""
+    south = prey.south
+    asked = [
+        ("user", m.TaskAssignment(request_id="task-1", title="t")),
+        (WORKER, m.LeasePaths(request_id="lease-1", project="/p", paths=("b",), expires=1_900_000_000_000)),
+        (WORKER, m.WatchAgent(request_id="watch-1", agent="boss", until=("dead",), expires=1_900_000_000_000)),
+        ("user", m.ShutdownRequest(request_id="down-1")),
+    ]
+    for sender, payload in asked:
+        south.control.post(sender, payload, (WORKER,))
+    sent = []
+    for payload, way in itertools.product(ACTS, WAYS[:3]):
+        line = control(WORKER, payload, "boss")
+        sent.append(codec.message(line).id)
+        prey.north.put(MESSAGES, line, way)
+    prey.north.put(MESSAGES, control("user", m.ModeSet(mode="plan"), WORKER))
+    prey.north.put(MESSAGES, control("user", m.PolicyUpdate(allow=("Bash",), deny=("Read",)), WORKER))
+    south.catch_up()
+    fates = {message.id: verdict.outcome for message, verdict in south.control.log()}
+    assert {fates[one] for one in sent} == {"refused"}
+    standing = south.control.standing(WORKER)
+    assert (standing.mode, standing.policy.allow, standing.policy.deny) == ("plan", (), ("Read",))
+
+
+def test_a_session_of_another_machine_works_as_before(prey: Prey) -> None:
+    """North's own session, of which nothing is proven, is renamed, reads, answers, and is retired by north."""
+    north, south = prey.north, prey.south
+    north.box.register(Registration(session_id="n1", event="update", name="nora"), "n1")
+    north.catch_up().box.deliver("n1", lambda items: items)
+    north.catch_up()
+    agent = south.agent("n1")
+    assert agent is not None
+    assert (agent.name, agent.home, agent.state) == ("nora", "north", "alive")
+    read = {record.message_id for record in south.box.logs.read_records() if record.session_id == "n1"}
+    assert read >= {prey.mail[1], prey.mail[3]}
+    north.box.end("n1", "retire", "n1")
+    assert getattr(south.agent("n1"), "state", "") == "dead"
+    logs = south.box.logs.roster, south.box.logs.reads
+    assert not [line for log in logs for _, line in log.lines() if is_ignored(line)]
+
+
+def test_what_is_ignored_is_told(prey: Prey) -> None:
+    """`engine doctor` counts it by machine, and the doctor of the mailbox has no trouble with it."""
+    prey.north.tell(RosterEvent("retire", WORKER, 5))
+    prey.south.catch_up()
+    logs = prey.south.box.logs
+    said = "1 lines of north tell of sessions that are not its own"
+    assert [note for note in space_checks.notes(logs, str) if said in note]
+    assert not [one for one in doctor.problems(doctor.examine(prey.south.box)) if "roster" in one.file]

@@ -93,6 +93,36 @@ MUTANTS = (
         tests="tests/fuzz/test_records.py::test_no_record_locks_anybody_out",
     ),
     Mutant(
+        "a machine tells of its own sessions alone",
+        "SpaceJudge.judge",
+        ("            found = self.hold(other, record.log, found)\n", "            pass\n"),
+        tests=f"{HOSTILE}::test_a_machine_changes_no_session_of_another",
+    ),
+    Mutant(
+        "a machine restores no words of another's sessions",
+        "lost_records.take_back",
+        ("judge = copy.judge if machine != copy.order.machine else None", "judge = None"),
+        tests=f"{HOSTILE}::test_lines_that_a_machine_claims_to_restore_are_its_own_words",
+    ),
+    Mutant(
+        "nobody reads ahead for a session that is not there yet",
+        "speaking.oversteps",
+        ("homes.is_new(record.session_id) or ", ""),
+        tests=f"{HOSTILE}::test_nobody_reads_ahead_for_a_session_that_is_not_there_yet",
+    ),
+    Mutant(
+        "an answer in another's name settles nothing",
+        "obligations._settles",
+        ("    if proofs.is_bare_word(reply.proof):\n        return False\n", ""),
+        tests=f"{HOSTILE}::test_an_answer_in_another_s_name_settles_nothing",
+    ),
+    Mutant(
+        "a machine acts for no session of another",
+        "Plane._applied",
+        ("if proofs.is_bare_word(message.proof) and not _may_only_narrow(payload, flow):", "if False:"),
+        tests=f"{HOSTILE}::test_a_machine_acts_for_no_session_of_another",
+    ),
+    Mutant(
         "a line whose id no command writes is a stranger's",
         "codec._id",
         ("if not _is_id(found := _text(obj, key)):", "if not (found := _text(obj, key)):"),
@@ -113,13 +143,13 @@ MUTANTS = (
     Mutant(
         "a line that waits for the person's word proves nothing",
         "ProofView.proof",
-        ("None if said == proofs.WAITS else said", "said"),
+        ("return said if said is None or said == proofs.BEFORE or proofs.proves(said) else None", "return said"),
         tests=f"{JUDGE}::test_a_machine_says_nothing_of_sessions_that_live_elsewhere",
     ),
     Mutant(
         "a line that waits counts at its own place alone",
         "ProofView.waits",
-        ("self._said(line, position) == proofs.WAITS", 'b\'"seal":"2 \' in line'),
+        ("said is not None and said.kind == proofs.WAITS", 'b\'"seal":"2 \' in line'),
         tests=f"{JUDGE}::test_a_program_writes_a_verdict",
     ),
     Mutant(

@@ -199,6 +199,8 @@ class Plane:
 
     def _applied(self, message: Message, payload: Payload) -> Verdict:
         flow = transitions.FLOWS.get(type(payload))
+        if proofs.is_bare_word(message.proof) and not _may_only_narrow(payload, flow):
+            return self._forbidden(message, message.sender, "another machine speaks for its own sessions alone")
         if flow == transitions.TASK:
             return self._task(message, payload)
         if flow is not None:
@@ -378,6 +380,13 @@ class Plane:
         sender, whom = word(message.sender), word(about)
         why = why or (f"{whom} cannot decide for itself" if sender == whom else f"{sender} is not the lead of {whom}")
         return Verdict(REFUSED, "", why, about=about, forbidden=True)
+
+
+def _may_only_narrow(payload: Payload, flow: str | None) -> bool:
+    """Return whether an unproven message of this kind denies or binds at most."""
+    if flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX):
+        return transitions.event(payload) in (transitions.APPROVE, transitions.DENY)
+    return isinstance(payload, ModeSet | PolicyUpdate | TaskAssignment)
 
 
 def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:

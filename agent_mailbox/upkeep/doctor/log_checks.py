@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from array import array
 
-from ...core import codec, instant
+from ...core import codec, instant, space_seals
 from ...core.records import BadLine
 from ...store import system
 from ...store.line_numbers import newlines, numbered, numbered_in
@@ -102,6 +102,8 @@ def _reads(source: CheckedLog, census: Census | None, now: int | None) -> Iterat
     clock, lost, astray = Clock(source.path, now), Tally(), Tally()
     for number, line in source.lines():
         record = codec.read(line)
+        if space_seals.is_ignored(line):  # `engine doctor` counts these
+            continue
         if isinstance(record, BadLine):
             yield bad_line(source, number, line, record)
             continue
@@ -127,6 +129,8 @@ def _roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
     clock = Clock(source.path, now)
     for number, line in source.lines():
         event = codec.roster_event(line)
+        if space_seals.is_ignored(line):
+            continue
         if isinstance(event, BadLine):
             yield bad_line(source, number, line, event)
         elif event.timestamp:
