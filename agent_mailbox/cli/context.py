@@ -13,7 +13,7 @@ from ..core import frame
 from ..core.address import check_id
 from ..core.records import USER
 from ..core.roster import MIN_PREFIX
-from ..core.text import neutral
+from ..core.text import neutral, typed
 from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
 from ..store import paths
@@ -93,6 +93,11 @@ class Context:
                 raise
             self.vouched = place.named or paths.recorded(desk.directory, self.environ)
             if not self.vouched:
+                if (link := paths.inner_link(desk.directory)) is not None:
+                    raise Refused(
+                        f"your records name no init of {desk.directory}, and {link} is a link, which may lead anywhere",
+                        f"remove the link, or name the mailbox: --dir {typed(desk.directory)}",
+                    )
                 self.warn(
                     f"your records name no init of {desk.directory}; if it came with a clone, its mail is a stranger's"
                 )

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import posix
 
+from ..core.text import typed
 from ..errors import NoMailbox
-from ..store import paths
+from ..store import paths, system
 from ..store.system import environment as environment
 
 TYPE_CHECKING = False
@@ -27,12 +28,19 @@ class MailboxPlace:
 def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> MailboxPlace:
     """Return the mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` (default: the
     working directory) upwards. Raises ``NoMailbox``, and ``StorageFailed`` if its messages log was removed.
+
+    A variable with a relative path names a mailbox of each directory: it is found there, as without the variable.
     """
-    named = given or environ.get("AGENT_MAILBOX_DIR")
-    if named:
-        return MailboxPlace(named, True)
+    variable = environ.get("AGENT_MAILBOX_DIR")
+    if given or (variable and variable.startswith("/")):
+        return MailboxPlace(given or variable or "", True)
     begin = _without_links(start) if start else here()
-    found = paths.find(begin)
+    found = system.absolute(system.join(here(), variable)) if variable else paths.find(begin)
+    if found is not None and (real := paths.strays(found, environ)) is not None:
+        raise NoMailbox(
+            f"{found} is {real}, through a link that your `agent-mailbox init` did not record",
+            f"if it is to be this project's, too, the person runs `agent-mailbox init {typed(found)}`",
+        )
     if found is None:
         if (gone := paths.remnant(begin, environ)) is not None:
             raise paths.lost(gone)

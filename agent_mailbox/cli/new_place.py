@@ -61,7 +61,9 @@ def covering(place: str) -> str | None:
     else:
         start = above if os.path.basename(real) == paths.DATA else real
     found = paths.find(start)
-    return found if found and found != real and system.stat(found).st_uid == system.geteuid() else None
+    if found is None or found == real or paths.strays(found, system.environment()) is not None:
+        return None
+    return found if system.stat(found).st_uid == system.geteuid() else None
 
 
 def refuse_second(place: str, again: str) -> None:

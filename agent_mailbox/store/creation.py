@@ -17,8 +17,8 @@ from .paths import (
     check_owner,
     is_there,
     main_worktree,
-    recorded,
     storage_failed,
+    trusted,
     trusted_file,
 )
 
@@ -50,6 +50,7 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     if "\n" in directory:
         raise Refused(f"the path of a mailbox holds a line break: {directory!r}", "choose a directory without one")
     try:
+        given = system.absolute(directory)
         system.make_directory(directory, parents=0o755)
         directory = system.real_path(directory)
         for name in (HEARTBEATS, ARCHIVE):
@@ -62,7 +63,8 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     except OSError as error:
         raise storage_failed("make a mailbox at", directory, error) from None
     check_owner(directory)
-    _record(directory, environ)
+    for path in dict.fromkeys((directory, given)):  # by a link, too, if the person names one
+        _record(path, environ)
     if is_new:
         _forget(directory, environ)
     custody_setup.ensure(directory, environ)
@@ -101,7 +103,7 @@ def _forget(directory: str, environ: Mapping[str, str]) -> None:
 
 
 def _record(directory: str, environ: Mapping[str, str]) -> None:
-    if recorded(directory, environ):
+    if directory in trusted(environ):
         return
     path = trusted_file(environ)
     try:

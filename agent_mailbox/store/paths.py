@@ -164,7 +164,24 @@ def common_directory(directory: str) -> str | None:
     common = _one_line(system.join(gitdir, "commondir"))
     if common is None:
         return None
-    return system.real_directory(system.join(gitdir, common))
+    common = system.real_directory(system.join(gitdir, common))
+    return common if _is_worktree(path, system.real_directory(gitdir), common) else None
+
+
+def _is_worktree(path: str, gitdir: str, common: str) -> bool:
+    """Return whether the repository knows the worktree whose ``.git`` is at the path. Such a file may come with any
+    directory, and name any repository (git's ``gitrepository-layout``: ``worktrees/NAME/gitdir``)."""
+    back = _one_line(system.join(gitdir, "gitdir"))
+    if back is None or system.dirname(gitdir) != system.join(common, "worktrees"):
+        return False
+    try:
+        there, here = system.stat(system.join(gitdir, back)), system.stat(path)
+    except ValueError:
+        return False
+    except OSError as error:
+        _refuse_failed(error, path)
+        return False
+    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
 
 
 def _one_line(path: str) -> str | None:
@@ -260,6 +277,24 @@ def recorded(directory: str, environ: Mapping[str, str]) -> bool:
     if not known:
         return False
     return system.real_directory(directory) in known
+
+
+def strays(found: str, environ: Mapping[str, str]) -> str | None:
+    """Return where a found mailbox really is, if a link on its path leads there and ``init`` recorded no such path.
+
+    A clone may hold a link to any mailbox of the user's."""
+    real = system.real_directory(found)
+    return None if real == found or found in trusted(environ) else real
+
+
+def inner_link(directory: str) -> str | None:
+    """Return a link among what a mailbox holds; None for none. Its archive may be another mailbox's."""
+    try:
+        names = sorted(system.listdir(directory))
+        paths = (system.join(directory, name) for name in names)
+        return next((path for path in paths if system.lstat(path).st_mode & system.S_IFMT == system.S_IFLNK), None)
+    except OSError as error:
+        raise storage_failed("look through", directory, error) from None
 
 
 def trusted(environ: Mapping[str, str]) -> list[str]:

@@ -65,6 +65,7 @@ def project(_: Process) -> None:
     for path, text in (
         ("/two/.git", b"gitdir: /work/.git/worktrees/two\n"),
         ("/work/.git/worktrees/two/commondir", b"../..\n"),
+        ("/work/.git/worktrees/two/gitdir", b"/two/.git\n"),
     ):
         fd = system.open(path, system.O_WRONLY | system.O_CREAT, 0o600)
         system.write(fd, text)

@@ -146,6 +146,7 @@ def test_a_worktree_whose_repository_cannot_be_looked_at_takes_no_other_mailbox(
         directory.mkdir(parents=True)
     (worktree / ".git").write_text(f"gitdir: {inside}\n")
     (inside / "commondir").write_text("../..\n")
+    (inside / "gitdir").write_text(f"{worktree}/.git\n")
     for mailbox in ("outer", "main/data"):
         (tmp_path / mailbox / paths.MESSAGES).touch()
     assert paths.find(str(worktree)) == str(tmp_path / "main" / "data")
