@@ -144,16 +144,17 @@ def _check(known: ClusterRecord) -> None:
 
 
 def _of_configuration(directory: str, text: str) -> ClusterRecord:
-    """Return what an earlier version's files are for, by the configuration of the first server.
+    """Return what files without a record are for, by the configuration of the first server.
 
     A server that stands alone and is reached from elsewhere does not tell its host: the person names it again."""
     name = re.search(r'^server_name: "([a-z0-9-]+)-1"$', text, re.MULTILINE)
     listen = re.search(r'^listen: "([0-9.]+):([0-9]+)"$', text, re.MULTILINE)
-    if name is None or listen is None:
-        raise BadData(
-            f"server's configuration has another form: {directory}/1/server.conf", "write into another --into"
-        )
-    machines = re.findall(rf'publish: \[ "mbx\.{name[1]}\.([a-z0-9-]+)\.>"', text)
+    users = re.findall(r'publish: \[ "mbx\.([a-z0-9-]+)\.([a-z0-9-]+)\.>"', text)
+    if name is None or listen is None or not users:
+        raise BadData(f"server's configuration has another form: {directory}/1/server.conf", "put back what it was")
+    spaces: dict[str, tuple[str, ...]] = {name[1]: ()}
+    for space, machine in users:
+        spaces[space] = (*spaces.get(space, ()), machine)
     routes = re.findall(r"@(\[[0-9a-f:]+\]|[a-z0-9.-]+):[0-9]+\"", text)
     hosts = tuple(host.strip("[]") for host in routes) or ((LOOPBACK,) if listen[1] == LOOPBACK else ())
-    return ClusterRecord(name[1], hosts, int(listen[2]), {name[1]: tuple(machines)})
+    return ClusterRecord(name[1], hosts, int(listen[2]), spaces)

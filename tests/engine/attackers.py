@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ def settle(order: NatsOrder, calls: int = 20) -> None:
     """Wait until JetStream has done what it was asked, and both streams of the space have taken what came.
 
     It answers several calls at once. A stream takes one after the other, and refuses this for its expectation."""
-    order.connection.ask([Publication("mbxapi.INFO", b"")] * calls)
+    order.connection.ask([Publication(f"{API}INFO", b"")] * calls)
     late = {"Nats-Expected-Last-Sequence": "999999"}
     for kind in ("mbx", "mbxf"):
         (answer,) = order.connection.ask([Publication(f"{kind}.{order.space}.{order.machine}.late", b"", late)])
@@ -74,8 +75,11 @@ def state(order: NatsOrder) -> dict[str, Any]:
     for stream in (order.stream, f"MBXF_{order.space}"):
         info = order.api(f"STREAM.INFO.{stream}", None)
         found[stream] = info["config"], info["state"]["first_seq"]
-        for seq in range(1, info["state"]["last_seq"] + 1):
-            if message := order.message(stream, {"seq": seq}):
+        asked = [b'{"seq":%d}' % seq for seq in range(1, info["state"]["last_seq"] + 1)]
+        for seq, answer in enumerate(
+            order.connection.ask([Publication(f"{API}STREAM.MSG.GET.{stream}", a) for a in asked])
+        ):
+            if message := json.loads(answer.data).get("message"):
                 found[f"{stream} {seq}"] = message
     return found
 

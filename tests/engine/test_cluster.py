@@ -60,7 +60,7 @@ class Servers:
     def __init__(self, program: Program, nodes: int, machines: Sequence[str] = MACHINES) -> None:
         self.home = program.scratch / "engine"
         words = [word for machine in machines for word in ("--machine", machine)]
-        result = program.run(
+        result = program.call(
             *("engine", "config", "--nodes", nodes, "--space", SPACE, "--into", self.home, "--json"),
             *("--port", free_row(beside=2000), *words),
         )
@@ -104,7 +104,7 @@ def joined(servers: Servers, program: Program) -> Pair:
     pair.space = SPACE
     until(servers.is_ready)
     for machine, command in zip(MACHINES, servers.written["join"], strict=True):
-        result = program.run(*command.split()[1:], "--dir", program.scratch / machine)
+        result = program.call(*command.split()[1:], "--dir", program.scratch / machine)
         assert result.rc == 0, result
     return pair
 
@@ -294,8 +294,12 @@ def test_nobody_loses_access_in_silence(program: Program) -> None:
         (home / gone).rename(home / "away")
         refused(1, f"secret of the cluster is not there: {home / gone}")
         (home / "away").rename(home / gone)
+    record = (home / "cluster.json").read_bytes()
     (home / "cluster.json").write_text("{}")
     refused(3, "record of the cluster has another form")
+    (home / "cluster.json").unlink()
+    assert program.call(*config, "--json").json["join"] == joins
+    assert (home / "cluster.json").read_bytes() == record
 
 
 def _machines(*names: str) -> list[str]:
