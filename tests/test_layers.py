@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 import tomllib
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -139,14 +140,17 @@ def own(target: str) -> str | None:
     return target.partition(".")[2]
 
 
-ALL = [imported for path in SOURCES for imported in imports_of(path)]
+@cache
+def imports() -> list[Import]:
+    """Return every import of the package."""
+    return [imported for path in SOURCES for imported in imports_of(path)]
 
 
 def import_order(modules: Iterable[str]) -> list[str]:
     """Return the modules, each behind its package and those it imports as it is loaded; else by name."""
     names, ordered = {*modules}, dict[str, None]()
     needed = {name: {name.rpartition(".")[0]} for name in names}
-    for imported in (imported for imported in ALL if imported.at_load and own(imported.target)):
+    for imported in (imported for imported in imports() if imported.at_load and own(imported.target)):
         target, user = own(imported.target) or "", module_of(imported.path)
         if user in names:
             needed[user] |= {target, target.rpartition(".")[0]}
@@ -168,13 +172,13 @@ def test_the_package_has_the_floors_of_the_house() -> None:
     assert rooms == FLOORS.keys()
     loose = {path.stem for path in (ROOT / PACKAGE).glob("*.py")} - {"__init__", "__main__"}
     assert loose == LOOSE
-    assert len(ALL) > 100
+    assert len(imports()) > 100
 
 
 def test_imports_go_down_only() -> None:
     """No module imports from a floor above its own; only the entry point and the public face know the top."""
     upward = []
-    for imported in ALL:
+    for imported in imports():
         module, target = module_of(imported.path), own(imported.target)
         if target is None or module == "":
             continue
@@ -203,7 +207,7 @@ def test_the_public_face_shows_no_door(program: Program) -> None:
 def test_doors_do_not_know_each_other() -> None:
     """A door imports its own modules and what is below, never another door."""
     sideways = []
-    for imported in ALL:
+    for imported in imports():
         room, target = room_of(module_of(imported.path)), own(imported.target)
         if target and floor_of(module_of(imported.path)) == DOORS and floor_of(target) == DOORS:
             sideways += [imported] if room_of(target) != room else []
@@ -231,7 +235,9 @@ def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(pat
 
 def test_nobody_but_the_command_line_knows_the_swarm() -> None:
     """Who does not use it pays nothing: it is imported by its own commands, as they run, and by itself."""
-    users = [i for i in ALL if room_of(module_of(i.path)) != "swarm" or floor_of(module_of(i.path)) == COMMAND_LINE]
+    users = [
+        i for i in imports() if room_of(module_of(i.path)) != "swarm" or floor_of(module_of(i.path)) == COMMAND_LINE
+    ]
     parts = [i for i in users if (own(i.target) or "").startswith("swarm.") and floor_of(own(i.target) or "") == DOORS]
     assert {room_of(module_of(i.path)) for i in parts} == {"cli", "swarm"}
     assert [i for i in parts if i.at_load] == []
@@ -239,7 +245,7 @@ def test_nobody_but_the_command_line_knows_the_swarm() -> None:
 
 def test_only_the_store_touches_locks() -> None:
     """``fcntl`` is imported by the door to the system alone, portalocker where maintenance runs take their lock."""
-    for imported in ALL:
+    for imported in imports():
         module, top = module_of(imported.path), imported.target.split(".")[0]
         if top == "fcntl":
             assert module == DOOR, imported
@@ -251,11 +257,11 @@ def test_nothing_bypasses_the_door_to_the_system() -> None:
     """The store, the facade and its kin ask the system as ``system.NAME`` alone, where a simulation can answer; the
     exceptions are few, each with its reason, and none is left over."""
     behind = {p: m for p in SOURCES if (m := module_of(p)) != DOOR and f"{m}.".startswith(BEHIND)}
-    imports = [i for i in ALL if i.path in behind]
-    past = {(behind[i.path], top): i for i in imports if (top := i.target.split(".")[0]) in SYSTEM}
+    found = [i for i in imports() if i.path in behind]
+    past = {(behind[i.path], top): i for i in found if (top := i.target.split(".")[0]) in SYSTEM}
     assert {key: i for key, i in past.items() if key not in BYPASSES} == {}
     assert BYPASSES.keys() - past.keys() == set()
-    assert [i for i in imports if (own(i.target) or "").startswith(f"{DOOR}.")] == []  # a copy of a name stays
+    assert [i for i in found if (own(i.target) or "").startswith(f"{DOOR}.")] == []  # a copy of a name stays
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in behind}
     calls = [(path, node.func) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
     assert [path for path, func in calls if isinstance(func, ast.Name) and func.id in ("open", "input")] == []
@@ -267,7 +273,7 @@ def test_hot_modules_avoid_the_heavy_ones() -> None:
     verbs = {"": "", "launch": "", **HOT_MODULES}
     heavy = [
         imported
-        for imported in ALL
+        for imported in imports()
         if imported.at_load
         and (name := module_of(imported.path)) in verbs
         and imported.target.partition(".")[0] in (HEAVY if verbs[name] == "search" else {*HEAVY, "os"})
@@ -292,12 +298,14 @@ def test_run_time_dependencies_are_three() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     names = {re.match(r"[A-Za-z0-9_.-]+", line).group() for line in project["dependencies"]}  # type: ignore[union-attr]
     assert names == {"click", "orjson", "portalocker"}
-    used = {i.target.split(".")[0] for i in ALL} - set(sys.stdlib_module_names) - {PACKAGE, "__future__"}
-    rooms = {name: {room_of(module_of(i.path)) for i in ALL if i.target.split(".")[0] == name} for name in used}
+    used = {i.target.split(".")[0] for i in imports()} - set(sys.stdlib_module_names) - {PACKAGE, "__future__"}
+    rooms = {name: {room_of(module_of(i.path)) for i in imports() if i.target.split(".")[0] == name} for name in used}
     low = {name: {room for room in where if floor_of(room) < DOORS} for name, where in rooms.items()}
     beyond = {name: where for name, where in low.items() if where and name not in names}
     assert beyond == {"psycopg": {"postgres"}, "cryptography": {"identity"}}
-    assert [i for i in ALL if i.at_load and room_of(module_of(i.path)) in beyond.get(i.target.split(".")[0], ())] == []
+    assert [
+        i for i in imports() if i.at_load and room_of(module_of(i.path)) in beyond.get(i.target.split(".")[0], ())
+    ] == []
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / PACKAGE)))

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 from scripts.measuring import Sources, figures, hard_sentences
 from tests.helpers import ROOT
 
-SOURCES = Sources(ROOT)
-FIGURES = figures(SOURCES)
+
+@cache
+def sources() -> Sources:
+    """Return the sources, which only these tests read."""
+    return Sources(ROOT)
+
+
+@cache
+def found() -> dict[str, Any]:
+    """Return the figures of the sources."""
+    return figures(sources())
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
     """Nor lazily, nor for types."""
-    assert FIGURES["cycles"] == []
+    assert found()["cycles"] == []
 
 
 def test_a_module_name_leads_to_one_module() -> None:
     """Whoever looks for a feature finds it by ``ls``."""
-    assert FIGURES["module names that repeat"] == []
+    assert found()["module names that repeat"] == []
 
 
 def test_a_class_name_leads_to_one_class() -> None:
     """A reader who meets a public name needs no path to know it."""
-    assert FIGURES["class names that repeat"] == []
+    assert found()["class names that repeat"] == []
 
 
 def test_the_language_is_plain() -> None:
     """Each sentence of a docstring begins as readers expect, and ends in time."""
-    assert list(hard_sentences(SOURCES, "")) == [], "rewrite these; scripts/measure --hard ROOM lists them"
+    assert list(hard_sentences(sources(), "")) == [], "rewrite these; scripts/measure --hard ROOM lists them"
 
 
 def test_few_modules_are_in_no_room() -> None:
     """Six at most; a seventh asks which room it belongs in."""
-    assert len(FIGURES["loose modules"]) <= 6
+    assert len(found()["loose modules"]) <= 6
