@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from ..core.address import check_id
-from ..core.records import USER
 from ..core.roster import STATES
 from ..core.roster_changes import Registration
 from ..errors import NotFound
@@ -63,21 +61,11 @@ def _shared_options(command: Any) -> Any:
     return command
 
 
-def _leads(app: App, given: Mapping[str, Any]) -> str:
-    """Return whom a change makes the lead of an agent, and whose place it gives: both may allow."""
-    me, lead, name = given["session_id"], given["lead"], given["name"]
-    before = app.mailbox.logs.read_roster().bearer(name) if name else None
-    found = [f"{lead} leads {me}, and may allow it anything"] if lead not in (None, USER) else []
-    if before is not None and before.session_id != me:
-        found.append(f"{me} takes the place of {before.session_id}, with all that it leads and was allowed")
-    return "; ".join(found)
-
-
 def _register(app: App, /, event: str, given: dict[str, Any]) -> None:
     roster_verbs.register(app, event, given["session_id"], given, given["roles"], given)
 
 
-@roster.command(cls=Verb, widens=_leads)
+@roster.command(cls=Verb)
 @_shared_options
 @pass_app
 def register(app: App, /, **given: Any) -> None:
@@ -91,7 +79,7 @@ def register(app: App, /, **given: Any) -> None:
     _register(app, "register", given)
 
 
-@roster.command(cls=Verb, widens=_leads)
+@roster.command(cls=Verb)
 @_shared_options
 @pass_app
 def update(app: App, /, **given: Any) -> None:

@@ -5,6 +5,7 @@ Belongs here: registering, ending and listing agents once the arguments are pars
 
 from __future__ import annotations
 
+from ..core.records import USER
 from ..core.roster_changes import Registration
 from ..errors import Malformed
 from ..mailbox import absence, agents
@@ -26,6 +27,10 @@ def register(
 ) -> None:
     """Register or update a session; ``given`` has its name and lead, ``tags`` the three options about them."""
     me, desk, tags = named(app, session_id), app.desk(Registry), tags or {}
+    if app.caller.is_person and (given.get("lead") or given.get("name")):
+        from . import widening  # only the person is asked
+
+        widening.check(app, lambda: _widened(desk, me, given))
     replacing = tags.get("tags")
     request = Registration(
         session_id=me,
@@ -42,6 +47,16 @@ def register(
     for warning in decision.warnings:
         app.warn(warning)
     answer(app, agent, decision.warnings)
+
+
+def _widened(desk: Registry, me: str, given: Given) -> str:
+    """Return whom a change makes the lead of an agent, and whose place it gives: both may allow."""
+    lead, name = given.get("lead"), given.get("name")
+    before = desk.logs.read_roster().bearer(name) if name else None
+    found = [f"{lead} leads {me}, and may allow it anything"] if lead not in (None, USER) else []
+    if before is not None and before.session_id != me:
+        found.append(f"{me} takes the place of {before.session_id}, with all that it leads and was allowed")
+    return "; ".join(found)
 
 
 def _listed(given: str | None) -> tuple[str, ...]:

@@ -86,6 +86,7 @@ CODEX = KnownClient(
     home_variable="CODEX_HOME",
     settings=("hooks.json", "hooks.json"),
     memory="AGENTS.md",
+    guarded=("hooks.json", "config.toml"),
     files=_files,
     frees_mail=True,
     about="""Install hooks, the skills $bye and $checkpoint, an AGENTS.md section, and rules for plain mail commands.

@@ -65,6 +65,7 @@ COPILOT_CLI = KnownClient(
     home_variable="COPILOT_HOME",
     home_directory=".copilot",
     settings=("hooks/agent-mailbox.json", "hooks/agent-mailbox.json"),
+    guarded=("hooks/",),
     files=_files,
     about="""Install hooks, the skills /bye and /checkpoint, and an instruction for the model.
 

@@ -67,6 +67,7 @@ CURSOR_CLI = KnownClient(
     is_flat=True,
     directory=".cursor",
     settings=("hooks.json", "hooks.json"),
+    guarded=("hooks.json", "mcp.json"),
     files=_files,
     about="""Install hooks, the skills /bye and /checkpoint, and a rule for the model. Not run with the client.
 

@@ -62,6 +62,7 @@ GEMINI_CLI = KnownClient(
     above_home="GEMINI_CLI_HOME",
     settings=("settings.json", "settings.json"),
     memory="GEMINI.md",
+    guarded=("settings.json", "policies/"),
     files=_files,
     has_comments=True,
     frees_mail=True,

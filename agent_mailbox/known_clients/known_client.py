@@ -115,8 +115,9 @@ class KnownClient(Record):
     *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else of this name
     (or ``home_directory``) below ``above_home`` (a variable), or ``below_config`` of the user's configuration.
     ``settings``: the file with hooks, in a project and for all. ``memory`` is empty if ours is one of ``files``, which
-    are all ours. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON. ``has_rules``: its
-    settings hold rules of our form.
+    are all ours. ``guarded``: what there decides whether our hooks run (a directory ends in a slash); ``beside``: what
+    does so beside the directory. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON.
+    ``has_rules``: its settings hold rules of our form.
 
     *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can
     let plain mail commands run unasked. ``limits``: of an ability (``clients.checks.overview``), where it ends.
@@ -156,6 +157,8 @@ class KnownClient(Record):
     settings: tuple[str, str] = ("", "")
     memory: str = ""
     files: Callable[[Wording], Mapping[str, str]] = no_files
+    guarded: tuple[str, ...] = ()
+    beside: tuple[str, ...] = ()
     is_plugin: bool = False
     has_comments: bool = False
     has_rules: bool = False

@@ -11,6 +11,7 @@ TEXT = "tests/core/test_text.py"
 TABLE = "tests/trust/test_control_table.py"
 SHOWN = "tests/cli/test_hostile_text.py"
 ASKED = "tests/cli/test_widening.py"
+NAMES = "tests/claude/test_guarded_names.py"
 
 LOST, SEVERAL = "tests/trust/test_lost_notes.py", "tests/trust/test_several_mailboxes.py"
 CALLERS = "tests/cli/test_callers.py"
@@ -69,6 +70,24 @@ MUTANTS = (
         "withheld_rules.compare",
         ("found = [_of(ALL, after, before, everyone=False)]\n", "found = [_of(USER, after, before, everyone=False)]\n"),
         tests=f"{BACK}::test_everything_that_widens_waits_and_all_that_narrows_stays",
+    ),
+    Mutant(
+        "a bound session's tools write nothing that the person's terminal runs",
+        "file_guard._refusal",
+        ("_is_bound(call, here, environ) and", "False and"),
+        tests=f"{NAMES}::test_a_bound_session_s_tools_write_nothing_that_the_person_s_terminal_runs",
+    ),
+    Mutant(
+        "no tool writes the settings of a client",
+        "file_guard._refusal",
+        ("any(map(names.is_settings, places.values()))", "False"),
+        tests=f"{NAMES}::test_they_are_found_by_links_by_variables_and_in_any_case",
+    ),
+    Mutant(
+        "no tool writes what an installed hook starts",
+        "file_guard.Guarded.__init__",
+        ("*programs]", "]"),
+        tests=f"{NAMES}::test_no_tool_writes_the_person_s_configuration_or_what_an_installed_hook_starts",
     ),
     Mutant(
         "mail on whose proof nothing hangs tells it to programs",

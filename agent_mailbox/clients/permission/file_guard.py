@@ -7,11 +7,17 @@ shim decides most calls by builtins; this decides the rest, by the same rule. It
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 
+from ...core.address import check_id
 from ...core.records import BadLine
+from ...errors import BadData
+from ...known_clients.known_client import FILES
 from ...store import paths, user_state
+from ..hooks import client_input
 from . import tool_files
+from .guarded_names import COMMANDS, GuardedNames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +27,14 @@ if TYPE_CHECKING:
 WHY = (
     "this file is the mailbox's own, or guards it. Mail is sent by `agent-mailbox send`; rules and settings are the"
     " person's to change."
+)
+SETTINGS = (
+    "this file is the client's own settings, by which it calls agent-mailbox. They are the person's to change: ask for"
+    " it."
+)
+STARTS = (
+    "the person's terminal runs or reads this file (hooks and settings of git, start files of shells), and this session"
+    " is bound. Ask the person to change it."
 )
 UNREAD = "the file that this call writes is unclear"
 _KEYS = ("file_path", "notebook_path", "path")
@@ -52,7 +66,7 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
         return UNREAD
     bases = [cwd if isinstance(cwd, str) and cwd.startswith("/") else here, here]
     if tool.startswith(_MCP):
-        named = [*_strings(given)]
+        named = [*dict.fromkeys(name for text in _strings(given) for name in _names(text))]
         bases += [name for name in named if name.startswith("/") and os.path.isdir(name)]
     else:
         named = [value for key in _KEYS if isinstance(value := given.get(key), str)]
@@ -60,8 +74,25 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
     if len(named) > _MOST or len(bases) > _MOST:
         return UNREAD
     guarded = Guarded(environ)
-    places = {os.path.join(base, _plain(name)) for name in named for base in dict.fromkeys(bases)}
-    return WHY if any(map(guarded.holds, places)) else ""
+    bases = [*dict.fromkeys(bases)]
+    places = {path: os.path.realpath(path) for name in named for path in (os.path.join(b, _plain(name)) for b in bases)}
+    if any(map(guarded.holds, places)):
+        return WHY
+    names = GuardedNames(bases[:2], environ)
+    if any(map(names.is_settings, places.values())):
+        return SETTINGS
+    if _is_bound(call, here, environ) and any(names.runs_for_the_person(*place) for place in places.items()):
+        return STARTS
+    return ""
+
+
+def _is_bound(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> bool:
+    """Return whether the session that calls is bound; one that cannot be told is, if anybody is."""
+    state = user_state.directory(environ)
+    try:
+        return user_state.is_bound(state, check_id(client_input.parse(FILES, call, environ, here).session_id))
+    except BadData:
+        return user_state.bound_somewhere(state)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -77,12 +108,26 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(inner)
 
 
+def _names(text: str) -> Iterator[str]:
+    """Yield the paths that a server may find in a text: the text itself, and those of options such as ``--out=/a``.
+    An option may stand alone or in a command."""
+    yield text
+    words = text.split()
+    for word in words if len(words) > 1 else [text]:
+        option, equals, value = word.partition("=")
+        if equals and value and (len(words) == 1 or option.startswith("-") or value.startswith(("/", "~"))):
+            yield value
+        if word.startswith(("-", "@")) and "/" in word:
+            yield word[min(at for at in (word.find("/"), word.find("~")) if at >= 0) :]
+
+
 def _plain(name: str) -> str:
     """Return the path a server may make of a text: of a URL, of one that begins with the home directory."""
-    if name.startswith("file://"):
+    if name[:5].casefold() == "file:":
         from urllib.parse import unquote
 
-        return "/" + unquote(name.removeprefix("file://")).partition("/")[2]
+        rest = unquote(name[5:].partition("?")[0].partition("#")[0])
+        return "/" + rest[2:].partition("/")[2] if rest.startswith("//") else rest
     return os.path.expanduser(name) if name.startswith("~") else name
 
 
@@ -92,15 +137,21 @@ class Guarded:
     def __init__(self, environ: Mapping[str, str]) -> None:
         state = user_state.directory(environ)
         named = environ.get("AGENT_MAILBOX_DIR")
-        self._directories = [state, *paths.trusted(environ), *([named] if named else [])]
         self._files = installed(state)
+        programs = [place for shim in self._files for place in started(shim)]
+        self._walked = [state, user_state.configuration(environ), *paths.trusted(environ), *([named] if named else [])]
+        self._directories = [*self._walked, *programs]
         self._known = {place for place in map(_identity, self._directories) if place}
 
     def holds(self, path: str) -> bool:
         """Return whether the path leads to one of them, through any links; the file need not exist."""
         real = os.path.realpath(path)
         roots = (os.path.realpath(directory) for directory in self._directories)
-        if real in self._files or any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in roots):
+        if (
+            real in self._files
+            or real.endswith(COMMANDS)
+            or any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in roots)
+        ):
             return True
         return self._is_below(real) or self._is_linked(real)
 
@@ -126,7 +177,7 @@ class Guarded:
         return there.st_nlink > 1 and (there.st_dev, there.st_ino) in self._identities()
 
     def _identities(self) -> set[tuple[int, int]]:
-        every = (os.path.join(at, name) for top in self._directories for at, _, names in os.walk(top) for name in names)
+        every = (os.path.join(at, name) for top in self._walked for at, _, names in os.walk(top) for name in names)
         return {place for place in map(_identity, every) if place}
 
 
@@ -135,6 +186,20 @@ def installed(state: str) -> list[str]:
     ``StorageFailed``."""
     lines = (paths.content(os.path.join(state, paths.SHIMS)) or b"").split(b"\n")
     return [os.fsdecode(line) for line in lines if line]
+
+
+def started(shim: str) -> list[str]:
+    """Return the directories of what an installed shim starts: the package, and the environment of its Python."""
+    try:
+        with open(shim, encoding="utf-8", errors="surrogateescape") as file:
+            baked = next((line for line in file.read(1 << 12).splitlines() if line.startswith("python=")), "")
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    said = dict(word.partition("=")[::2] for word in shlex.split(baked))
+    package, start = os.path.split(said.get("main", ""))
+    environment = os.path.dirname(os.path.dirname(said.get("python", "")))
+    found = [package] if start == "__main__.py" else []
+    return [*found, *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
 
 
 def record(state: str, shims: Iterable[str]) -> None:
