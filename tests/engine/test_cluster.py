@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 SPACE = "team"
 DOCTOR = "engine", "doctor", "--system"
-MACHINES_OF_FOUR = "north", "south", "east", "west"
 OLD = """\
   SYSTEM {{ users: [ {{ user: "system", password: "{system}" }} ] }}
   MAILBOX {{
@@ -114,7 +113,19 @@ def test_a_leader_that_is_killed_loses_nothing(program: Program) -> None:
 
     Another space is on the same servers, with machines and mail of its own."""
     servers = Servers(program, 3)
-    ops = "engine", "config", "--into", servers.home, "--space", "ops", *_machines("south", "far"), "--json"
+    ops = (
+        "engine",
+        "config",
+        "--into",
+        servers.home,
+        "--space",
+        "ops",
+        "--machine",
+        "south",
+        "--machine",
+        "far",
+        "--json",
+    )
     apart = program.call(*ops).json["join"]
     with servers.running():
         pair = joined(servers, program)
@@ -233,79 +244,6 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
             open_order(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")).end()
 
 
-def test_a_machine_is_added(program: Program) -> None:
-    """Written again with one more, the files keep every secret; those of the servers are open to nobody else."""
-    home = program.scratch / "engine"
-    config = "engine", "config", "--into", home, "--machine", "north", "--machine", "south"
-    assert program.call(*config, "--port", 14222).rc == 0
-    secrets = [*home.glob("machines/*"), *home.glob("*/server.key"), home / "authority.key"]
-    before = {path: path.read_bytes() for path in [*secrets, home / "authority.pem"]}
-    assert len(before) == 7
-    hosts = [word for host in ("a.example", "b.example", "2001:db8::1") for word in ("--host", host)]
-    again = program.call(*config, "--machine", "east", *hosts, "--port", 4222, "--json").json
-    assert {path: path.read_bytes() for path in before} == before
-    assert again["url"] == "tls://a.example:4222,tls://b.example:4222,tls://[2001:db8::1]:4222"
-    assert program.call("engine", "config", "--into", home, "--json").json == again
-    assert "mbx.team.east.>" in (home / "3" / "server.conf").read_text()
-    assert {path.stat().st_mode & 0o077 for path in home.rglob("*")} == {0}
-
-
-def test_nobody_loses_access_in_silence(program: Program) -> None:
-    """Files that would leave a machine, a server or a secret out are not written: the error names what, and a command
-    that keeps all. ``--remove`` takes a machine's credential away, and another space leaves the first one as it is."""
-    home = program.scratch / "engine"
-    config = "engine", "config", "--into", home
-
-    def written() -> dict[Path, bytes]:
-        return {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
-
-    def refused(rc: int, said: str, *words: str) -> str:
-        before = written()
-        result = program.call(*config, *words)
-        assert (result.rc, said in result.stderr, written() == before) == (rc, True, True), result
-        return result.stderr
-
-    assert program.call(*config, *_machines("north", "south", "east", "west")).rc == 0
-    secrets = [path.read_bytes() for path in home.rglob("*") if path.is_file() and path.suffix in ("", ".key")]
-    hint = refused(1, "machines would lose their access to team: south, east, west", "--machine", "north")
-    assert program.call(*shlex.split(hint.split("`")[1])[1:]).rc == 0
-    assert {*secrets} <= {*written().values()}
-    refused(1, "team: east, west", *_machines("north", "new"), "--remove", "south")
-    refused(1, "machine is not in the space team: new", "--remove", "new")
-    refused(2, "machine is named, and removed: west", *_machines("west"), "--remove", "west")
-    refused(2, "cluster has no machine for the space ops", "--space", "ops")
-    refused(2, "no machine for the space team", *(word for one in MACHINES_OF_FOUR for word in ("--remove", one)))
-    refused(1, "cluster has 3 servers", "--nodes", "1")
-    refused(2, "hosts are not as many as the servers: 1 for 3", "--host", "a.example")
-    refused(2, "name is that of the servers' own user: system", *_machines(*MACHINES_OF_FOUR, "system"))
-    secrets.remove((home / "machines" / "west").read_bytes())
-    assert program.call(*config, "--remove", "west").rc == 0
-    assert not (home / "machines" / "west").exists()
-    assert "west" not in (home / "1" / "server.conf").read_text()
-    assert program.call(*config, "--space", "ops", *_machines("north", "far")).rc == 0
-    assert {*secrets} <= {*written().values()}
-    refused(2, "space is not named, and the cluster has team, ops", "--machine", "new")
-    joins = program.call(*config, "--json").json["join"]
-    assert [command.split("--space ")[1].split(" --credential")[0] for command in joins] == [
-        *(f"team --machine {machine}" for machine in ("north", "south", "east")),
-        *(f"ops --machine {machine}" for machine in ("north", "far")),
-    ]
-    for gone in ("keeper", "route", "authority.key", "machines/south", "spaces/ops/machines/far"):
-        (home / gone).rename(home / "away")
-        refused(1, f"secret of the cluster is not there: {home / gone}")
-        (home / "away").rename(home / gone)
-    record = (home / "cluster.json").read_bytes()
-    (home / "cluster.json").write_text("{}")
-    refused(3, "record of the cluster has another form")
-    (home / "cluster.json").unlink()
-    assert program.call(*config, "--json").json["join"] == joins
-    assert (home / "cluster.json").read_bytes() == record
-
-
-def _machines(*names: str) -> list[str]:
-    return [word for name in names for word in ("--machine", name)]
-
-
 def _put_back_old_files(home: Path) -> None:
     """The files as an earlier version wrote them."""
 
@@ -360,26 +298,6 @@ def test_files_of_an_earlier_version_are_written_again(program: Program) -> None
         until(servers.is_ready)
         with pytest.raises(Refused, match="Authorization Violation"):
             servers.order("south", "copied").end()
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ((), "cluster has no machine"),
-        (("--machine", "A*"), "name is not lower-case letters"),
-        (("--machine", "a", "--space", 'b"'), "name is not lower-case letters"),
-        (("--machine", "a", "--host", "x"), "hosts are not as many as the servers: 1 for 3"),
-        (("--machine", "system"), "name is that of the servers' own user: system"),
-        (("--machine", "a", "--nodes", "1", "--host", 'x" }'), "host is no name and no address"),
-        (("--machine", "a", "--nodes", "2"), "'2' is not one of '1', '3', '5'"),
-    ],
-    ids=str,
-)
-def test_what_is_no_cluster_is_said(program: Program, words: tuple[str, ...], said: str) -> None:
-    """Nothing is written then."""
-    result = program.run("engine", "config", "--into", program.scratch / "engine", *words)
-    assert (result.rc, said in result.stderr) == (2, True), result
-    assert not (program.scratch / "engine").exists()
 
 
 def test_a_server_that_may_lose_mail_is_named(program: Program) -> None:

@@ -8,6 +8,7 @@ TESTS = "tests/engine/test_replica.py"
 FILES = "tests/engine/test_files.py"
 POSTGRES = "tests/engine/test_postgres_order.py"
 CLUSTER = "tests/engine/test_cluster.py"
+CLUSTER_FILES = "tests/engine/test_cluster_files.py"
 ACCOUNTS = "tests/engine/test_accounts.py"
 RESTORING = "tests/engine/test_restoring.py"
 ARCHIVING = "tests/engine/test_archiving.py"
@@ -133,13 +134,13 @@ MUTANTS = (
         "no machine loses its access in silence",
         "cluster_record._machines",
         ("    if change.machines and (lost", "    if not change.machines and (lost"),
-        tests=f"{CLUSTER}::test_nobody_loses_access_in_silence",
+        tests=f"{CLUSTER_FILES}::test_nobody_loses_access_in_silence",
     ),
     Mutant(
         "a secret on which others rely is not made again",
         "cluster._kept",
         ("    if found is None and is_known:\n", "    if False:\n"),
-        tests=f"{CLUSTER}::test_nobody_loses_access_in_silence",
+        tests=f"{CLUSTER_FILES}::test_nobody_loses_access_in_silence",
     ),
     Mutant(
         "the last role of a database stays, for without any each speaks as any",
@@ -151,13 +152,13 @@ MUTANTS = (
         "a name brings no line into a server's configuration",
         "cluster_record._check",
         ("        if not host or not _HOST.issuperset(host):\n", "        if False:\n"),
-        tests=f"{CLUSTER}::test_what_is_no_cluster_is_said",
+        tests=f"{CLUSTER_FILES}::test_what_is_no_cluster_is_said",
     ),
     Mutant(
         "a machine that is added changes no secret",
         "cluster._kept",
         ("    if found is None:\n", "    if True:\n"),
-        tests=f"{CLUSTER}::test_a_machine_is_added",
+        tests=f"{CLUSTER_FILES}::test_a_machine_is_added",
     ),
     Mutant(
         "a server that may lose mail is named",
