@@ -12,7 +12,7 @@ from ..core.compose import Draft
 from ..core.control import authority, message_fields, message_text, messages, transitions
 from ..core.control.control_requests import ControlRequest
 from ..core.control.state import Plane
-from ..core.control.verdicts import REFUSED
+from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.control.watches import IDLE, TASK
 from ..core.records import USER, Read
 from ..core.roster import DEAD
@@ -210,14 +210,22 @@ class Coordination(Posting):
             if worker != ALL:
                 self.refuse_other(me, worker, message_fields.name(payload))
         sent = self.post(me, payload, stored)
-        self.refuse_unapplied(sent)
+        verdict = self.refuse_unapplied(sent)
+        if verdict is not None and verdict.why.startswith(UNPROVEN):
+            for worker in self.led(me) if ALL in stored else stored:
+                if not _is_in_force(payload, self.standing(worker)):
+                    raise Refused(
+                        f"{verdict.kind} has no effect on {worker}: {verdict.why}", _DECIDE, code="unverified"
+                    )
         return sent
 
-    def refuse_unapplied(self, sent: Sent, hint: str = _DECIDE) -> None:
-        """Raise ``Refused`` if the fold refused it: nothing proved its writer, or the writer lost the right."""
+    def refuse_unapplied(self, sent: Sent, hint: str = _DECIDE) -> Verdict | None:
+        """Return the fate of a message that was sent; raise ``Refused`` if the fold refused it: nothing proved its
+        writer, or the writer lost the right."""
         verdict = control_log.of_messages(self, [sent.message.id]).verdicts.get(sent.message.id)
         if verdict is not None and verdict.outcome == REFUSED:
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
+        return verdict
 
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
         """Tell the lead, and those who watch the agent, that its turn ended.
@@ -229,6 +237,15 @@ class Coordination(Posting):
         if lead == USER or authority.leads_itself(me, roster):
             return None
         return self.post(me, messages.IdleNotification(reason=reason), (lead,))
+
+
+def _is_in_force(payload: Payload, now: Standing) -> bool:
+    """Return whether an order that nothing proves does what it says: it narrows, and loosens nothing."""
+    if isinstance(payload, messages.PolicyUpdate):
+        clears = not (payload.adds or payload.allow or payload.deny or payload.hosts)
+        is_given = {*payload.allow} <= {*now.policy.allow} and {*payload.hosts} <= {*now.policy.hosts}
+        return now.policy.is_empty if clears else is_given
+    return not isinstance(payload, messages.ModeSet) or now.mode == payload.mode
 
 
 def _meant(word: str, fold: Plane) -> ControlRequest | None:

@@ -576,3 +576,26 @@ def test_a_mailbox_that_nobody_s_init_made_proves_nothing(scene: Scene, tmp_path
     assert b'"seal"' not in (place / MESSAGES).read_bytes().splitlines()[-1]
     assert sent.rc == 0
     assert (place / READS).exists() == scene.post.file(READS).exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "rc"),
+    [
+        (("policy", "--allow", "Bash"), 1),
+        (("policy", "--add", "--host", "example.org"), 1),
+        (("policy", "--clear"), 1),
+        (("policy", "--deny", "Bash(z)"), 0),
+        (("mode", "acceptEdits"), 1),
+        (("mode", "plan"), 0),
+    ],
+    ids=str,
+)
+def test_an_order_without_effect_is_an_error(scene: Scene, words: tuple[str, ...], rc: int) -> None:
+    """In a broken mailbox nothing is proven: what loosens does nothing, and is not said to be done."""
+    scene.policy(deny=("Bash(curl:*)",))
+    assert scene.mailbox.logs.custody is not None
+    scene.mailbox.logs.custody.note_broken("it was cut")
+    done = scene.post.call("control", words[0], WORKER, *words[1:], "--session", "user")
+    assert done.rc == rc, done
+    assert ("has no effect" in done.stderr) is bool(rc)
+    assert scene.rules()[0] == ()
