@@ -244,6 +244,21 @@ def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
     return None
 
 
+def places(environ: Mapping[str, str]) -> list[str]:
+    """Return the mailboxes that have a record, by their real paths: the list of mailboxes may be lost."""
+    boxes = system.join(user_state.directory(environ), BOXES)
+    try:
+        found = sorted(system.listdir(boxes))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise paths.storage_failed("look through", boxes, error) from None
+    said = (content(system.join(boxes, name, "place")) or b"" for name in found)
+    return [
+        place.decode("utf-8", "surrogateescape") for text in said if (place := text.rstrip(b"\n").rpartition(b"\n")[0])
+    ]
+
+
 def names(directory: str) -> list[str]:
     """Return the names that a mailbox's record may have, by the mailbox's real path."""
     name = f"{system.checksum(encoded(directory)):08x}"

@@ -15,7 +15,7 @@ import pytest
 
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.store import bindings
-from tests.helpers import ROOT
+from tests.helpers import MESSAGES, ROOT
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 
 if TYPE_CHECKING:
@@ -244,10 +244,10 @@ class Shim:
         self.python.chmod(0o755)
         self.words = [shutil.which("dash") or "sh", str(checkout / "hooks/agent-mailbox-hook")]
 
-    def asked(self, event: str = "Permit", tool: str = "Bash") -> str:
+    def asked(self, event: str = "Permit", tool: str = "Bash", path: Path = Path("/tmp/x")) -> str:
         """What it answers: "deny", also where it leaves that to Python."""
         env = self.scene.post.environ({"CLAUDE_CODE_SESSION_ID": WORKER, "PATH": "/usr/bin:/bin"})
-        told = {"session_id": WORKER, "tool_name": tool, "tool_input": {"file_path": "/tmp/x", **DENIED}}
+        told = {"session_id": WORKER, "tool_name": tool, "tool_input": {"file_path": str(path), **DENIED}}
         data = (json.dumps(told, separators=(",", ":")) + "\n").encode()
         done = subprocess.run(
             [*self.words, event], input=data, env=env, cwd=self.scene.post.cwd, capture_output=True, timeout=HANGS
@@ -274,6 +274,20 @@ def test_the_shim_asks_python_whatever_one_file_is_lost(scene: Scene, lost: Reco
             lost.restore()
     shim.python.unlink()
     assert freed(notes, lost, shim.asked, *DAMAGES) == UNTOLD | UNMARKED
+
+
+def test_no_tool_writes_a_mailbox_whose_list_is_lost(scene: Scene, lost: Records) -> None:
+    """Neither by the shim nor by Python: the record of a mailbox tells of it, too."""
+    log, shim = lost.box / MESSAGES, Shim(scene)
+    told = json.dumps({"session_id": OTHER, "tool_name": "Write", "tool_input": {"file_path": str(log)}})
+
+    def asked() -> str:
+        answer = scene.post.call("hook", "Files", stdin=told).stdout
+        return "deny" if '"deny"' in answer else answer
+
+    lists = [lost.state / name for name in ("mailboxes", "boxes", "shims")]
+    assert freed(lists, lost, asked, *DAMAGES) == set()
+    assert freed(lists, lost, lambda: shim.asked("Files", "Write", log), *DAMAGES) == set()
 
 
 def without_root(do: Callable[[], Any]) -> Any:

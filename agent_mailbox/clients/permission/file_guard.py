@@ -14,7 +14,7 @@ from ...core.address import check_id
 from ...core.records import BadLine
 from ...errors import BadData
 from ...known_clients.known_client import FILES
-from ...store import paths, user_state
+from ...store import custody, paths, user_state
 from ..hooks import client_input
 from . import tool_files
 from .guarded_names import COMMANDS, GuardedNames
@@ -139,7 +139,8 @@ class Guarded:
         named = environ.get("AGENT_MAILBOX_DIR")
         self._files = installed(state)
         programs = [place for shim in self._files for place in started(shim)]
-        self._walked = [state, user_state.configuration(environ), *paths.trusted(environ), *([named] if named else [])]
+        mailboxes = [*paths.trusted(environ), *custody.places(environ), *([named] if named else [])]
+        self._walked = [state, user_state.configuration(environ), *mailboxes]
         self._directories = [*self._walked, *programs]
         self._known = {place for place in map(_identity, self._directories) if place}
 
