@@ -220,8 +220,9 @@ class Coordination(Posting):
         return sent
 
     def refuse_unapplied(self, sent: Sent, hint: str = _DECIDE) -> Verdict | None:
-        """Return the fate of a message that was sent; raise ``Refused`` if the fold refused it: nothing proved its
-        writer, or the writer lost the right."""
+        """Return the fate of a message that was sent; raise ``Refused`` if the fold refused it.
+
+        Nothing proved its writer then, or the writer lost the right."""
         verdict = control_log.of_messages(self, [sent.message.id]).verdicts.get(sent.message.id)
         if verdict is not None and verdict.outcome == REFUSED:
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
