@@ -171,6 +171,10 @@ class Reads:
         standing = self._standing.get(message.id)
         return [standing[s] for s, stage in self.stages(message.id).items() if stage in least] if standing else []
 
+    def ever_released(self) -> set[str]:
+        """Return the messages that a session ever gave back."""
+        return {message_id for message_id, _ in self._released}
+
     def released(self, message_id: str, lineage: Sequence[str]) -> bool:
         """Return whether one of these sessions ever gave the message back."""
         return any((message_id, session) in self._released for session in lineage)

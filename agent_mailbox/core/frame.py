@@ -112,7 +112,7 @@ def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
         return f"{USER} (the person)" if proofs.speaker(message.proof, USER) == USER else f"{USER} (unverified)"
     if is_remote(message.sender):
         return f"{word(message.sender)} (remote)"
-    if message.sender in proofs.OURS and proofs.proves(message.proof):
+    if message.sender in proofs.OURS and proofs.is_our_job(message.proof):
         return message.sender
     shown = name_of(message.sender, roster)
     if message.sender in proofs.OURS or is_shown((agent and agent.name) or message.sender):
@@ -135,7 +135,9 @@ def is_unverified(message: Message, roster: Roster) -> bool:
     if message.sender == USER:
         return proofs.speaker(message.proof, USER) != USER
     agent = roster.get(message.sender)
-    if message.type == "control" or message.sender in proofs.OURS:
+    if message.sender in proofs.OURS:
+        return not proofs.is_our_job(message.proof)
+    if message.type == "control":
         return not proofs.proves(message.proof)
     return is_shown((agent and agent.name) or message.sender)
 

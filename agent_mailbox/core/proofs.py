@@ -80,7 +80,7 @@ def _taken_apart(text: str) -> Proof | None:
     elif not is_machine(machine):
         return None
     kind, colon, session_id = rest.partition(":")
-    if colon and kind == SESSION and is_id(session_id) and session_id != USER:
+    if colon and kind == SESSION and is_id(session_id) and session_id not in (USER, *OURS):
         return _made(SESSION, session_id, machine or None)
     known = _SEALED.get(rest)
     return known if known is None or not machine else of_machine(machine, known)
@@ -99,6 +99,11 @@ def machine(proof: Proof | None) -> str | None:
 def is_person(proof: Proof | None) -> bool:
     """Return whether the person is proven to have written."""
     return proof is not None and proof.kind in (TERMINAL, CONSOLE)
+
+
+def is_our_job(proof: Proof | None) -> bool:
+    """Return whether one of our own jobs is proven to have written, which send by the names ``OURS``."""
+    return proof is not None and proof.kind in (STEWARD, ADOPTED)
 
 
 def proves(proof: Proof | None) -> bool:

@@ -9,7 +9,7 @@ from . import claims, inbox, obligations
 from .address import DIRECT, ROLE
 from .control.state import Plane
 from .proofs import BEFORE
-from .records import Message, Record, RosterEvent
+from .records import USER, Message, Record, RosterEvent
 from .roster import DEAD, Agent, Roster
 
 TYPE_CHECKING = False
@@ -80,6 +80,14 @@ def without_standing(move: set[str], state: MailState, now: int) -> set[str]:
         if not move.issuperset(group):
             move.difference_update(group)
     return move
+
+
+def without_unread(move: set[str], state: MailState, readers: Iterable[str], now: int) -> set[str]:
+    """Return the same without what one of these readers has yet to be shown; mail that was given back is archived."""
+    asked = move - state.reads.ever_released()
+    part = state.replace(messages={i: state.messages[i] for i in state.messages if i in asked})
+    unread = ((who, item) for who in readers for item in inbox.waiting(who, part, now))
+    return move - {item.message.id for who, item in unread if who != USER or item.mode == DIRECT}
 
 
 def is_finished(message: Message, state: MailState, now: int, replies: Mapping[str, set[str]]) -> bool:

@@ -5,13 +5,16 @@ moves its own lines, sealed as they are, through its own rotation. A bundle's li
 later, come from the bundle.
 
 A bundle from another machine may deny and never allow. An order or a request that stands by this machine's own
-judgement stays. So do the roster's lines of an agent that may come back by its own proofs.
+judgement stays. So does mail that a session of this machine, or the person, has yet to be shown. So do the lines of the
+roster about an agent that may come back by its own proofs.
 """
 
 from __future__ import annotations
 
+from .. import config
 from ..core import codec, retention
-from ..core.records import BadLine
+from ..core.records import USER, BadLine
+from ..core.roster import DEAD
 from ..store import roster_compaction, rotation, system
 from ..store.archive import ROSTER
 from ..store.bundles import READS_END, records_of, unpacked
@@ -28,8 +31,8 @@ if TYPE_CHECKING:
     from .local_copy import LocalCopy
 
 
-def follow(copy: LocalCopy, bundle: Bundle) -> None:
-    """Archive what a bundle has; idempotent.
+def follow(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
+    """Archive what a bundle of that machine has; idempotent.
 
     The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
     with rotation.alone(copy.archive, copy.logs.wait):
@@ -38,7 +41,7 @@ def follow(copy: LocalCopy, bundle: Bundle) -> None:
         elif bundle.file.endswith(READS_END):
             _follow_reads(copy, bundle)
         else:
-            _follow_messages(copy, bundle)
+            _follow_messages(copy, bundle, is_ours=machine == copy.order.machine)
         Manifest(copy.archive).seal()
 
 
@@ -62,7 +65,7 @@ def hand_over(copy: LocalCopy, present: set[bytes] | None = None) -> int:
     return count
 
 
-def _follow_messages(copy: LocalCopy, bundle: Bundle) -> None:
+def _follow_messages(copy: LocalCopy, bundle: Bundle, *, is_ours: bool) -> None:
     for line in bundle.lines:
         copy.parts[MESSAGES].strike(digest(line))  # it waited here, and is in the order by the bundle
     keys = {digest(line): line for line in bundle.lines}
@@ -72,12 +75,15 @@ def _follow_messages(copy: LocalCopy, bundle: Bundle) -> None:
     copy.filed.add(copy.archive.file(bundle.file), [line for key, line in keys.items() if key not in live])
 
     def decide(state: MailState) -> retention.RetentionPlan:
+        now = system.time_ns() // 1_000_000
+        here = [who for who in copy.logs.last_seen() if state.roster.state(who) not in (None, DEAD)]
         move = {i for i in ids if i in state.messages}
+        move = move if is_ours else retention.without_unread(move, state, (*here, USER), now)
         if any(state.messages[i].type == "control" for i in move):
-            move = retention.without_standing(move, state, system.time_ns() // 1_000_000)
+            move = retention.without_standing(move, state, now)
         return retention.RetentionPlan(move=frozenset(move), pending=0)
 
-    rotated = rotation.rotate(copy.logs, copy.archive, {}, decide, _ordered(copy))
+    rotated = rotation.rotate(copy.logs, copy.archive, config.load(copy.logs.directory).ttls, decide, _ordered(copy))
     for replaced in rotated.replaced:
         copy.replaced(replaced)
 

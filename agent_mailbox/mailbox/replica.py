@@ -263,7 +263,7 @@ class Replica:
                 lost_records.take_back(self, bundle, record.machine)
             elif bundle is not None:
                 self.state.owes, self.heard = True, None
-                following.follow(self, bundle)
+                following.follow(self, bundle, record.machine)
             self.state.last[record.log] = self.state.applied = record.position
             self.state.tip = digest(unsealed(record.line)).hex()
             self._save()

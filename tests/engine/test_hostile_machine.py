@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Registration
-from agent_mailbox.core import codec, compose, obligations, proofs
+from agent_mailbox.core import codec, compose, frame, instant, obligations, proofs
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import BadLine, Proof, Read, RosterEvent
-from agent_mailbox.core.space_seals import is_ignored
+from agent_mailbox.core.space_seals import is_ignored, unsealed
 from agent_mailbox.engine import space_checks
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.space import Space
@@ -328,3 +328,26 @@ def test_what_is_ignored_is_told(prey: Prey) -> None:
     said = "1 lines of north tell of sessions that are not its own"
     assert [note for note in space_checks.notes(logs, str) if said in note]
     assert not [one for one in doctor.problems(doctor.examine(prey.south.box)) if "roster" in one.file]
+
+
+def test_nobody_archives_mail_that_another_machine_has_not_read(prey: Prey) -> None:
+    """North decides, as a steward does, that all mail is finished. South keeps what its sessions have not read, and the
+    person."""
+    before = prey.told()
+    lines = [line for _, line in prey.south.box.logs.messages.lines()]
+    for month in ("2026-01.jsonl", instant.month(prey.south.box.now()) + ".jsonl"):
+        for record in bundles.records_of(month, map(unsealed, lines)):
+            prey.north.put("archive", record)
+    assert prey.told() == before
+
+
+def test_our_jobs_have_no_session_s_id(both: tuple[Joined, Joined]) -> None:
+    """North registers sessions whose ids are those by which our own jobs send: their mail is marked as unverified."""
+    north, south = both
+    for who in proofs.OURS:
+        north.tell(RosterEvent("register", who, 5, client="1"), f"session:{who}")
+        draft = Draft(sender=who, to=("all",), content="pay", thread="t")
+        north.put(MESSAGES, compose.stored_line(compose.message(draft, ("all",), f"of-{who}", 5)), f"session:{who}")
+    state = south.catch_up().box.state()
+    for who in proofs.OURS:
+        assert frame.sender_of(state.messages[f"of-{who}"], state.roster).endswith("(unverified)")

@@ -99,6 +99,12 @@ MUTANTS = (
         tests=f"{HOSTILE}::test_a_machine_changes_no_session_of_another",
     ),
     Mutant(
+        "a machine archives no mail that another one has not read",
+        "following._follow_messages",
+        ("(*here, USER), now)", "(), now)"),
+        tests=f"{HOSTILE}::test_nobody_archives_mail_that_another_machine_has_not_read",
+    ),
+    Mutant(
         "a machine restores no words of another's sessions",
         "lost_records.take_back",
         ("judge = copy.judge if machine != copy.order.machine else None", "judge = None"),
@@ -131,7 +137,7 @@ MUTANTS = (
     Mutant(
         "a proof's text is taken apart in one way",
         "proofs._taken_apart",
-        (" and is_id(session_id) and session_id != USER", ""),
+        (" and is_id(session_id) and session_id not in (USER, *OURS)", ""),
         tests=f"{HOSTILE}::test_a_proof_s_text_is_taken_apart_in_one_way",
     ),
     Mutant(
