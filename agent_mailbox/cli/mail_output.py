@@ -70,8 +70,10 @@ def message_json(message: Message, reads: Reads | None = None, box: str = "") ->
 def _whole(message: Message, read_by: tuple[str, ...], box: str) -> dict[str, Any]:
     if message.attachments is not None:
         from ..core import attachments  # rare in mail
+        from ..store import attachment_files
 
-        message = message.replace(attachments=attachments.located(message, box))
+        found = attachments.located(message, box, lambda file: attachment_files.is_there(box, file))
+        message = message.replace(attachments=found)
     return {**message_object(message, read_by, whole=True), "proof": proofs.told(message)}
 
 

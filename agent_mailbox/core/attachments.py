@@ -34,6 +34,9 @@ _HEX = frozenset("0123456789abcdef")
 _SUFFIX = frozenset("abcdefghijklmnopqrstuvwxyz0123456789")
 _MOST_SUFFIX = 8
 _AWAY, _IS_AWAY = "not_here_yet", object()
+_SAID = ("type", "name", "mime_type", "content", "not_kept")
+"""The keys of an entry that is no file of the mailbox, as programs get it."""
+_WEB = ("https://", "http://")
 _ABSOLUTE = "absolute_path"
 """The key of a file's whole path; in output alone, never in a line of the log."""
 
@@ -85,24 +88,40 @@ def _file(entry: dict[str, Any]) -> File | None:
     return file if entry.get("path") == f"{DIRECTORY}/{file.stored}" else None
 
 
-def located(message: Message, directory: str) -> Any:
-    """Return the attachments for programs: each file of the mailbox with its ``absolute_path``, or as ``not_here_yet``.
+def located(message: Message, directory: str, is_there: Callable[[File], bool]) -> list[dict[str, Any]]:
+    """Return the attachments for programs, in known keys: each file of the mailbox with its ``absolute_path``, or as
+    ``not_here_yet``.
 
-    These keys are this mailbox's word alone: a sender's own are left out. ``directory``: the mailbox's path; empty adds
-    none.
+    Those keys and ``path`` are this mailbox's word alone, and a name is one of a file: a program may follow them
+    without a look. A sender's own are left out, and so is what is no attachment. ``directory``: the mailbox's path;
+    empty adds none. ``is_there``: whether the file itself is at its place.
     """
-    if not isinstance(message.attachments, list):
-        return message.attachments
-    return [_located(entry, directory) if isinstance(entry, dict) else entry for entry in message.attachments]
+    return [_located(entry, directory, is_there) for entry in _entries(message)]
 
 
-def _located(entry: dict[str, Any], directory: str) -> dict[str, Any]:
-    shown = {key: value for key, value in entry.items() if key not in (_ABSOLUTE, _AWAY)}
-    if entry.get(_AWAY) is _IS_AWAY:
-        shown[_AWAY] = True
-    elif directory and (file := _file(entry)) is not None:
-        shown[_ABSOLUTE] = f"{directory.rstrip('/')}/{DIRECTORY}/{file.stored}"
+def _located(entry: dict[str, Any], directory: str, is_there: Callable[[File], bool]) -> dict[str, Any]:
+    kept = _file(entry)
+    if kept is not None:
+        shown = kept.replace(name=plain_name(kept.name)).entry() | {"path": f"{DIRECTORY}/{kept.stored}"}
+        if entry.get(_AWAY) is _IS_AWAY:
+            shown[_AWAY] = True
+        elif directory and is_there(kept):
+            shown[_ABSOLUTE] = f"{directory.rstrip('/')}/{DIRECTORY}/{kept.stored}"
+        return shown
+    shown = {key: value for key in _SAID if isinstance(value := entry.get(key), str)}
+    if "name" in shown:
+        shown["name"] = plain_name(shown["name"])
+    if entry.get("type") != "inline" and not shown.get("content", "").lower().startswith(_WEB):
+        shown.pop("content", None)
     return shown
+
+
+def plain_name(path: str) -> str:
+    """Return a name that every reader can show and that leads nowhere: the last part of a path, its end kept if it is
+    too long."""
+    last = path.replace("\\", "/").rpartition("/")[2]
+    shown = "".join(c if c.isprintable() else "?" for c in last)[-LONGEST:].encode("utf-8", "replace").decode()
+    return "attachment" if shown.strip(". ") == "" else shown
 
 
 def awaited(message: Message, are_here: Callable[[File], bool]) -> Message:

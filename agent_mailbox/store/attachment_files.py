@@ -10,7 +10,7 @@ import hashlib
 import mimetypes
 
 from ..core import attachments, codec
-from ..core.attachments import DIRECTORY, LONGEST, File
+from ..core.attachments import DIRECTORY, File
 from ..core.instant import DAY
 from ..core.records import BadLine
 from ..errors import BadData, NotFound, Refused
@@ -71,7 +71,7 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
         try:
             digest, size = _copied(fd, name, chunks, left)
             system.fsync(fd)
-            name = _plain(name)
+            name = attachments.plain_name(name)
             kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
             file = File(name, kind, size, digest)
             system.rename(aside, place(directory, file.stored))  # of the same content: its time is new, too
@@ -115,12 +115,6 @@ def _total(home: str) -> int:
         except FileNotFoundError:  # a steward, or another sender
             pass
     return total
-
-
-def _plain(name: str) -> str:
-    """Return a name that every reader can show: the last part of a path, its end kept if it is too long."""
-    shown = "".join(c if c.isprintable() else "?" for c in system.basename(name))
-    return shown[-LONGEST:].encode("utf-8", "replace").decode() or "attachment"
 
 
 def chunks_of(fd: int) -> Iterator[bytes]:

@@ -88,8 +88,74 @@ def test_programs_get_the_whole_path_as_well(pair: Post) -> None:
         assert pair.ok(*words)["messages"][0]["attachments"] == [whole], words
     forged = [{**written, "absolute_path": "/etc/passwd"}, {"type": "url", "absolute_path": "/etc/passwd"}, "x"]
     told = mail_output.message_json(Message("m", "x", ("y",), 0, "c", attachments=forged), box=str(pair.box))
-    assert told["attachments"] == [whole, {"type": "url"}, "x"]
-    assert mail_output.message_json(Message("m", "x", ("y",), 0, "c", attachments={"a": 1}))["attachments"] == {"a": 1}
+    assert told["attachments"] == [whole, {"type": "url"}]
+
+
+OUTSIDE = (
+    "../../x",
+    "/etc/passwd",
+    "..",
+    "~/.bashrc",
+    "C:\\x\\..\\..\\y",
+    "a\x1b[2J\nb",
+    "\u202egnp.exe",
+    "attachments/../x",
+    "",
+)
+
+
+def forgeries() -> list[Any]:
+    """Attachments as another program may write them, each of which names a place or nothing of the mailbox."""
+    good = {"type": "file", "name": "a.png", "mime_type": "image/png", "size": len(PICTURE), "sha256": DIGEST}
+    found: list[Any] = ["../../x", {"path": "../../x"}, [{"path": "/x"}], {"type": "file"}, None, 5]
+    for place in OUTSIDE:
+        found += [{**good, "path": place}, {**good, "sha256": place, "path": f"{DIRECTORY}/{place}"}]
+        found += [
+            {"type": kind, "name": place, "path": place, "absolute_path": place} for kind in ("url", "inline", place)
+        ]
+        found += [{"type": "url", "content": place}, {"type": "url", "content": f"file://{place}"}]
+        found += [{**good, "path": f"{DIRECTORY}/{DIGEST}.png", "name": f"{place}.png", "local": {"path": place}}]
+        found += [{**good, "path": f"{DIRECTORY}/{DIGEST}.png", "not_here_yet": place, "href": place}]
+    return found
+
+
+@pytest.mark.parametrize("whole", [True, False], ids=["a list", "no list"])
+def test_programs_get_no_path_of_a_sender_s(pair: Post, whole: bool) -> None:
+    """In the documents of all commands and in an export: whatever a foreign line names, a path is this mailbox's own, a
+    name has no directory and no sign that does not print, an address is of the web."""
+    attachment_files.put(str(pair.box), "a.png", [PICTURE])
+    given: Any = forgeries() if whole else {"type": "file", "path": "../../x"}
+    line = record("ann", "bob", "look", attachments=given)
+    pair.append(MESSAGES, line)
+    documents = [pair.ok(*words) for words in (("show", line["id"]), ("thread", line["id"]), ("search", "look"))]
+    documents += [pair.ok("history", "--all"), pair.ok("check", "--session", "bob", "--peek")]
+    documents += [{"message": json.loads(pair.call("export").stdout)}]
+    for told in documents:
+        found = (told.get("message") or told["messages"][0])["attachments"]
+        assert bool(found) == whole
+        for entry in found:
+            assert entry.keys() <= {
+                *("type", "name", "mime_type", "size", "sha256", "path", "absolute_path", "content")
+            }
+            assert entry.get("path", f"{DIRECTORY}/{DIGEST}.png") == f"{DIRECTORY}/{DIGEST}.png"
+            place = str(pair.file(DIRECTORY, f"{DIGEST}.png"))
+            assert entry.get("absolute_path", place) == place
+            name = entry.get("name", "x")
+            assert (name.isprintable(), set(name) & {*"/\\"}, name.strip(".") == "") == (True, set(), False)
+            assert "content" not in entry
+
+
+def test_a_link_in_a_file_s_place_is_no_path(pair: Post) -> None:
+    """Nor is a file of another size: a program that reads the whole path reads what was attached."""
+    message_id = attach(pair, "plan.png")
+    kept_file, secret = pair.file(DIRECTORY, f"{DIGEST}.png"), pair.scratch / "secret"
+    secret.write_bytes(PICTURE)
+    for change in (lambda: kept_file.symlink_to(secret), lambda: kept_file.write_bytes(b"short"), kept_file.mkdir):
+        kept_file.unlink()
+        change()
+        assert "absolute_path" not in pair.ok("show", message_id)["message"]["attachments"][0]
+        if kept_file.is_dir():
+            kept_file.rmdir()
 
 
 def test_the_same_content_is_one_file(pair: Post) -> None:

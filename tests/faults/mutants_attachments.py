@@ -20,7 +20,10 @@ MUTANTS = (
     Mutant(
         "a sender says no whole path",
         "attachments._located",
-        (" if key not in (_ABSOLUTE, _AWAY)}", "}"),
+        (
+            "{key: value for key in _SAID if isinstance(value := entry.get(key), str)}",
+            "{key: value for key, value in entry.items() if isinstance(value, str)}",
+        ),
         tests=f"{TESTS}::test_programs_get_the_whole_path_as_well",
     ),
     Mutant(
@@ -94,8 +97,8 @@ MUTANTS = (
     ),
     Mutant(
         "a name of a file is the last part of a path",
-        "attachment_files._plain",
-        (" for c in system.basename(name))", " for c in name)"),
+        "attachments.plain_name",
+        ('    last = path.replace("\\\\", "/").rpartition("/")[2]\n', "    last = path\n"),
         tests=f"{PEER}::test_no_name_leads_out_or_breaks_a_line",
     ),
     Mutant(
