@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -26,6 +26,7 @@ from .output import write_bytes
 
 if TYPE_CHECKING:
     from ..upkeep.backup import Backup
+    from ..upkeep.doctor.findings import Repaired
 
 
 ALLOWS = "Let the rules of logs that were cut or replaced allow again, too; else that is a second question."
@@ -225,15 +226,24 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
     from ..swarm import home_checks
     from ..upkeep import doctor as doctors
 
+    done: list[str] = []
+    repaired: list[dict[str, str | None]] = []
+
+    def tell(one: Repaired) -> None:
+        done.append(f"repaired {neutral(one.file)}: {neutral(one.done)}\n")
+        repaired.append({"file": one.file, "done": one.done, "kept": one.kept})
+
     found = [
-        *(doctors.repair(app.mailbox, app.environ) if repair else doctors.examine(app.mailbox, app.environ)),
+        *(doctors.repair(app.mailbox, app.environ, tell) if repair else doctors.examine(app.mailbox, app.environ)),
         *settings.examine(app.mailbox.directory, app.environ),
         *home_checks.examine(app.mailbox.directory, app.mailbox.now()),
     ]
     problems = [p for p in found if not p.note]
     notes = [p for p in found if p.note]
-    text = "".join(render.problem_text(p, app.hint) for p in found) + ("" if problems else "no problems found\n")
-    value = {"ok": not problems, "problems": [render.problem_json(p, app.hint) for p in problems]}
+    text = "".join(done) + "".join(render.problem_text(p, app.hint) for p in found)
+    text += "" if problems else f"no {'other ' if done else ''}problems found\n"
+    value: dict[str, Any] = {"ok": not problems, "problems": [render.problem_json(p, app.hint) for p in problems]}
+    value |= {"repaired": repaired} if repair else {}
     app.out(text, value | ({"notes": [render.problem_json(p, app.hint) for p in notes]} if notes else {}))
     return 3 if problems else 0
 

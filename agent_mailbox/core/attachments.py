@@ -117,8 +117,7 @@ def _located(entry: dict[str, Any], directory: str, is_there: Callable[[File], b
 
 
 def plain_name(path: str) -> str:
-    """Return a name that every reader can show and that leads nowhere: the last part of a path, its end kept if it is
-    too long."""
+    """Return the last part of a path, which leads nowhere, as readers can show it. It keeps the end of a long one."""
     last = path.replace("\\", "/").rpartition("/")[2]
     shown = "".join(c if c.isprintable() else "?" for c in last)[-LONGEST:].encode("utf-8", "replace").decode()
     return "attachment" if shown.strip(". ") == "" else shown

@@ -751,6 +751,25 @@ def _killed(post: Post, which: str) -> list[Path]:
     return places if EXHAUSTIVE else places[::2] if which == "before" else [*places[1:-1:2], places[-1]]
 
 
+def test_a_repair_says_each_thing_that_it_changed(used: Post) -> None:
+    """What it cut, and where that is kept; and nothing of what stays as it was. Again there is nothing to say."""
+    at = len(used.file(MESSAGES).read_bytes())
+    used.append(MESSAGES, b'{"id":"torn\n', b"\0\0\n")
+    used.append(MESSAGES, record(recipient="bob"))
+    kept = str(used.file(f"{MESSAGES}.torn"))
+    answer = used.ok("doctor", "--repair")
+    changed = {(os.path.basename(one["file"]), one["done"], one["kept"]) for one in answer["repaired"]}
+    assert {
+        (MESSAGES, f"cut a torn line of 11 bytes at byte {at}; {kept} keeps it", kept),
+        (MESSAGES, f"cut a torn line of 2 bytes at byte {at + 12}; {kept} keeps it", kept),
+    } <= changed
+    used.append(MESSAGES, b'{"id":"again\n')
+    said = used.call("doctor", "--repair").stdout
+    assert f"repaired {used.file(MESSAGES)}: cut a torn line of 12 bytes" in said
+    assert said.endswith("no other problems found\n")
+    assert used.ok("doctor", "--repair")["repaired"] == []
+
+
 def test_a_repair_beside_a_steward_is_busy(used: Post) -> None:
     """Both rewrite logs; one waits for the other, and says for whom."""
     mailbox = Mailbox(str(used.box), wait=0)

@@ -26,11 +26,11 @@ from . import (
     torn_lines,
     use_checks,
 )
-from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem
+from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem, Repaired
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from typing import Any
 
     from ...mailbox.facade import Mailbox
@@ -74,29 +74,37 @@ def problems(found: Iterator[Problem]) -> list[Problem]:
     return [problem for problem in found if not problem.note]
 
 
-def repair(mailbox: Mailbox, environ: Mapping[str, str] | None = None) -> list[Problem]:
-    """Make the safe repairs; return the remaining findings. Raises ``Busy`` while a steward runs."""
+def repair(
+    mailbox: Mailbox, environ: Mapping[str, str] | None = None, tell: Callable[[Repaired], None] = lambda _: None
+) -> list[Problem]:
+    """Make the safe repairs; return the remaining findings. Raises ``Busy`` while a steward runs.
+
+    ``tell`` hears of each thing that was changed, once it is."""
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
         found = list(examine(mailbox, environ, alone=True))
         for problem in found:
             if problem.repair == CHMOD:
-                _close(problem.file)
-            elif problem.repair == REMOVE_DERIVED:
-                _remove_derived(mailbox, problem.file)
+                tell(_close(problem.file))
+            elif problem.repair == REMOVE_DERIVED and _remove_derived(mailbox, problem.file):
+                tell(Repaired(problem.file, "removed; it is derived, and its next user makes it again"))
         for path in dict.fromkeys(p.file for p in found if p.repair == REMOVE_TORN):
-            _without_torn_lines(_log(mailbox, path), instant.text(mailbox.now()))
+            for one in _without_torn_lines(_log(mailbox, path), instant.text(mailbox.now())):
+                tell(one)
     return list(examine(mailbox, environ))
 
 
-def _close(path: str) -> None:
+def _close(path: str) -> Repaired:
+    mode = 0o700 if system.is_directory(path) else 0o600
     try:
-        system.chmod(path, 0o700 if system.is_directory(path) else 0o600)
+        before = system.stat(path).st_mode & 0o7777
+        system.chmod(path, mode)
     except OSError as error:
         raise paths.storage_failed("change the mode of", path, error) from None
+    return Repaired(path, f"its mode is {mode:o} now, and was {before:o}")
 
 
-def _remove_derived(mailbox: Mailbox, path: str) -> None:
-    """Remove a derived file; its next user rebuilds it."""
+def _remove_derived(mailbox: Mailbox, path: str) -> bool:
+    """Remove a derived file, which its next user rebuilds; return whether it was there."""
     lock = mailbox.logs.cache(search_index.LOCK) if path == mailbox.logs.cache(search_index.FILE) else None
     try:
         if lock is None:
@@ -105,9 +113,10 @@ def _remove_derived(mailbox: Mailbox, path: str) -> None:
             with FileLock(lock, mailbox.logs.wait):  # so that no search uses it
                 system.unlink(path)
     except FileNotFoundError:
-        pass
+        return False
     except OSError as error:
         raise paths.storage_failed("remove", path, error) from None
+    return True
 
 
 # -- torn lines -------------------------------------------------------------------------------------------------------
@@ -123,21 +132,24 @@ TORN = ".torn"
 """The end of the name of the file beside a log that keeps what repairs cut from it."""
 
 
-def _without_torn_lines(log: Log, when: str) -> None:
-    """Remove a log's torn lines, under its lock; keep them in the file beside it, with where they were."""
+def _without_torn_lines(log: Log, when: str) -> list[Repaired]:
+    """Remove a log's torn lines, under its lock; keep them in the file beside it, with where they were. Return what was
+    cut."""
+    beside = f"{log.path}{TORN}"
     with log.held() as held:
         size = system.fstat(held.fd).st_size
-        _keep(
-            Log(f"{log.path}{TORN}", log.wait),
-            [kept(at, line) for at, line in _lines(held.fd, size) if _is_torn(line)],
-            when,
-        )
+        torn = [(at, line) for at, line in _lines(held.fd, size) if _is_torn(line)]
+        _keep(Log(beside, log.wait), [kept(at, line) for at, line in torn], when)
 
         def lines(misplaced: bool) -> Iterator[bytes]:
             whole = ((at, line) for at, line in _lines(held.fd, size) if not _is_torn(line))
             return (line for at, line in whole if replacement.is_misplaced(held, (at, line)) == misplaced)
 
         replacement.replace(held, lines(False), size, lines(True))
+    return [
+        Repaired(log.path, f"cut a torn line of {len(line)} bytes at byte {at}; {beside} keeps it", beside)
+        for at, line in torn
+    ]
 
 
 def kept(position: int, torn: bytes) -> dict[str, Any]:

@@ -23,3 +23,12 @@ class Problem(Record):
     what: str
     repair: str | None = None
     note: bool = False
+
+
+class Repaired(Record):
+    """One thing that a repair changed: its file, what was done, and the file that keeps what was cut (None: nothing
+    was)."""
+
+    file: str
+    done: str
+    kept: str | None = None
