@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class Checkout(Program):
     """A copy of the package that writes its own derived files."""
 
-    def __init__(self, scratch: Path) -> None:
+    def __init__(self, scratch: Path, package: Path) -> None:
         super().__init__(scratch)
-        self.package = copy_package(scratch / "checkout")
+        self.package = package
         self.env |= {"PYTHONPATH": str(self.package.parent), "AGENT_MAILBOX_DIR": str(self.box)}
         assert self.run("init", self.box).rc == 0
         self.works()
@@ -45,10 +45,23 @@ class Checkout(Program):
         assert (hook.rc, hook.stdout, hook.stderr) == (0, "", ""), hook
 
 
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A copy of the package that was used once, and a copy of that: derived files hold the paths of the first."""
+    place = tmp_path_factory.mktemp("used")
+    package = copy_package(place / "checkout")
+    Checkout(place, package)
+    shutil.copytree(place / "checkout", place / "kept", symlinks=True)
+    return package, place / "kept"
+
+
 @pytest.fixture
-def checkout(tmp_path: Path) -> Checkout:
-    """A checkout that was used once."""
-    return Checkout(tmp_path)
+def checkout(tmp_path: Path, used: tuple[Path, Path]) -> Checkout:
+    """A checkout that was used once, and a mailbox."""
+    package, kept = used
+    shutil.rmtree(package.parent)
+    shutil.copytree(kept, package.parent, symlinks=True)
+    return Checkout(tmp_path, package)
 
 
 def test_a_bundle_is_written_once_and_renewed_when_a_source_changes(checkout: Checkout) -> None:
