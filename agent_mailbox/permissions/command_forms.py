@@ -55,12 +55,24 @@ _HANDED.is_handed = True
 """The words that a program such as ``xargs`` adds at the end."""
 
 
+def _computes(simple: shell.Simple) -> bool:
+    return simple.computes or simple.words[:1] in (["(("], ["[["], ["let"])
+
+
+def _holds_commands(simple: shell.Simple) -> bool:
+    """Return whether a word holds a substitution as text, which runs only if something computes with it."""
+    return any("$(" in mould(word) or "`" in mould(word) for word in simple.words)
+
+
 def forms(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
     """Yield the words of every command the text may run. Raises ``Unreadable`` if that is uncertain."""
     if depth > MAX_DEPTH:
         raise shell.Unreadable("too deep")
     aliases: dict[str, str] = {}
-    for simple in shell.commands(text):
+    found = shell.commands(text)
+    if any(map(_computes, found)) and any(map(_holds_commands, found)):
+        raise shell.Unreadable("an expansion may run what a quoted text holds")
+    for simple in found:
         words = unset(simple.words)
         if not simple.inputs and _is_handed(words):
             raise shell.Unreadable("what runs is known only at run time")

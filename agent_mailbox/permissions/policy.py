@@ -226,10 +226,8 @@ def _only_reads(simple: shell.Simple) -> bool:
         return False
     if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections for such names
         return False
-    if any(
-        "$((" in word or ("${" in word and "=" in word) for word in (*simple.words, *simple.sources, *simple.inputs)
-    ):
-        return False  # these may set a variable, such as PATH
+    if simple.computes:
+        return False
     program, *rest = simple.words
     if program == "git":
         return bool(rest) and rest[0] in _GIT and not any(word.startswith(_GIT_ACTS) for word in rest)

@@ -14,12 +14,20 @@ JOINED = "\\\n"
 _ESCAPES = {"a": "\a", "b": "\b", "e": "\x1b", "E": "\x1b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _NUMBERS = {"x": (16, 2), "u": (16, 4), "U": (16, 8)}
 """Base and most digits of a character's number in ``$'…'``, by its letter; without one it is octal."""
-_NAMING = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
+_NAMES = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_"
+_NAMING = frozenset(_NAMES)
 ONE, MANY = "\0", "\1"
 """In a word's form: a part that only the running shell knows, within one word, or perhaps several words or none."""
 _OPEN, _CLOSE, _SET = "\2", "\3", "\4"
 """In a form that is being made: braces, and a bracket, that no quote covers."""
 _DIGITS = {8: frozenset("01234567"), 16: frozenset("0123456789abcdefABCDEF")}
+
+
+_SPECIAL = ("@}", "*}", "?}", "$}", "!}", "-}", "#}")
+"""The parameters in ``${…}`` that are no names."""
+_PLAIN = ("}", "[@]}", "[*]}", "-", "+", "?", "#", "%", "/", "^", ",", ":-", ":+", ":?")
+"""The ends and operators behind a name in ``${…}`` that neither compute nor set."""
+_COMPUTING = ("$((", "$(\\\n", "$[", "$~", "$^", "$=")
 
 
 class Unreadable(ValueError):
@@ -47,6 +55,34 @@ def formed(text: str, form: str) -> Word:
 def mould(word: str) -> str:
     """Return the form of a word: one that no shell read is what it looks like."""
     return word.form if isinstance(word, Word) else word
+
+
+def computes(text: str) -> bool:
+    """Return whether an expansion in the text may compute with what a variable holds, or set one.
+
+    A shell runs commands that it finds there. An example: ``echo 'a[$(w)]'; echo ${HOME:_}`` runs ``w``, and so does
+    ``echo '$(w)'; echo ${_@P}``: ``_`` is the last word before.
+    """
+    if any(form in text for form in _COMPUTING):
+        return True
+    if not all(map(_is_plain, text.split("${")[1:])):
+        return True
+    return any(part.lstrip(_NAMES)[:1] == "[" and part[0] in _NAMES for part in text.split("$")[1:] if part)
+
+
+def _is_plain(rest: str) -> bool:
+    """Return whether ``${`` before the rest of a text only looks a variable up."""
+    if rest.startswith(_SPECIAL):
+        return True
+    counted = rest.startswith("#")
+    named = rest[counted:]
+    after = named.lstrip(_NAMES)
+    if after == named:
+        return False
+    if counted or after[:1] == "[":
+        return after.startswith(_PLAIN[:3])
+    place, closed, _ = after[1:].partition("}")
+    return after.startswith(_PLAIN) or bool(after[:1] == ":" and closed and not place.strip(" 0123456789:-"))
 
 
 class Words:

@@ -253,8 +253,11 @@ def _all_allowed(rules: Sequence[Rule], given: Mapping[str, Any]) -> Rule | None
 
 
 def _allowed_by(rules: Sequence[Rule], simple: shell.Simple) -> Rule | None:
-    """Return the rule for a command that hides nothing: no file written, no variable set, no input text."""
+    """Return the rule for a command that hides nothing: no file written, no variable set or computed with, no input
+    text."""
     if any(target != "/dev/null" for target in simple.targets) or simple.inputs or not simple.words:
+        return None
+    if simple.computes:
         return None
     words = simple.words
     if words[0].split() != words[:1]:

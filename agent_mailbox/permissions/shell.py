@@ -8,7 +8,7 @@ Belongs here: the grammar of honest commands. Pure. Nothing is expanded: a word 
 from __future__ import annotations
 
 from ..core.records import Record
-from .quoting import BREAKS, JOINED, SPACE, Unreadable, Words
+from .quoting import BREAKS, JOINED, SPACE, Unreadable, Words, computes
 
 __all__ = ["Simple", "Unreadable", "commands", "is_setting"]
 
@@ -28,6 +28,11 @@ class Simple(Record):
     inputs: list[str]
     sources: list[str]
     targets: list[str]
+
+    @property
+    def computes(self) -> bool:
+        """Return whether one of its expansions may run what a variable holds, or set one (``quoting.computes``)."""
+        return any(map(computes, (*self.words, *self.inputs, *self.sources, *self.targets)))
 
 
 def is_setting(word: str) -> bool:

@@ -113,6 +113,11 @@ HIDING = (
     *("cat <<E\nx\\\nE\n'\nE\nrm x #'\n", "cat <\\\n<E\n'\nE\nrm x #'\n", "echo $\\\n'\\''; rm x #'"),
     'echo "${x:-\'}"; rm x; echo "\'}"',
     "echo $'\\''; rm x #'",
+    # what an expansion computes with
+    *("echo '$(rm x)'; echo ${_@P}", "echo 'a[$(rm x)]'; echo ${!_}", "echo 'a[$(rm x)]'; echo \"${PATH:_}\""),
+    *("echo 'a[$(rm x)]'; echo ${PATH[$_]}", "echo 'a[$(rm x)]'; echo $((_ + 1))", "echo 'a[`rm x`]'; echo ${@:_}"),
+    *("cat '$(rm x)'; cat <<E\n${_@P}\nE", "echo 'a[$(rm x)]'; cat < ${PATH:_:1}", "echo 'a[$(rm x)]'; ((_))"),
+    "[[ -v 'a[$(rm x)]' ]]",
     # what a shell is handed
     *("echo rm x | sh", "echo rm x | sudo bash -s", "sh < x", ". /dev/stdin <<< 'rm x'", "bash <(echo rm x)"),
     *("taskset 1 rm x", "script -qc 'rm x' /dev/null"),
@@ -157,6 +162,8 @@ def test_the_hiding_texts_do_run_it(text: str, tmp_path: Path) -> None:
         "git commit -m \"$(cat <<'EOF'\nit's (a) 'fix'\nEOF\n)\"",
         "find . -name '*.x'",
         "((i++))",
+        "echo 'use `x`' ${y:0:5} ${z[@]} ${#z[@]} ${n%.py} ${1:-a}",
+        "for i in 1 2; do echo $((i + 1)) ${z[$i]}; done",
     ],
 )
 def test_a_shell_that_runs_what_is_written_is_looked_into(text: str) -> None:
@@ -472,6 +479,8 @@ def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() 
         *(("X=1 ls", False), ("ls; make", False), ("ls $(make)", False), ("find . -delete", False), ("", False)),
         *(("echo x 1<>y", False), ("cat <>y", False), ("cat </dev/tcp/x/80", False), ("cd x && git status", False)),
         *(("echo $((PATH=0)); ls", False), ("echo ${PATH:=.}; ls", False), ("ls ${a[PATH=0]}", False), ("ls $X", True)),
+        *(("ls ${X}", True), ("ls ${X%.py} ${X:0:5}", True), ("ls ${#X[@]}", True), ("echo $X[y] x", False)),
+        *(("ls ${X:y}", False), ("ls ${!X}", False), ("ls ${X@P}", False), ("ls ${(e)X}", False), ("ls $~X", False)),
         *(("ls '", False), ("/tmp/ls", False), ("cat <<X\n$(make)\nX", False), ("git grep -O x", False)),
     ],
 )

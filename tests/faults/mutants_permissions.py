@@ -92,8 +92,26 @@ POLICIES = (
     Mutant(
         "who sets a variable does not only look",
         "policy._only_reads",
-        ('"$((" in word or', "False or"),
+        ("    if simple.computes:\n        return False\n", ""),
         tests=READING,
+    ),
+    Mutant(
+        "what a variable holds may be a command where a shell computes",
+        "quoting.computes",
+        ('if not all(map(_is_plain, text.split("${")[1:])):', "if False:"),
+        tests=READING,
+    ),
+    Mutant(
+        "a rule that allows lets nothing compute",
+        "rules._allowed_by",
+        ("    if simple.computes:\n        return None\n", ""),
+        tests=HIDDEN,
+    ),
+    Mutant(
+        "a text that an expansion may run is looked at",
+        "command_forms.forms",
+        ("if any(map(_computes, found)) and any(map(_holds_commands, found)):", "if False:"),
+        tests=HIDDEN,
     ),
     Mutant(
         "git does not only look where a command went elsewhere",
