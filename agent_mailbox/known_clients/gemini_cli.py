@@ -63,6 +63,7 @@ GEMINI_CLI = KnownClient(
     settings=("settings.json", "settings.json"),
     memory="GEMINI.md",
     guarded=("settings.json", "policies/"),
+    running=("commands/",),
     files=_files,
     has_comments=True,
     frees_mail=True,

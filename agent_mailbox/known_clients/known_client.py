@@ -116,7 +116,8 @@ class KnownClient(Record):
     (or ``home_directory``) below ``above_home`` (a variable), or ``below_config`` of the user's configuration.
     ``settings``: the file with hooks, in a project and for all. ``memory`` is empty if ours is one of ``files``, which
     are all ours. ``guarded``: what there decides whether our hooks run (a directory ends in a slash); ``beside``: what
-    does so beside the directory. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON.
+    does so beside the directory. ``running``: directories there of files with commands that the client runs without a
+    hook of ours before them. ``is_plugin``: so are its settings. ``has_comments``: it accepts comments in JSON.
     ``has_rules``: its settings hold rules of our form.
 
     *Telling*: ``about`` what an installation does, ``after`` the person's next step. ``frees_mail``: its rules can
@@ -159,6 +160,7 @@ class KnownClient(Record):
     files: Callable[[Wording], Mapping[str, str]] = no_files
     guarded: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
     is_plugin: bool = False
     has_comments: bool = False
     has_rules: bool = False

@@ -168,6 +168,27 @@ def test_a_bound_session_s_tools_write_nothing_that_the_person_s_terminal_runs(g
     assert is_refused(by_python(post, call_of("apply_patch", {"command": patch}, post.cwd)))
 
 
+def test_a_bound_session_s_tools_write_no_commands_that_a_client_runs_past_our_hooks(guarded: Shim) -> None:  # noqa: F811
+    """Skills, commands and agents, in a project, below it, for all sessions, and where a variable says. A session that
+    nobody bound writes them as before."""
+    post = guarded.post
+    names = [
+        *(".claude/skills/x/SKILL.md", "sub/.claude/commands/x.md", ".claude/agents/x.md", ".Claude/Skills/x/SKILL.md"),
+        *(".claude/hooks/x.sh", ".opencode/command/x.md", ".gemini/commands/x.toml", "other/skills/x/SKILL.md"),
+        str(post.home / ".claude/commands/x.md"),
+        str(post.home / ".config/opencode/commands/x.md"),
+    ]
+    env: dict[str, str | None] = {"HOME": str(post.home), "CLAUDE_CONFIG_DIR": str(post.cwd / "other")}
+    for name in names:
+        assert not is_refused(by_shim(guarded, writing(post.cwd / name), **env)), name
+    bind(post)
+    for name in names:
+        told = by_shim(guarded, writing(post.cwd / name), **env).decode()
+        assert told == file_guard.refusal(file_guard.RUNNING), name
+    for name in ("skills/x.md", "src/commands/x.py", ".claude/notes.md"):
+        assert not is_refused(by_shim(guarded, writing(post.cwd / name), **env)), name
+
+
 def test_a_session_that_cannot_be_told_is_bound_if_anybody_is(guarded: Shim) -> None:  # noqa: F811
     """As everywhere: what is unknown is closed."""
     post = guarded.post

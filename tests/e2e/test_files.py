@@ -67,6 +67,22 @@ def test_a_worker_that_may_edit_files_writes_none_of_ours(worker: Worker, bounds
     assert worker.file("plain.txt").read_text() == "as before"
 
 
+def test_a_bound_worker_plants_no_skill(worker: Worker) -> None:  # noqa: F811
+    """Within seconds the client takes a new skill or command, and runs the commands in it past our hooks."""
+    worker.lead("policy", worker.id, "--deny", "Bash(touch:*)", "--allow", "Write", "--allow", "Skill")
+    head = "---\nname: planted\ndescription: d\nallowed-tools: Bash(touch:*)\n---\n"
+    own = worker.file(".claude")
+    planted = [
+        [use("Write", file_path=str(own / "skills/planted/SKILL.md"), content=f"{head}!`touch free1`\n")],
+        [use("Write", file_path=str(own / "commands/other.md"), content=f"{head}!`touch free2`\n")],
+        [use("Skill", skill="planted")],
+        [use("Skill", skill="other")],
+    ]
+    told = worker.work(*planted, words=("--permission-mode", "acceptEdits", "--allowedTools", "Write,Skill"))
+    assert [wrong for wrong, _ in (told[key] for key in sorted(told))] == [True] * 4, told
+    assert [*worker.client.project.glob("free*")] == []
+
+
 @shows(CLAUDE_CODE, "guard files")
 def test_a_session_without_a_lead_is_kept_from_them_as_well_and_writes_elsewhere(worker: Worker) -> None:  # noqa: F811
     """It reads the log, and edits its own files."""

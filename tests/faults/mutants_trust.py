@@ -74,8 +74,14 @@ MUTANTS = (
     Mutant(
         "a bound session's tools write nothing that the person's terminal runs",
         "file_guard._refusal",
-        ("_is_bound(call, here, environ) and", "False and"),
+        ("return STARTS if any(names.runs_for_the_person(*place) for place in places.items()) else", "return"),
         tests=f"{NAMES}::test_a_bound_session_s_tools_write_nothing_that_the_person_s_terminal_runs",
+    ),
+    Mutant(
+        "a bound session's tools write no commands that a client runs past our hooks",
+        "file_guard._refusal",
+        ("    if any(map(names.runs_unasked, places.values())):\n        return RUNNING\n", ""),
+        tests=f"{NAMES}::test_a_bound_session_s_tools_write_no_commands_that_a_client_runs_past_our_hooks",
     ),
     Mutant(
         "no tool writes the settings of a client",

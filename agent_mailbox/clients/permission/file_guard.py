@@ -36,6 +36,10 @@ STARTS = (
     "the person's terminal runs or reads this file (hooks and settings of git, start files of shells), and this session"
     " is bound. Ask the person to change it."
 )
+RUNNING = (
+    "the client runs commands of this file without asking (skills, commands, agents, hooks), and this session is bound."
+    " Ask the person to change it."
+)
 UNREAD = "the file that this call writes is unclear"
 _KEYS = ("file_path", "notebook_path", "path")
 _MCP = "mcp__"
@@ -81,9 +85,11 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
     names = GuardedNames(bases[:2], environ)
     if any(map(names.is_settings, places.values())):
         return SETTINGS
-    if _is_bound(call, here, environ) and any(names.runs_for_the_person(*place) for place in places.items()):
-        return STARTS
-    return ""
+    if not _is_bound(call, here, environ):
+        return ""
+    if any(map(names.runs_unasked, places.values())):
+        return RUNNING
+    return STARTS if any(names.runs_for_the_person(*place) for place in places.items()) else ""
 
 
 def _is_bound(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> bool:

@@ -2,7 +2,8 @@
 
 Belongs here: which names. A client's *settings* have our hooks, and may take them away: no session writes them. The
 *person's terminal* runs or reads git's hooks and the start files of shells: no bound session writes those
-(``identity.prompts``). A name counts in any case, and so does a link to such a file.
+(``identity.prompts``). Nor does it write skills and commands: a client runs what they hold past our hooks. A name
+counts in any case, and so does a link to such a file.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ from ...store import system
 from ..install import places
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from ...known_clients.known_client import KnownClient
+
+    Names = Sequence[str]
 
 STARTS = (
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
@@ -47,17 +50,20 @@ class GuardedNames:
 
     def __init__(self, bases: Sequence[str], environ: Mapping[str, str]) -> None:
         self._bases = bases
-        self._settings = {path: os.path.realpath(path).casefold() for path in _settings(bases, environ)}
+        self._settings = _places(bases, environ, lambda client: client.guarded)
+        self._running = _places(bases, environ, lambda client: client.running)
         homes = {os.path.expanduser("~"), system.home() or "/"}
         self._starts = [os.path.join(home, start) for home in homes for start in STARTS]
         self._hooks: dict[str, list[str]] = {}
 
     def is_settings(self, real: str) -> bool:
         """Return whether a file, by its real place, is a client's settings."""
-        low = real.casefold()
-        if any(_ends_in(low, name) for client in CLIENTS for name in _below(client)):
-            return True
-        return any(_is_within(low, place) or _is_same(real, path) for path, place in self._settings.items())
+        beside = [name for client in CLIENTS for name in client.beside]
+        return _is_named(real, beside, self._settings, lambda client: client.guarded)
+
+    def runs_unasked(self, real: str) -> bool:
+        """Return whether a file holds commands that a client runs past our hooks."""
+        return _is_named(real, (), self._running, lambda client: client.running)
 
     def runs_for_the_person(self, name: str, real: str) -> bool:
         """Return whether the person's terminal would run or read the file; ``name`` is its path before links."""
@@ -78,18 +84,29 @@ class GuardedNames:
         return any(_is_within(real, place) for found in self._hooks.values() for place in found)
 
 
-def _below(client: KnownClient) -> Iterator[str]:
-    yield from client.beside
-    for directory in {client.directory, client.home_directory, client.below_config} - {""}:
-        yield from (f"{directory}/{name}" for name in client.guarded)
+def _is_named(real: str, more: Iterable[str], known: Mapping[str, str], of: Callable[[KnownClient], Names]) -> bool:
+    """Return whether a file has one of these names of clients, or is at one of the known places."""
+    low = real.casefold()
+    below = (f"{place}/{name}" for client in CLIENTS for place in _directories(client) for name in of(client))
+    if any(_ends_in(low, name) for names in (more, below) for name in names):
+        return True
+    return any(_is_within(low, place) or _is_same(real, path) for path, place in known.items())
 
 
-def _settings(bases: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
-    """Yield where clients look now: variables may name another directory, and a file may be a link."""
+def _directories(client: KnownClient) -> set[str]:
+    return {client.directory, client.home_directory, client.below_config} - {""}
+
+
+def _places(bases: Sequence[str], environ: Mapping[str, str], of: Callable[[KnownClient], Names]) -> dict[str, str]:
+    """Return where clients look now, and the real places: variables may name another directory, and a file may be a
+    link."""
+    found: dict[str, str] = {}
     for client in CLIENTS:
         if client.directory:
             here = [places.user_directory(client, environ), *(os.path.join(base, client.directory) for base in bases)]
-            yield from (os.path.join(base, name.rstrip("/")) for base in here for name in client.guarded)
+            for path in (os.path.join(base, name.rstrip("/")) for base in here for name in of(client)):
+                found[path] = os.path.realpath(path).casefold()
+    return found
 
 
 def _above(real: str) -> Iterator[str]:
