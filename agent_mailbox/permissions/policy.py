@@ -101,7 +101,7 @@ def judge(
     return _unruled(policy, tool, given, where)
 
 
-def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
+def is_reading(tool: str, given: Mapping[str, Any], where: Where | None = None) -> bool:
     """Return whether the call only looks. Fails closed: an unknown call acts."""
     if tool != "Bash":
         return tool in READS
@@ -113,7 +113,8 @@ def is_reading(tool: str, given: Mapping[str, Any]) -> bool:
     except (shell.Unreadable, RecursionError):
         return False
     programs = {simple.words[0] for simple in found if simple.words}
-    if {"cd", "git"} <= programs:  # the new directory's git configuration may start programs
+    went = where is not None and where.resolve(where.cwd) != where.resolve(where.root)  # by an earlier command
+    if "git" in programs and (went or "cd" in programs):  # that directory's git configuration may start programs
         return False
     return bool(found) and all(map(_only_reads, found))
 
@@ -149,7 +150,7 @@ def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> 
     planning = policy.plan_required or policy.mode == "plan"
     if not planning and policy.mode != "locked-down" and policy.mode in MODES:
         return None
-    if is_reading(tool, given) and (planning or _inside(tool, given, where)):
+    if is_reading(tool, given, where) and (planning or _inside(tool, given, where)):
         return None
     if planning and policy.mode != "locked-down" and _writes_the_plan(tool, given, where):
         return None
@@ -162,7 +163,7 @@ def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> 
 
 def _unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement:
     """Return the mode's judgement of a call that no rule names."""
-    if policy.mode == "safe" and not is_reading(tool, given):
+    if policy.mode == "safe" and not is_reading(tool, given, where):
         return _verdict(ASK, "this session is in mode safe: its lead is asked about everything but reading")
     if policy.mode == "acceptEdits" and tool in rules.WRITING and _inside(tool, given, where):
         return _verdict(ALLOW, "this session is in mode acceptEdits")

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control.messages import MODES
 from agent_mailbox.permissions import patterns, rules
 from agent_mailbox.permissions.patterns import Where
-from agent_mailbox.permissions.policy import ALLOW, ASK, DENY, Policy, is_reading, judge
+from agent_mailbox.permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, is_reading, judge
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
@@ -487,6 +487,15 @@ def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() 
 def test_reading_commands(command: str, reads: bool) -> None:
     """Those of which it is certain."""
     assert is_reading(*bash(command)) is reads
+
+
+def test_git_only_reads_where_the_session_started() -> None:
+    """An earlier command may have gone to a directory whose git configuration starts programs (``core.fsmonitor``)."""
+    at, below = Where("/home/ada/x", "/home/ada/x"), Where("/home/ada/x/vendor", "/home/ada/x")
+    for mode in ("plan", "safe"):
+        assert judge(Policy(mode=mode), *bash("git status"), at) == NO_OPINION
+        assert judge(Policy(mode=mode), *bash("git status"), below).decision in (ASK, DENY)
+        assert judge(Policy(mode=mode), *bash("ls | head -3"), below) == NO_OPINION
 
 
 @pytest.mark.parametrize("key", ["dangerouslyDisableSandbox", "run_in_background"])

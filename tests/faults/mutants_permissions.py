@@ -116,8 +116,14 @@ POLICIES = (
     Mutant(
         "git does not only look where a command went elsewhere",
         "policy.is_reading",
-        ('if {"cd", "git"} <= programs:', "if False:"),
+        ('if "git" in programs and (went or "cd" in programs):', "if False:"),
         tests=READING,
+    ),
+    Mutant(
+        "git does not only look where an earlier command went",
+        "policy.is_reading",
+        ("(went or ", "("),
+        tests=f"{POLICY}::test_git_only_reads_where_the_session_started",
     ),
     Mutant(
         "a denied file is denied to the shell as well",

@@ -76,7 +76,8 @@ class Permit(Record):
         standing = self.control.standing(me)
         agent = self.control.logs.read_roster().get(me)
         if (why := self.control.broken()) is not None:
-            if bindings.is_bound(self.control.logs.trail, me) and not policy.is_reading(self.call.tool, self.given):
+            reads = policy.is_reading(self.call.tool, self.given, self._where())
+            if bindings.is_bound(self.control.logs.trail, me) and not reads:
                 self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
                 return True
         elif not binds(standing, agent):
@@ -122,7 +123,7 @@ class Permit(Record):
         call, given = self.call, self.given
         free = (*texts.rules(self.program), *self._own_answers())
         where = self._where()
-        if is_over(standing, agent) and not policy.is_reading(call.tool, given):
+        if is_over(standing, agent) and not policy.is_reading(call.tool, given, where):
             return Judgement(DENY, "this session agreed to shut down: end your turn; its work will not resume")
         verdict = self._by_policy(standing, given, where, free)
         if verdict.decision in (ALLOW, DENY) or not self.asks_the_person:
