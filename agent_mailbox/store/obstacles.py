@@ -75,6 +75,15 @@ def to_create(directory: str) -> Obstacle | None:
     return _of_mark(directory)
 
 
+def to_own(directory: str) -> Obstacle | None:
+    """Return what makes a directory another's, whose files are not ours to remove: a link in its place."""
+    try:
+        is_link = system.lstat(directory).st_mode & system.S_IFMT == system.S_IFLNK
+    except OSError:
+        return None
+    return _aside(directory, "a symbolic link is in the place of this directory") if is_link else None
+
+
 def _make(directory: str) -> None:
     """Make a file, and leave none. Only a name of its own is made and removed, whoever else tries or left one."""
     try:

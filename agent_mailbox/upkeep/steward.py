@@ -23,6 +23,7 @@ from ..mailbox.queries import Library
 from ..store import attachment_files, events, leftovers, obstacles, roster_compaction, rotation
 from ..store.paths import CONFIG
 from . import clock_signs, doctor, notices
+from .doctor import use_checks
 from .doctor.findings import Problem
 
 TYPE_CHECKING = False
@@ -54,6 +55,7 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
     ``Refused`` if the clock is far from every sign in the mailbox, unless ``trust_clock``.
     """
     _check_settings(mailbox)
+    _check_directories(mailbox)
     limit = mailbox.config.max_live if max_live is None else max_live
     copy = mailbox.replica
     alone = rotation.alone(mailbox.archive, mailbox.logs.wait)
@@ -86,6 +88,13 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         retired=sum(event.event == "retire" for event in swept),
         problems=(*kept, *doctor.problems(doctor.examine(mailbox, archived=False))),
     )
+
+
+def _check_directories(mailbox: Mailbox) -> None:
+    """Raise ``Refused`` if a link is in the place of a directory: what the steward removes there may be anybody's."""
+    for path in use_checks.own_directories(mailbox):
+        if (found := obstacles.to_own(path)) is not None:
+            raise Refused(f"{found.path}: {found.why}, and what is there may be another's", found.repair)
 
 
 def _check_settings(mailbox: Mailbox) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.helpers import ARCHIVE, MESSAGES, Post, refused
+from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, Post, refused
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -113,3 +114,23 @@ def test_the_person_may_share_a_mailbox_by_a_link(post: Post, clone: Path) -> No
     git("worktree", "add", "-q", str(post.scratch / "tree"), cwd=clone)
     post.cwd = post.scratch / "tree"
     assert post.ok("history", "--all")["messages"][0]["content"] == SECRET
+
+
+@pytest.mark.parametrize("name", ["attachments", ".cache", ".cache/quiet", HEARTBEATS, ARCHIVE])
+def test_the_steward_removes_nothing_behind_a_link(post: Post, name: str) -> None:
+    """A pull brings a link to the user's documents in the place of a directory of ours; cron runs the steward."""
+    post.register("alice")
+    post.ok("roster", "retire", "alice")
+    (documents := post.scratch / "documents").mkdir()
+    for one in ("thesis.txt", "alice"):
+        (documents / one).write_text("x")
+        os.utime(documents / one, (1e9, 1e9))
+    if (place := post.file(name)).is_dir():
+        place.rename(post.scratch / "aside")
+    place.parent.mkdir(exist_ok=True)
+    place.symlink_to(documents)
+    refused(post.call("steward", "run"), 1, f"{place}: a symbolic link", f"mv {place}")
+    assert sorted(path.name for path in documents.iterdir()) == ["alice", "thesis.txt"]
+    assert str(place) in str(post.doctor())
+    place.unlink()
+    post.ok("steward", "run")

@@ -56,6 +56,13 @@ def _unwritable(mailbox: Mailbox) -> Iterator[Problem]:
         yield Problem(found.path, None, f"{found.why}, so {', and '.join(failing[repair])}; {repair}")
 
 
+def own_directories(mailbox: Mailbox) -> list[str]:
+    """Return the mailbox's directories in which the steward removes files."""
+    cache = mailbox.logs.cache()
+    below = (mailbox.logs.path(paths.HEARTBEATS), mailbox.logs.path(DIRECTORY), mailbox.archive.directory, cache)
+    return [*below, *(system.join(cache, name) for name in _names(cache))]
+
+
 def _uses(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
     """Yield each path that commands write, how to try that, and what fails without it."""
     logs, here = mailbox.logs, mailbox.logs.path
@@ -65,6 +72,8 @@ def _uses(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
         if obstacles.to_append(log.path) is None:
             yield log.path, obstacles.to_replace, "the steward cannot archive"
     yield mailbox.directory, obstacles.to_create, "nothing new can be made here"
+    for path in own_directories(mailbox):
+        yield path, obstacles.to_own, "the steward does nothing"
     yield here(paths.EVENTS), obstacles.to_append, "telemetry is lost"
     yield here(paths.HEARTBEATS), obstacles.to_create, "no new session can join or be shown mail"
     for name in _names(here(paths.HEARTBEATS)):
