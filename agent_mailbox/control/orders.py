@@ -90,7 +90,8 @@ class Coordination(Posting):
     def find(self, word: str) -> ControlRequest:
         """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
         ``NotFound`` or ``Ambiguous``."""
-        found = _meant(word, control_log.of_request(self, word)) or _meant(word, control_log.of_beginning(self, word))
+        whole = None if len(word) == ids.SHOWN else _meant(word, control_log.of_request(self, word))
+        found = whole or _meant(word, control_log.of_beginning(self, word))
         if found is None and len(word) >= MIN_PREFIX:
             found = _meant(
                 word, control_log.archived(self.logs, self.archive, word)[0]
@@ -251,12 +252,7 @@ def _is_in_force(payload: Payload, now: Standing) -> bool:
 
 def _meant(word: str, fold: Plane) -> ControlRequest | None:
     everything = {**fold.tasks, **fold.requests}
-    if word in everything:
-        return everything[word]
-    matches = [
-        request.id
-        for request in everything.values()
-        if len(word) >= MIN_PREFIX and (request.id.startswith(word) or request.message_id.startswith(word))
-    ]
-    found = ids.only_match(word, matches, "requests")
+    named = {name: request.id for request in everything.values() for name in (request.message_id, request.id)}
+    begin = [name for name in named if name == word or (len(word) >= MIN_PREFIX and name.startswith(word))]
+    found = ids.only_match(word, list(dict.fromkeys(named[name] for name in ids.meant(word, begin))), "requests")
     return None if found is None else everything[found]

@@ -249,7 +249,7 @@ def _ever(word: str, roster: Roster) -> tuple[str, ...]:
 def _agent(word: str, roster: Roster) -> Agent | None:
     if roster.is_agent(word):
         return roster.find(word)
-    if f"role:{word}" in roster.roles_ever:
+    if f"role:{word}" in roster.roles_ever and not roster.is_shown_of_another(word):
         return None
     try:
         return roster.find(word)

@@ -6,7 +6,7 @@ Belongs here: the text around other people's words, for the command line and the
 
 from __future__ import annotations
 
-from . import instant, proofs
+from . import ids, instant, proofs
 from .address import ALL, is_remote, is_shown
 from .records import USER
 from .text import USUAL, WORD, clipped, neutral, neutral_lines, term, typed, within_quotes
@@ -37,18 +37,13 @@ def plain(text: str, _style: str) -> str:
 
 
 def short(message_id: str) -> str:
-    """Return the part of an id that is shown: the first eight characters of a UUID, else all of it."""
-    return _own(_beginning(message_id))
+    """Return the part of an id that is shown, for a line of the frame."""
+    return _own(ids.beginning(message_id))
 
 
 def short_typed(message_id: str) -> str:
     """Return the same for a command that somebody will paste."""
-    return typed(_beginning(message_id))
-
-
-def _beginning(message_id: str) -> str:
-    is_uuid = len(message_id) == 36 and message_id[8] == message_id[13] == message_id[18] == message_id[23] == "-"
-    return message_id[:8] if is_uuid else message_id
+    return typed(ids.beginning(message_id))
 
 
 def _own(text: str) -> str:

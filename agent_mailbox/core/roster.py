@@ -365,16 +365,20 @@ class Roster:
         """
         word = address.teammate(word) or word
         agent = self.meant(word)
-        if agent is not None:
+        if agent is not None and not (prefixes and self.is_shown_of_another(word, agent)):
             return agent
         if prefixes and len(word) >= MIN_PREFIX:
-            matches = [a for a in self.agents.values() if a.session_id.startswith(word)]
+            matches = [a for a in self.agents.values() if a.session_id.startswith(word) or a is agent]
             matches = [a for a in matches if a.state != DEAD] or matches
-            found = ids.only_match(word, [a.session_id for a in matches], "agents")
-            if found is not None:
+            if (found := ids.only_match(word, [a.session_id for a in matches], "agents")) is not None:
                 return self.agents[found]
         short = prefixes and self.begins_too_shortly(word)
         raise NotFound(f"no agent {word!r}", TOO_SHORT if short else _did_you_mean(self.near(word)))
+
+    def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
+        """Return whether the word is what is shown of another living agent's id. Any program may take that word."""
+        others = (a for a in self.agents.values() if a is not agent and a.state != DEAD)
+        return any(ids.beginning(a.session_id) == word != a.session_id for a in others)
 
     def begins_too_shortly(self, word: str) -> bool:
         """Return whether the word is the beginning of an agent's id, but too short to name it."""

@@ -175,8 +175,7 @@ class Mailbox(Posting, Delivery, Registry):
         matches: dict[str, tuple[Message, int | None]] = {}
         for message, position in self._matching(message_id):
             matches.setdefault(message.id, (message, position))
-        exact = {i: match for i, match in matches.items() if i.casefold() == message_id.casefold()}
-        found = ids.only_match(message_id, list(exact or matches), "messages")
+        found = ids.only_match(message_id, ids.meant(message_id, matches), "messages")
         if found is None:
             least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id such as {ids.EXAMPLE}; "
             hint = f"{'' if _may_be_prefix(message_id) else least}`agent-mailbox history --all` lists ids"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from heapq import merge
 from itertools import islice
 
-from ..core import codec
+from ..core import codec, ids
 from ..core.claims import Reads
 from ..core.records import BadLine
 from . import system
@@ -172,9 +172,8 @@ class IndexView:
         rows = self._called(*keys_from(wanted, prefix=prefix))
         wanted = wanted.casefold()
         found = {self._message(row).id for row in rows}
-        return {i for i in found if i.casefold() == wanted} or {
-            i for i in found if prefix and i.casefold().startswith(wanted)
-        }
+        begin = {i for i in found if i.casefold() == wanted or (prefix and i.casefold().startswith(wanted))}
+        return {*ids.meant(wanted, begin)}
 
     def found(self, message_id: str) -> tuple[Message, tuple[Read, ...], int | None, Where] | None:
         """Return a message, the records about it, and its position in the live log (None: archived).
