@@ -14,7 +14,7 @@ from ..core import codec, instant, proofs
 from ..core.claims import Reads
 from ..core.records import Message
 from ..core.roster import Roster
-from ..core.text import neutral
+from ..core.text import ascii_json, neutral
 from . import mail_output
 
 Mail = Iterable[tuple[Message, Reads]]
@@ -30,9 +30,10 @@ def jsonl(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
 
 def _json(value: dict[str, Any]) -> bytes:
     try:
-        return orjson.dumps(value) + b"\n"
+        document = orjson.dumps(value).decode()
     except TypeError:  # a number of more digits than it keeps
-        return codec.dumps(value, -codec.MAX_DEPTH).encode() + b"\n"
+        document = codec.dumps(value, -codec.MAX_DEPTH)
+    return ascii_json(document).encode() + b"\n"
 
 
 def mbox(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
