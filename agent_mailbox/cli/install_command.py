@@ -233,7 +233,8 @@ def install_claude_code(
         )
     if sandbox:
         _refuse_without_sandbox(app)
-        bounds = bounds.replace(mailbox=_kept_mailbox(app, target))
+        own = installer.own_places(app.environ, os.path.dirname(target.base))
+        bounds = bounds.replace(mailbox=_kept_mailbox(app, target), own=own)
     _install(app, target, dry_run, bounds)
 
 

@@ -482,7 +482,7 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
     hooks = [(wanted, f"/x/agent-mailbox-hook {wanted.event}") for wanted in CLAUDE_CODE.hooks()]
-    sandbox = {"sandbox": texts.sandbox("agent-mailbox", "/box", ["example.org"])}
+    sandbox = {"sandbox": texts.sandbox("agent-mailbox", ["/box"], ["example.org"])}
     ours = merge.Ours(hooks, {"permissions": {"allow": [*texts.rules("agent-mailbox")]}, **sandbox})
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
         "utf-8", "backslashreplace" if ascii else "replace"
@@ -512,6 +512,18 @@ SANDBOX = {
 }
 
 
+def test_the_sandbox_keeps_what_runs_outside_it(tmp_path: Path) -> None:
+    """The user's records, the package, its environment; and a program in our stead where the PATH leads into the
+    project. A place of the PATH elsewhere is not the project's."""
+    project = tmp_path / "project"
+    searched = f"/usr/bin:{project}/.venv/bin:{tmp_path}/project2/bin::{project}/node_modules/.bin"
+    environ = {"HOME": str(tmp_path / "home"), "PATH": searched}
+    kept = installation.own_places(environ, str(project))
+    assert {installation.PACKAGE, *((sys.prefix,) if sys.prefix != sys.base_prefix else ())} <= {*kept}
+    planted = [place for place in kept if place.endswith("/bin/agent-mailbox") or "node_modules" in place]
+    assert planted == [f"{project}/.venv/bin/agent-mailbox", f"{project}/node_modules/.bin/agent-mailbox"]
+
+
 @needs_sandbox
 def test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hosts_named(house: House) -> None:
     """Beside what was there; going away gives back what was there, also from a file that was edited since."""
@@ -524,7 +536,9 @@ def test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hos
     assert sandbox["network"] == {"allowedDomains": ["example.net", "example.org"]}
     assert sandbox["excludedCommands"] == ["docker:*", *(rule[5:-1] for rule in texts.rules("agent-mailbox"))]
     assert "agent-mailbox:*" not in sandbox["excludedCommands"]
-    assert sandbox["filesystem"] == {"denyWrite": [str(house.project / "data")]}
+    kept = sandbox["filesystem"]["denyWrite"]
+    assert kept[0] == str(house.project / "data")
+    assert {str(house.program.user_state), installation.PACKAGE} <= {*kept}
     house.write({**house.loaded(), "model": "opus"})
     house.uninstall()
     hosts = {"allowedDomains": ["example.net", "example.org"]}  # which of them are ours nobody knows by then

@@ -495,9 +495,15 @@ SESSIONS = (
         tests=f"{INSTALL}::test_only_plain_mail_needs_no_asking and {CLIENTS}::test_the_rules_open_plain_mail_only",
     ),
     Mutant(
+        "commands in the sandbox put no program in the place of ours",
+        "installation.own_places",
+        ("*planted]", "]"),
+        tests=f"{INSTALL}::test_the_sandbox_keeps_what_runs_outside_it",
+    ),
+    Mutant(
         "commands in the sandbox write no mailbox",
         "texts.sandbox",
-        ('"denyWrite": [mailbox]', '"denyWrite": []'),
+        ('"denyWrite": [*kept]', '"denyWrite": []'),
         tests=f"{INSTALL}::test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hosts_named",
     ),
     Mutant(

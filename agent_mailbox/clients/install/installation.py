@@ -33,11 +33,13 @@ UNBAKED = "python= main= state="
 
 class Bounds(Record):
     """The client's own restrictions. ``asks``: rules about which it always asks. ``sandbox``: commands reach only
-    ``hosts`` and do not write the ``mailbox``. ``alone``: install only these, for the sessions call us already."""
+    ``hosts`` and do not write the ``mailbox``, nor what is ``own``. ``alone``: install only these, for the sessions
+    call us already."""
 
     asks: tuple[str, ...] = ()
     sandbox: bool = False
     mailbox: str = ""
+    own: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     alone: bool = False
 
@@ -87,6 +89,18 @@ def checkout_shim() -> str | None:
     return beside if has_both else None
 
 
+def own_places(environ: Mapping[str, str], project: str) -> tuple[str, ...]:
+    """Return what sandboxed commands must not write, because it decides or runs outside. That is also each place of
+    the project where the PATH would find another program by our name."""
+    environment = os.path.dirname(os.path.dirname(sys.executable))
+    ours = [user_state.directory(environ), user_state.configuration(environ), os.path.realpath(PACKAGE)]
+    ours += [shim(environ)[0], *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
+    within = f"{os.path.realpath(project)}/"
+    searched = [os.path.realpath(place) for place in (environ.get("PATH") or "").split(os.pathsep) if place]
+    planted = [os.path.join(place, hook_entries.PROGRAM) for place in searched if f"{place}/".startswith(within)]
+    return tuple(dict.fromkeys([*filter(os.path.exists, ours), *planted]))
+
+
 def _baked(environ: Mapping[str, str]) -> bytes:
     text = files.read(os.path.join(PACKAGE, "clients", hook_entries.SHIM))
     if text is None:
@@ -101,7 +115,7 @@ def _baked(environ: Mapping[str, str]) -> bytes:
 def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[InstallPart]:
     client = target.client
     more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
-    more |= {"sandbox": texts.sandbox(program, bounds.mailbox, bounds.hosts)} if bounds.sandbox else {}
+    more |= {"sandbox": texts.sandbox(program, (bounds.mailbox, *bounds.own), bounds.hosts)} if bounds.sandbox else {}
     if bounds.alone:
         yield _settings(os.path.realpath(target.settings), merge.Ours((), more))
         return
@@ -203,9 +217,8 @@ def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: s
     records = files.Records(environ)
     hook, _ = shim(environ)
     changes, left = [], []
-    for part in reversed(
-        [*_parts(target, hook, program, Bounds(sandbox=True, mailbox=mailbox))]
-    ):  # remove hooks before the files they call
+    bounds = Bounds(sandbox=True, mailbox=mailbox, own=own_places(environ, os.path.dirname(target.base)))
+    for part in reversed([*_parts(target, hook, program, bounds)]):  # remove hooks before the files they call
         data, entry = files.read(part.path), records.find(part.path)
         if data is None:
             after = None

@@ -42,16 +42,16 @@ FLOOR = (
 our hooks fail, and a hook may still answer for its person. A rule that denies them allows no such answer."""
 
 
-def sandbox(program: str, mailbox: str, hosts: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the client's sandbox for commands: always on, and asking as before. They reach these hosts and do not
-    write the mailbox. Only a plain mail command on its own runs outside."""
+def sandbox(program: str, kept: Sequence[str], hosts: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the client's sandbox for commands: always on, and asking as before. They reach these hosts and write
+    nothing that is ``kept``. Only a plain mail command on its own runs outside."""
     return {
         "enabled": True,
         "failIfUnavailable": True,
         "autoAllowBashIfSandboxed": False,
         "allowUnsandboxedCommands": False,
         "excludedCommands": [*(f"{program} {words}:*" for words in FREE), *(f"{program} {words}" for words in EXACT)],
-        "filesystem": {"denyWrite": [mailbox]},
+        "filesystem": {"denyWrite": [*kept]},
         "network": {"allowedDomains": [*hosts]},
     }
 
