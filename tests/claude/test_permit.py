@@ -98,6 +98,21 @@ def command(post: Post, *words: object) -> None:
     post.ok("control", *words, "--session", LEAD)
 
 
+def test_a_request_says_where_a_command_runs_that_went_elsewhere(led: Post) -> None:
+    """``rm -rf build`` is another command there. In the project's own directory nothing is said."""
+    reasons: list[str] = []
+
+    def look(desk: Control, request: Any) -> None:
+        reasons.append(request.payload.reason)
+        desk.answer(LEAD, request.id, False)
+
+    command(led, "mode", ME, "safe")
+    for place in (led.cwd / 'a "b', led.cwd):
+        with Meanwhile(led, look):
+            assert ask(led, given={"command": "rm -rf build", "description": "tidy"}, cwd=str(place))[0] == "deny"
+    assert reasons == [f'in "{led.cwd}/a \'b": tidy', "tidy"]
+
+
 # -- what binds -------------------------------------------------------------------------------------------------------
 
 

@@ -207,12 +207,14 @@ class Permit(Record):
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
         written, plain = _written(dict(self.given))
         command, why = self.given.get("command"), self.given.get("description")
+        said = clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason
+        elsewhere = f"in {within_quotes(self.call.here, MAX_SAID)}: " if self.call.here != self.call.cwd else ""
         request = messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
             arguments=self._shortened(command if isinstance(command, str) and plain else written),
             input=dict(self.given) if plain and _size(written) <= self.control.config.max_content // SHARE else None,
-            reason=clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason,
+            reason=clipped(f"{elsewhere}{said}", MAX_SAID),
         )
         suggested = lasting.offered(request.replace(suggestions=self.call.suggestions))
         return request.replace(suggestions=lasting.updates(suggested))
