@@ -65,7 +65,7 @@ def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[
         raise
     if not place.named and not paths.recorded(place.directory, environ):
         said = f"{neutral(place.directory)} is not one your `agent-mailbox init` made; ignored"
-        if call.event == "SessionStart":  # the person's records may be lost, and with them what binds the session
+        if call.event == "SessionStart" and not paths.trusted(environ):  # lost, perhaps, with what binds the session
             raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(place.directory)}", code="unknown")
         say(f"agent-mailbox: {said}")
         return None

@@ -50,6 +50,7 @@ VALUED = (
     *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
     "--log-level",
     "--ref",
+    "--remove",
     "--attach",
     "--task",
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),

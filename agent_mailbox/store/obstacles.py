@@ -78,7 +78,7 @@ def to_create(directory: str) -> Obstacle | None:
 def to_own(directory: str) -> Obstacle | None:
     """Return what makes a directory another's, whose files are not ours to remove: a link in its place."""
     try:
-        is_link = system.lstat(directory).st_mode & system.S_IFMT == system.S_IFLNK
+        is_link = system.lstat(directory).st_mode & system.S_IFMT == system.S_IFLNK and system.is_directory(directory)
     except OSError:
         return None
     return _aside(directory, "a symbolic link is in the place of this directory") if is_link else None

@@ -30,7 +30,7 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     moving = at_work()
     manifest = Manifest(archive)
     if not moving and manifest.is_lost():
-        yield Problem(archive.directory, None, f"the archive is gone, and with it all archived mail: {RESTORE_ALL}")
+        yield Problem(manifest.log.path, None, f"the archive is gone, and with it all archived mail: {RESTORE_ALL}")
     for stray in manifest.strays:
         torn = is_torn(stray.text)
         what = (
