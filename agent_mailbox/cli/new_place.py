@@ -99,6 +99,6 @@ def for_the_person(place: str, options: str = "") -> str:
     """Return the hint of a refused ``init``: the person's command."""
     real = os.path.realpath(place)
     return (
-        f"nothing to do here without one; the person runs `agent-mailbox init{options} {typed(real)}`"
+        f"nothing to do here without one; the person runs `agent-mailbox init {options}{typed(real)}`"
         f" at a terminal of their own, if the sessions in {os.path.dirname(real)} are to have mail"
     )

@@ -113,7 +113,7 @@ def _hint(app: Context, words: Sequence[str], params: Params) -> str:
     if words[0] != "init":
         return "ask the person to run it in their own terminal"
     place = new_place.meant(app, params.get("where"), bool(params.get("in_git")))
-    return new_place.for_the_person(place, " --adopt" if params.get("adopt") else "")
+    return new_place.for_the_person(place, "--adopt " if params.get("adopt") else "")
 
 
 def _refused(words: Sequence[str], why: str, hint: str) -> Refused:

@@ -57,7 +57,7 @@ class Stranger:
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         if log == LOGS[1]:
             return {
-                "reader_session_id": f"{cast.STRANGE_READER} {mark}",
+                "reader_session_id": f"{cast.STRANGE_READER}-{mark}",
                 "timestamp": when,
                 "message_id": str(uuid.uuid4()),
             }

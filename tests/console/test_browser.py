@@ -503,10 +503,8 @@ def test_hostile_mail_does_nothing_wherever_it_is_shown(post: Post, browser: Bro
     evil = HOSTILE[0]
     post.register("ada", "--name", "Ada")
     foreign = {"timestamp": "2026-03-16T14:30:00.000Z"}
-    post.append(
-        "agent-roster.jsonl",
-        {"event": "register", "session_id": "mallory", "name": evil, **foreign},
-    )
+    for name in ({}, {"name": evil, "tags": [f"project:{evil}"]}):
+        post.append(ROSTER, {"event": "register", "session_id": "mallory", **name, **foreign})
     for text in HOSTILE:
         post.send("ada", "all", text, "--subject", text.replace("\n", " ").replace("\x1b", ""))
     post.append(

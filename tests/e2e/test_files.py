@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -118,7 +119,7 @@ def test_in_the_sandbox_no_command_writes_a_mailbox_in_git(worker: Worker) -> No
         [bash("git clean -ffdxq; echo FORGED > .git/agent-mailbox/config.toml")],
         [bash("agent-mailbox send --to all --body FROM_OUTSIDE")],
     )
-    words = ("--session-id", worker.id, "--allowedTools", "Bash")
+    words = ("--session-id", str(uuid.uuid4()), "--allowedTools", "Bash")  # the first mailbox binds the worker
     worker.client.ask("PROMPT", *words)
     told = worker.told()
     results = [told[key] for key in sorted(told)]
