@@ -46,19 +46,12 @@ def _switch_callers(callers: Any) -> None:
 
     class AsSaid(callers.Caller):  # type: ignore[misc, name-defined]
         def proof(self, session_id: str) -> str:
-            return of_writer(session_id)
+            return callers.proofs.TERMINAL if session_id == callers.USER else callers.proofs.of_session(session_id)
 
     def switched(environ: Mapping[str, str], **how: Any) -> Any:
         return AsSaid(AS_SAID, everyone) if is_as_said(environ) else of(environ, **how)
 
     callers.of = switched
-
-
-def of_writer(who: str) -> Any:
-    """Return the proof of a writer who is believed: the person, one of our own jobs, else a session."""
-    proofs = sys.modules["agent_mailbox.core.proofs"]
-    known = {"user": proofs.TERMINAL, **dict.fromkeys(proofs.OURS, proofs.STEWARD)}
-    return known.get(who) or proofs.of_session(who)
 
 
 class _Everyone(tuple[str, ...]):
