@@ -20,7 +20,7 @@ from . import system
 from .line_numbers import numbered
 from .lines import boundary, chunks
 from .log import Log
-from .log_ends import LogEnd, left
+from .log_ends import LogEnd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -115,7 +115,7 @@ class Manifest:
             _drop_torn_end(held.fd)
             held.append(_line(name, stretch) for name, stretch in fresh)
             held.sync(held.lines())
-            self.note_end()
+            self.note()
         for name, stretch in fresh:
             self.files.setdefault(name, []).append(stretch)
 
@@ -125,11 +125,10 @@ class Manifest:
             return False
         return not any(size for _, size in self.unsealed())
 
-    def note_end(self) -> None:
-        """Note in the user's record that there is an archive, if there is one."""
+    def note(self) -> None:
+        """Note in the user's record whether there is an archive: the manifest's size."""
         if self.kept is not None:
-            now = left(self.log.path)
-            self.kept.change(lambda _: LogEnd(size=now.size, checksum=now.checksum))
+            self.kept.change(lambda _: LogEnd(size=system.size(self.log.path)))
 
     def _sealing(self, name: str) -> Iterator[SealedStretch]:
         fd = Log(system.join(self._archive.directory, name)).open()

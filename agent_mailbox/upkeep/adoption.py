@@ -89,7 +89,7 @@ def trust(
         archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
         for log in held:
             _begin_again(record.log(log.path), log, archived)
-        Manifest(mailbox.archive).note_end()
+        Manifest(mailbox.archive).note()
         record.forget_broken()
         logs.trail.disturb(EVERYONE)
     if withheld and logs.is_shared:
