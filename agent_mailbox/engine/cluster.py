@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from ..core.records import Record
 from ..errors import BadData, Refused
 from ..store import system
-from ..store.custody import content
+from ..store.paths import content
 from ..store.small_files import remove_file, replace_file
 from . import cluster_record, server_accounts, server_certificates
 from .cluster_record import LOOPBACK, ROUTES

@@ -10,11 +10,11 @@ import re
 import shlex
 
 from ..core import codec
+from ..core.proofs import is_machine
 from ..core.records import BadLine, Record
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..store import system
-from ..store.custody import content
-from ..store.order import is_machine
+from ..store.paths import content
 from ..store.small_files import replace_file
 from .server_accounts import SYSTEM
 

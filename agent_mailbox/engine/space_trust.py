@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..core import codec, proofs, seals, space_seals
 from ..core.address import ALL, check_id
+from ..core.proofs import is_machine
 from ..core.records import USER, Proof, Read, Record, RosterEvent
 from ..core.roster import Roster
 from ..core.space_seals import SpaceSeal
@@ -19,7 +20,7 @@ from ..identity import machine_keys
 from ..mailbox import machine_trust
 from ..mailbox.waiting_lines import DECIDED
 from ..store import paths
-from ..store.order import CLAIMS, MESSAGES, ROSTER, is_machine, reads_of
+from ..store.order import CLAIMS, MESSAGES, ROSTER, reads_of
 from ..store.resealing import reseal
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..errors import StorageFailed
 from ..store import keys, system
-from ..store.custody import content
+from ..store.paths import content
 from ..store.small_files import replace_file
 
 TYPE_CHECKING = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import codec
 from ..store import paths, system
-from ..store.custody import content
+from ..store.paths import content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from ..core import codec
 from ..core.speaking import Rights
 from ..errors import BadData
 from ..store import system
-from ..store.custody import content
+from ..store.paths import content
 from ..store.small_files import replace_file
 
 TYPE_CHECKING = False

@@ -11,8 +11,8 @@ from ..core.records import Record
 from ..core.text import typed
 from ..errors import BadData, Refused
 from ..store import system
-from ..store.custody import content
 from ..store.lock import is_held
+from ..store.paths import content
 from ..store.small_files import remove_file, replace_file
 
 TYPE_CHECKING = False

@@ -21,8 +21,9 @@ import os
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..core.proofs import is_machine
 from ..errors import BadData, Malformed, Refused, Unavailable
-from ..store.order import ARCHIVE, MESSAGES, Moved, Ordered, Taken, check_size, is_machine, is_reads, reads_of
+from ..store.order import ARCHIVE, MESSAGES, Moved, Ordered, Taken, check_size, is_reads, reads_of
 from . import stream_settings
 from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from ..core.proofs import is_machine
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..store import system
-from ..store.custody import content
-from ..store.order import is_machine
+from ..store.paths import content
 from ..store.small_files import remove_file, replace_file
 from . import space_tables
 from .postgres_order import open_order

@@ -10,8 +10,9 @@ import hashlib
 import time
 from typing import TYPE_CHECKING, Any
 
+from ..core.proofs import is_machine
 from ..errors import Malformed, Refused
-from ..store.order import Moved, Ordered, Taken, check_size, is_machine
+from ..store.order import Moved, Ordered, Taken, check_size
 from . import space_tables
 from .postgres_connection import PostgresConnection
 

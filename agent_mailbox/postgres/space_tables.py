@@ -137,7 +137,7 @@ def role(space: str, machine: str) -> str:
 
 
 def make(space: str) -> str:
-    """Return what makes a space; the space's name is checked (``store.order.is_machine``)."""
+    """Return what makes a space; the space's name is checked (``core.proofs.is_machine``)."""
     words = {
         "version": VERSION,
         "most": MOST,

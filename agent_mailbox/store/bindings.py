@@ -16,8 +16,7 @@ stamps. Another mailbox than the stamp names makes the guard ask Python.
 from __future__ import annotations
 
 from . import stamps, system, user_state
-from .custody import content
-from .paths import storage_failed
+from .paths import content, storage_failed
 from .stamps import TICK, UNBOUND
 from .user_state import BOUND
 

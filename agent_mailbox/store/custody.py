@@ -23,7 +23,7 @@ from ..errors import Busy, StorageFailed
 from . import paths, system, user_state
 from .lock import acquire, deadline
 from .log_ends import LogEnd, read_entry
-from .paths import content as content
+from .paths import content
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -43,7 +43,7 @@ def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Cu
     system.make_directory(system.join(state, custody.BOXES))
     for name in custody.names(directory):
         record = system.join(state, custody.BOXES, name)
-        text = custody.content(system.join(record, "place"))
+        text = paths.content(system.join(record, "place"))
         if text is not None and text.rstrip(b"\n").rpartition(b"\n")[0] != custody.encoded(directory):
             continue
         if text is None:

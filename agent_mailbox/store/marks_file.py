@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..core import marks
 from ..core.marks import Marks
-from . import custody
+from . import paths
 from .small_files import replace_file
 
 TYPE_CHECKING = False
@@ -21,7 +21,7 @@ def load(logs: Logs) -> Marks | None:
     """Return the marks; None if there are none."""
     if logs.custody is None:
         return None
-    content = custody.content(logs.custody.path(FILE))
+    content = paths.content(logs.custody.path(FILE))
     return None if content is None else marks.read(content)
 
 

@@ -18,8 +18,6 @@ An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appe
 
 from __future__ import annotations
 
-from ..core.proofs import MAX_MACHINE as MAX_MACHINE
-from ..core.proofs import is_machine as is_machine
 from ..core.records import Record
 from ..errors import BadData, Busy, Refused
 from ..errors import Unavailable as Unavailable

@@ -181,7 +181,7 @@ def _is_worktree(path: str, gitdir: str, common: str) -> bool:
     except OSError as error:
         _refuse_failed(error, path)
         return False
-    return (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
+    return system.is_same(there, here)
 
 
 def _one_line(path: str) -> str | None:

@@ -42,10 +42,9 @@ def is_blind(path: str) -> bool:
         path = system.dirname(path)
     other = system.join(system.dirname(path), system.basename(path).swapcase())
     try:
-        that, this = system.lstat(other), system.lstat(path)
+        return system.is_same(system.lstat(other), system.lstat(path))
     except (OSError, ValueError):
         return False
-    return (that.st_dev, that.st_ino) == (this.st_dev, this.st_ino)
 
 
 def _project(root: str) -> str:

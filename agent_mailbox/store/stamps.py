@@ -195,7 +195,7 @@ class Trail:
             return False
         except OSError:
             return unsure
-        return (that.st_dev, that.st_ino) == (this.st_dev, this.st_ino)
+        return system.is_same(that, this)
 
     # -- where each log ended -----------------------------------------------------------------------------------------
 

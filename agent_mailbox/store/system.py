@@ -19,7 +19,21 @@ from fcntl import LOCK_UN as LOCK_UN
 from fcntl import flock as flock
 from fcntl import ioctl as ioctl
 from posix import *  # noqa: F403 - this module is their name; ``system.open`` is the system's open, not Python's
-from posix import close, environ, fsync, geteuid, listdir, lstat, mkdir, readlink, rmdir, stat, unlink, write
+from posix import (
+    close,
+    environ,
+    fsync,
+    geteuid,
+    listdir,
+    lstat,
+    mkdir,
+    readlink,
+    rmdir,
+    stat,
+    stat_result,
+    unlink,
+    write,
+)
 from posix import open as open
 from time import clock_gettime_ns
 from time import monotonic as monotonic
@@ -98,6 +112,11 @@ def size(path: str) -> int:
         return stat(path).st_size
     except (OSError, ValueError):
         return 0
+
+
+def is_same(one: stat_result, other: stat_result) -> bool:
+    """Return whether two looks met one file."""
+    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
 def is_directory(path: str) -> bool:

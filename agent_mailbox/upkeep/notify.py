@@ -16,7 +16,7 @@ from ..core.control import summary
 from ..core.records import USER, BadLine, Record
 from ..errors import Busy
 from ..mailbox.facade import Mailbox
-from ..store import custody, events
+from ..store import events, paths
 from ..store.lock import FileLock
 from ..store.small_files import replace_file
 
@@ -52,7 +52,7 @@ def look(mailbox: Mailbox) -> Looked:
     try:
         with FileLock(path(_LOCK), 0):
             found, now = waiting(mailbox), mailbox.now()
-            told = _load(custody.content(path(_STATE)))
+            told = _load(paths.content(path(_STATE)))
             again = round(settings.get("again_minutes", AGAIN) * _MINUTE)
             made = attention.decide(found, told, now, again, _quiet_until(settings, now))
             if made.told != told:

@@ -13,7 +13,7 @@ from ..core import codec, instant, text, waking
 from ..core.records import USER, BadLine, Message
 from ..core.waking import Woken
 from ..errors import Busy
-from ..store import custody, events, system, whereabouts
+from ..store import events, paths, system, whereabouts
 from ..store.hosts import HostRecords
 from ..store.lock import FileLock
 from ..store.logs import proven
@@ -41,7 +41,7 @@ def look(mailbox: Mailbox) -> dict[str, str]:
     path = mailbox.logs.custody.path
     try:
         with FileLock(path(_LOCK), 0):
-            before, now = _load(custody.content(path(_STATE))), mailbox.now()
+            before, now = _load(paths.content(path(_STATE))), mailbox.now()
             per_hour = mailbox.own.wake.get("per_hour", waking.PER_HOUR)
             started, woken = waking.due(_wanted(mailbox), before, now, per_hour)
             if woken.ids != before.ids:

@@ -578,7 +578,7 @@ def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
 
 
 def test_a_dead_writer_is_told_and_no_reply_to_it_is_offered(pair: Post) -> None:
-    """Any valid id may send. The offered reply is to the first writer who is there, or an heir."""
+    """Any valid id may send. The offered reply is to the first writer who is there, or who continues it."""
     pair.register("bob")
     pair.register("gone")
     before = pair.call("send", "--from", "gone", "--to", "bob", "--body", "x")

@@ -61,7 +61,7 @@ def answer(
         judge = permit.Permit(call, control, environ, program, told.append if several else write, several)
         try:
             binds = judge.answer()
-        except Exception:
+        except Exception:  # whoever calls closes the session; what was said until then is said
             for text in told:
                 write(text)
             raise
@@ -83,10 +83,9 @@ def _strictest(found: Sequence[Answer]) -> str:
 def _are_one(name: str, directory: str) -> bool:
     """Return whether two paths lead to one directory."""
     try:
-        one, other = system.stat(name), system.stat(directory)
+        return system.is_same(system.stat(name), system.stat(directory))
     except (OSError, ValueError):
         return False
-    return (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 
 
 def _why_moved(name: str) -> str:
