@@ -154,10 +154,10 @@ class Context:
         """Return the session whose mail is looked at, as ``me`` finds it; raises ``NotFound`` for one that nobody knows
         and that is nearly an agent's. Warns if nobody brings the mail of other machines."""
         me = self.me(given, desk)
-        if given is not None and desk.logs.read_roster().get(me) is None:
+        if given is not None and (roster := desk.logs.read_roster()).get(me) is None:
             from . import misspelt_session  # serves only mistakes
 
-            misspelt_session.refuse(me, desk.logs.read_roster())
+            misspelt_session.refuse(me, roster)  # the same look: it may have joined since
         if desk.logs.is_shared:
             from ..mailbox import space as spaces  # a mailbox of one machine is spared it
 

@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox import Mailbox
+from agent_mailbox.cli.context import Context
 from tests.helpers import ROSTER, refused, refused_both
 
 if TYPE_CHECKING:
+    from agent_mailbox.core.roster import Roster
     from tests.helpers import Post
 
 
@@ -271,3 +274,23 @@ def test_mail_to_the_dead_is_refused_naming_their_roles(post: Post) -> None:
         )
         assert told.json["error"]["code"] == "dead_recipient"
     refused(post.call("send", "--from", "x", "--to", "all,Ann", "--body", "hi"), 1, "dead")
+
+
+def test_an_agent_that_joins_during_a_look_is_not_taken_for_a_mistake(post: Post) -> None:
+    """Between two looks at the roster it may be there: its own name is then no other one."""
+    mailbox = Mailbox(str(post.box))
+    looks: list[Roster] = []
+    read = mailbox.logs.read_roster
+
+    def joined_behind() -> Roster:
+        roster = read()
+        if not looks:
+            looks.append(roster)
+            post.register("warden")
+        return roster
+
+    mailbox.logs.read_roster = joined_behind  # type: ignore[method-assign]
+    app = Context(str(post.box))
+    app.me = lambda *_: "warden"  # type: ignore[method-assign]
+    assert app.reader("warden", mailbox) == "warden"
+    assert looks
