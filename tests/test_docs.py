@@ -136,7 +136,6 @@ CONTRACT = {
     "install gemini": {"--project", "--user", "--dry-run"},
     "uninstall gemini": {"--project", "--user", "--dry-run"},
     "install opencode": {"--project", "--user", "--dry-run"},
-    "install cursor": {"--project", "--user", "--dry-run"},
     "install copilot": {"--project", "--user", "--dry-run"},
     "uninstall opencode": {"--project", "--user", "--dry-run"},
     "uninstall cursor": {"--project", "--user", "--dry-run"},

@@ -9,7 +9,6 @@ from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
-from ..known_clients.cursor_cli import ANSWERS, CURSOR_CLI
 from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
 from ..store import system, user_state
@@ -35,7 +34,6 @@ def answer(event: str, directory: str | None) -> int:
         from .doorbell_command import keep  # once in many turns, and not waited for
 
         return keep(directory)
-    event, form, _ = event.partition(ANSWERS)
     name = hooks.canonical(event)
     if name is None:
         say(f"error: no hook for {neutral(event)!r}\nhint: use one of {', '.join(hooks.HOOKS)}")
@@ -44,12 +42,7 @@ def answer(event: str, directory: str | None) -> int:
 
     def write(text: str) -> None:
         answers.append(text)
-        if form:
-            from ..clients.hooks import cursor_answers  # where Cursor calls
-
-            text = cursor_answers.spoken(text)
-        if text:
-            write_taken(text)
+        write_taken(text)
 
     try:
         _answer(name, directory, environment(), write)
@@ -59,7 +52,7 @@ def answer(event: str, directory: str | None) -> int:
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
         # The client takes one document: a second would void the first answer.
-        _complain(known, aloud=not form and name != "SessionEnd" and not answers)
+        _complain(known, aloud=name != "SessionEnd" and not answers)
     return 0
 
 
@@ -98,7 +91,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
             call, lambda: _roster(call, directory, environ), lambda: _mailbox(call, directory, environ)
         ):
             write(text)
-        elif call.client is not CURSOR_CLI:
+        else:
             try:
                 _lease(said, directory, environ, write)
             except MailboxError:

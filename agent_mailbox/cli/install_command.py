@@ -14,7 +14,8 @@ from ..clients.install import places, texts
 from ..core.text import neutral, neutral_lines, typed
 from ..errors import Malformed, NoMailbox, Refused
 from ..known_clients.claude_code import CLAUDE_CODE
-from ..known_clients.every_client import CLIENTS
+from ..known_clients.cursor_cli import CURSOR_CLI
+from ..known_clients.every_client import CLIENTS, INSTALLED
 from ..store import paths
 from .group import Commands, cli
 from .hook_command import program
@@ -64,7 +65,19 @@ def _described(one: ClientOverview) -> str:
     return f"{about}: {where}\n  {', '.join(one.abilities)}\n{limits}"
 
 
-@cli.group(cls=Commands)
+class Clients(Commands):
+    """The clients to install into. Earlier versions knew one more."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name == CURSOR_CLI.name:
+            raise Refused(
+                f"nothing is installed into {CURSOR_CLI.title}: its hooks were never run with it",
+                "give it its mail by MCP: add `agent-mailbox mcp` to the servers in its mcp.json",
+            )
+        return super().get_command(ctx, name)
+
+
+@cli.group(cls=Clients)
 @click.option(
     "--list",
     is_flag=True,
@@ -338,15 +351,19 @@ def _uninstaller(client: KnownClient) -> None:
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
         _uninstall(app, client, project, user, dry_run)
 
-    uninstall_client.help = f"""Undo `agent-mailbox install {client.name}`.
+    deed = f"Undo `agent-mailbox install {client.name}`"
+    if not client.is_installed:
+        deed = f"Remove what an earlier version installed into {client.title}"
+    uninstall_client.help = f"""{deed}.
 
     Restores a file byte for byte if it was not edited since; removes only our parts from any other.
     """
 
 
-for _client in CLIENTS:
+for _client in INSTALLED:
     if _client is not CLAUDE_CODE:  # which has options of its own
         _installer(_client)
+for _client in CLIENTS:
     _uninstaller(_client)
 
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 
     from .known_client import KnownClient
 
-CLIENTS = (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI, CURSOR_CLI)
-"""The clients that ``install`` knows. If two could be meant by a call, the first one is."""
-KNOWN = (*CLIENTS, MCP_CLIENT)
-"""All of them, also those that nothing is installed into."""
+INSTALLED = (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI)
+"""The clients that ``install`` knows."""
+CLIENTS = (*INSTALLED, CURSOR_CLI)
+"""All whose processes and files are told apart. If two could be meant by a call, the first one is."""
+KNOWN = (*INSTALLED, MCP_CLIENT)
+"""All whose sessions can have their mail."""
 
 
 def calling(session_id: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> KnownClient | None:

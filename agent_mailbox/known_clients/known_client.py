@@ -173,7 +173,7 @@ class KnownClient(Record):
     @property
     def is_installed(self) -> bool:
         """Return whether ``install`` knows it."""
-        return bool(self.directory)
+        return self.hooks is not no_hooks
 
     @property
     def events(self) -> dict[str, str]:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 STRANGER = "5d1c4d0e-91a4-4f2c-8a52-07a9f4f1a001"
 """A session in a repository that never had a mailbox."""
-CLIENTS = ("", "codex", "copilot", "gemini", "opencode", "cursor")
+CLIENTS = ("", "codex", "copilot", "gemini", "opencode")
 
 
 class Remains:
@@ -57,10 +57,11 @@ class Remains:
         return done.stdout
 
 
-def event_of(name: str, client: str, session: str = STRANGER) -> bytes:
+def event_of(name: str, session: str = STRANGER) -> bytes:
     """An event's JSON as a client writes it, as far as the shim reads it."""
-    first = {"conversation_id": session} if client == "cursor" else {"session_id": session}
-    return json.dumps({**first, "cwd": "/", "hook_event_name": name, "prompt": "x"}, separators=(",", ":")).encode()
+    return json.dumps(
+        {"session_id": session, "cwd": "/", "hook_event_name": name, "prompt": "x"}, separators=(",", ":")
+    ).encode()
 
 
 @pytest.fixture
@@ -129,13 +130,10 @@ def test_a_session_without_a_mailbox_is_left_alone_in_every_client(remains: Rema
             assert remains.hook(event, json.dumps(call, separators=(",", ":")).encode(), client) == b""
     begins = "UserPromptSubmit" if client == "gemini" else "SessionStart"
     for event in ("PostToolUse", "Stop", "PreCompact", "SessionEnd"):
-        assert remains.hook(event, event_of(event, client), client) == b""
-    told = remains.hook(begins, event_of(begins, client), client)
+        assert remains.hook(event, event_of(event), client) == b""
+    told = remains.hook(begins, event_of(begins), client)
     for event in (begins, "UserPromptSubmit", "Stop"):
-        assert remains.hook(event, event_of(event, client), client) == b""
-    if client == "cursor":  # no answer of its is for the person
-        assert told == b""
-        return
+        assert remains.hook(event, event_of(event), client) == b""
     said = json.loads(told)["systemMessage"]
     assert said.startswith(
         "agent-mailbox is not installed, so its hooks do nothing. To remove them: install it again, "
@@ -148,11 +146,11 @@ def test_a_session_without_a_mailbox_is_left_alone_in_every_client(remains: Rema
 
 def test_a_session_that_ran_before_is_told_with_its_next_prompt(remains: Remains) -> None:
     """Its start was before the package went; the record of who was told is the user's alone."""
-    assert b"To remove them" in remains.hook("UserPromptSubmit", event_of("UserPromptSubmit", ""))
-    assert remains.hook("UserPromptSubmit", event_of("UserPromptSubmit", "")) == b""
+    assert b"To remove them" in remains.hook("UserPromptSubmit", event_of("UserPromptSubmit"))
+    assert remains.hook("UserPromptSubmit", event_of("UserPromptSubmit")) == b""
     assert (remains.post.user_state / "told").stat().st_mode & 0o777 == 0o600
     shutil.rmtree(remains.post.user_state)
-    assert b"To remove them" in remains.hook("SessionStart", event_of("SessionStart", ""))
+    assert b"To remove them" in remains.hook("SessionStart", event_of("SessionStart"))
     assert not remains.post.user_state.exists()
 
 
@@ -177,7 +175,7 @@ def test_a_plugin_without_the_package_names_the_command_that_removes_it(remains:
     shutil.copytree(ROOT / "hooks", root / "hooks")
     (root / "agent_mailbox").symlink_to(ROOT / "agent_mailbox")
     remains.path = root / "hooks/agent-mailbox-hook"
-    told = remains.hook("SessionStart", event_of("SessionStart", ""), env={"CLAUDE_PLUGIN_ROOT": str(root)})
+    told = remains.hook("SessionStart", event_of("SessionStart"), env={"CLAUDE_PLUGIN_ROOT": str(root)})
     assert json.loads(told)["systemMessage"].endswith("To remove them: run `claude plugin uninstall agent-mailbox`")
 
 
@@ -203,7 +201,7 @@ def test_a_python_that_was_replaced_is_named_and_holds_what_was_bound(remains: R
     bind(remains.post)
     assert is_refused(remains.hook("Permit", call_of("Bash", {"command": "x"}), "codex", ME))
     assert is_refused(remains.hook("Files", call_of("mcp__x__y", {"z": "/"}), "", ME))
-    said = json.loads(remains.hook("SessionStart", event_of("SessionStart", "")))["systemMessage"]
+    said = json.loads(remains.hook("SessionStart", event_of("SessionStart")))["systemMessage"]
     assert "its Python is gone" in said
     assert "`pipx install --force .`" in said
     done = subprocess.run([place / "bin/agent-mailbox", "check"], capture_output=True, text=True, timeout=PATIENCE)

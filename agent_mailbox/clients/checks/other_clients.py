@@ -33,6 +33,9 @@ def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
     for client in CLIENTS:
         if client is CLAUDE_CODE:
             continue  # ``settings`` looks at its hooks, and calls this
+        if not client.is_installed:
+            yield from _idle(client, projects, here, environ)
+            continue
         if client.is_plugin:
             found = yield from _plugins(client, projects, here, environ)
             anything += [_renewing(client, path, environ) for path in found]
@@ -43,6 +46,17 @@ def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
         yield from _notes(client, hooked, environ)
         anything += [_renewing(client, path, environ) for paths in hooked.values() for path in paths]
     return anything
+
+
+def _idle(
+    client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> Iterator[Problem]:
+    """Yield a note for each file in which an earlier version left hooks that do nothing now."""
+    for source in _sources(client, projects, here, environ):
+        if any(calls_us(hook) for _, _, hook in source.hooks()):
+            remove = _renewing(client, source.path, environ).replace(" install ", " uninstall ", 1)
+            what = f"our hooks of {client.title} do nothing: remove them with {remove}"
+            yield Problem(source.path, None, what, note=True)
 
 
 def _plugins(

@@ -10,7 +10,7 @@ import os
 
 from ...core.records import Record
 from ...known_clients import abilities
-from ...known_clients.every_client import CLIENTS
+from ...known_clients.every_client import INSTALLED
 from ..install import opencode_plugin, places
 from ..install.hook_entries import calls_us
 from . import hook_sources
@@ -32,7 +32,7 @@ class ClientOverview(Record):
 
 def overview(here: str, environ: Mapping[str, str]) -> list[ClientOverview]:
     """Return every client, with its settings of the directory ``here`` and of the user."""
-    return [ClientOverview(client, abilities.of(client), installed(client, here, environ)) for client in CLIENTS]
+    return [ClientOverview(client, abilities.of(client), installed(client, here, environ)) for client in INSTALLED]
 
 
 def installed(client: KnownClient, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:

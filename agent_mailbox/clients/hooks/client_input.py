@@ -12,7 +12,6 @@ from ...errors import BadData
 from ...known_clients import codex, cursor_cli
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.copilot_cli import COPILOT_CLI, PARENT
-from ...known_clients.cursor_cli import CURSOR_CLI
 from ...known_clients.every_client import calling
 
 TYPE_CHECKING = False
@@ -30,8 +29,7 @@ class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
     ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
-    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins. ``turns``: how often mail
-    kept the model from stopping, by the client's own count. ``is_cut``: the turn failed, or its person ended it."""
+    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins."""
 
     event: str
     session_id: str
@@ -52,8 +50,6 @@ class Call(Record):
     conversation: str = ""
     client: KnownClient | None = None
     prompt: str = ""
-    turns: int = 0
-    is_cut: bool = False
 
     @property
     def only_denies(self) -> bool:
@@ -99,7 +95,7 @@ def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, st
     return Call(
         event=event,
         session_id=session_id,
-        cwd=_workspace(obj, client) or environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
         source=text("source"),
         reason=text("reason"),
         transcript=path if client is CLAUDE_CODE else "",
@@ -112,19 +108,11 @@ def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, st
         use_id=text("tool_use_id"),
         suggestions=tuple(suggested) if isinstance(suggested, list) else (),
         prompt_id=text("prompt_id"),
-        told=session_id in (text("session_id"), text(cursor_cli.SESSION)),
+        told=session_id == text("session_id"),
         client=client,
         prompt=text("prompt"),
-        turns=turns if isinstance(turns := obj.get("loop_count"), int) else 0,
-        is_cut=client is CURSOR_CLI and text("status", "completed") != "completed",
         conversation=path if client is CLAUDE_CODE or codex.is_rollout(path, session_id) else "",
     )
-
-
-def _workspace(obj: Mapping[str, Any], client: KnownClient | None) -> str:
-    """Return the project's directory as Cursor names it, whose hooks of the user run elsewhere; empty for others."""
-    roots = obj.get("workspace_roots") if client is CURSOR_CLI else None
-    return roots[0] if isinstance(roots, list) and roots and isinstance(roots[0], str) else ""
 
 
 def unread(event: str, environ: Mapping[str, str], here: str) -> Call:

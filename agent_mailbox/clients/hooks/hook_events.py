@@ -14,7 +14,6 @@ from ...core.text import ascii_json, clipped, neutral
 from ...errors import Busy, MailboxError
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.copilot_cli import COPILOT_CLI
-from ...known_clients.cursor_cli import CURSOR_CLI
 from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
 from ...store import cache, offers, system
@@ -210,8 +209,8 @@ class Hook(Record):
 def answer(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
     client = hook.call.client
-    if client is CURSOR_CLI and hook.call.event not in client.events.values():
-        return  # it runs Claude Code's hooks as well, and may drop the mail that these show
+    if client is not None and not client.is_installed:
+        return  # it runs another client's hooks, and may drop the mail that these show
     if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)
         EVENTS[hook.call.event](hook)
@@ -259,20 +258,10 @@ def _session_start(hook: Hook) -> None:
         from . import reminder  # at most a few times in a session's life
 
         told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
-    if hook.call.client is CURSOR_CLI:
-        told = _waiting(hook, told)
-    if hook.call.client not in (COPILOT_CLI, CURSOR_CLI):
+    if hook.call.client is not COPILOT_CLI:
         hook.deliver(_context(hook.call), told, quiet=not left)
     elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
         hook.write(_context(hook.call)("\n".join(told)))
-
-
-def _waiting(hook: Hook, told: Sequence[str]) -> list[str]:
-    """Return the lines for a client that may drop them: who the session is, and how much mail waits, which stays
-    unread."""
-    count = sum(not item.muted for item in hook.desk.look(hook.call.session_id))
-    mail = f"; {count} unread: run `{hook.program} check` now" if count else ""
-    return [f"agent-mailbox: this session is {hook.call.session_id}{mail}", *told]
 
 
 def _prompt(hook: Hook) -> None:
@@ -301,14 +290,8 @@ def _tool_used(hook: Hook) -> None:
 
 def _stop(hook: Hook) -> None:
     client, state = hook.call.client, hook.state()
-    if client is CURSOR_CLI and state != "dead":
-        if state != "alive":
-            hook.enter("")  # no hook of its own tells that a session was resumed
-    elif state != "alive":
+    if state != "alive":
         hook.cry()
-        return
-    if hook.call.is_cut:
-        hook.report_idle()
         return
     if client is not None and not client.stop:  # for mail that waits, a doorbell begins another turn
         rings = hook.desk.config.doorbell
@@ -316,7 +299,7 @@ def _stop(hook: Hook) -> None:
             hook.report_idle()
         return
     left = hook.settle(FLUSH)
-    turns = hook.turns() if hook.call.stop_hook_active else hook.call.turns
+    turns = hook.turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
         hook.report_idle()
         return

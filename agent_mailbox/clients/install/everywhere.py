@@ -35,7 +35,7 @@ def targets(here: str, environ: Mapping[str, str]) -> list[Target]:
     projects = [here, *(_project(mailbox) for mailbox in paths.trusted(environ))]
     projects += [above for path in recorded for above in _above(path)]
     found: dict[str, Target] = {}
-    for client in filter(lambda one: one.is_installed, CLIENTS):
+    for client in CLIENTS:
         in_projects = (places.project(client, one) for one in dict.fromkeys(projects) if os.path.isdir(one))
         for target in (places.user(client, environ), *in_projects):
             found.setdefault(target.settings, target)
