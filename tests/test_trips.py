@@ -1,0 +1,32 @@
+"""The commonest trips stay short: how many modules and functions they touch, and how often they change the module."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.tracing import Trip, Walk
+from tests.helpers import Post
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CEILINGS = {
+    "send": Trip(43, 266, 334),
+    "check, 3 unread": Trip(47, 334, 685),
+    "hook with mail": Trip(48, 315, 456),
+    "hook, nothing new": Trip(38, 181, 255),
+    "control approve": Trip(69, 409, 992),
+}
+"""The most that each trip may take: these figures only go down."""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the trips' callers are told by /proc")
+def test_a_trip_is_a_budget(tmp_path: Path) -> None:
+    """No trip touches more modules or functions than its ceiling, or changes the module more often."""
+    found = dict(Walk(Post(tmp_path)).trips())
+    assert found.keys() == CEILINGS.keys()
+    longer = {name: trip for name, trip in found.items() if any(map(int.__gt__, trip, CEILINGS[name]))}
+    assert not longer, f"ceilings {CEILINGS}; what calls what: scripts/trace TRIP"
