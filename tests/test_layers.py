@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.core import codec
 from agent_mailbox.start.bundle import HOT_MODULES
 from tests.helpers import ROOT, Program
 
@@ -231,6 +232,34 @@ def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(pat
     imported = {i.target.split(".")[0] for i in imports_of(path)}
     assert imported.isdisjoint({"socket", "ssl", "asyncio", "threading", "httpx", "starlette", "hypercorn"})
     assert imported.isdisjoint({"os", "io", "time", "datetime", "random", "secrets", "fcntl", "subprocess", "click"})
+
+
+STILL_SPELLING = {"asking", "control_table", "indexing", "untaken", "untaken_rows"}
+"""The modules outside the core that still name keys as bytes."""
+OTHER_PROGRAMS = ("clients.", "teams.transcripts")
+"""What reads the files of other programs, which have keys of their own."""
+KEYS = {*codec._MESSAGE_KEYS, "message_id", "reader_session_id", "session_id", "event", "nonce"}
+
+
+def _spelt_in(tree: ast.Module) -> Iterator[str]:
+    """Yield each quoted word as bytes, each key as bytes, and each text with quotes that is made bytes."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Constant(value=bytes(word)) if re.search(rb'"\w|\w"', word) or word.decode("latin-1") in KEYS:
+                yield repr(word)
+            case ast.Call(func=ast.Attribute(ast.Constant(str()) | ast.JoinedStr() as text, "encode")):
+                if '"' in ast.unparse(text)[2:-1]:
+                    yield ast.unparse(node)
+
+
+def test_only_the_core_knows_how_a_line_is_spelt() -> None:
+    """Keys as bytes are in ``core.line_forms`` and its neighbours alone: whoever adds a key has one place to look at.
+    No exception is left over."""
+    outside = {path: name for path in SOURCES if not (name := module_of(path)).startswith(("core.", *OTHER_PROGRAMS))}
+    found = {name: [*_spelt_in(ast.parse(path.read_text(encoding="utf-8")))] for path, name in outside.items()}
+    spelling = {name.rpartition(".")[2]: spelt for name, spelt in found.items() if spelt}
+    assert {name: spelt for name, spelt in spelling.items() if name not in STILL_SPELLING} == {}
+    assert STILL_SPELLING - spelling.keys() == set()
 
 
 def test_nobody_but_the_command_line_knows_the_swarm() -> None:

@@ -24,7 +24,8 @@ from .records import Proof, Record
 VERSION = b"1"
 MAC = 32
 """Hex digits of a MAC: 128 bits."""
-_KEY = b',"seal":"'
+SEALED = b',"seal":"'
+"""The beginning of every seal of ours: these bytes are in each sealed line."""
 _END = b'"}'
 _LONGEST = 320
 """Bytes of the longest seal with its key: the longest session id has 128."""
@@ -45,7 +46,7 @@ class Seal(Record):
 
 def begun(line: bytes, key_id: bytes, generation: int, position: int, proof: str) -> bytes:
     """Return the line (an object without newline) with its seal up to the MAC, which covers these bytes."""
-    return b"%s%s%s %s %d %d %s " % (line[:-1], _KEY, VERSION, key_id, generation, position, proof.encode())
+    return b"%s%s%s %s %d %d %s " % (line[:-1], SEALED, VERSION, key_id, generation, position, proof.encode())
 
 
 def ended(signed: bytes, mac: bytes) -> bytes:
@@ -56,10 +57,10 @@ def ended(signed: bytes, mac: bytes) -> bytes:
 def of(line: bytes) -> Seal | None:
     """Return the seal of a line; None if it has none of this form."""
     line = line.rstrip(b" \t\r\n")
-    place = line.rfind(_KEY, -_LONGEST)
+    place = line.rfind(SEALED, -_LONGEST)
     if place < 0 or not line.endswith(_END):
         return None
-    words = line[place + len(_KEY) : -len(_END)].split(b" ")
+    words = line[place + len(SEALED) : -len(_END)].split(b" ")
     if len(words) != 6 or words[0] != VERSION or len(words[5]) != MAC:
         return None
     _, key_id, generation, position, proof, mac = words
@@ -72,4 +73,4 @@ def of(line: bytes) -> Seal | None:
 def without(line: bytes) -> bytes:
     """Return a sealed line as it was before it was sealed."""
     line = line.rstrip(b" \t\r\n")
-    return line[: line.rfind(_KEY, -_LONGEST)] + b"}"
+    return line[: line.rfind(SEALED, -_LONGEST)] + b"}"

@@ -24,8 +24,6 @@ from .proofs import is_machine
 from .records import Proof, Record
 
 _KEY = b',"seal":"2 '
-_ANY = b',"seal":"'
-"""The beginning of every seal of ours."""
 _END = b'"}'
 _IGNORED = b'{"ignored":"'
 """The beginning of a line that counts for nothing here, though its form is good."""
@@ -87,6 +85,11 @@ def of(line: bytes) -> SpaceSeal | None:
     return SpaceSeal(machine.decode("ascii", "replace"), int(number), key, proofs.parse(proof), signed, signature)
 
 
+def may_be_sealed(line: bytes) -> bool:
+    """Return whether a machine may have sealed the line."""
+    return _KEY in line
+
+
 def without(line: bytes) -> bytes:
     """Return a line that bears such a seal as it was before."""
     return line[: line.rfind(_KEY, -_LONGEST)] + b"}"
@@ -124,7 +127,7 @@ def unsealed(line: bytes) -> bytes:
     """Return a line without any seal or mark of ours, of whichever machine: this is what all machines have alike."""
     if line.startswith(_IGNORED):
         line = heeded(line)
-    if _ANY not in line:  # as most lines are, of which there may be millions
+    if seals.SEALED not in line:  # as most lines are, of which there may be millions
         return line
     while True:
         if seals.of(line) is not None:

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from ..store.logs import Logs
     from ..store.proof_view import ProofView
 
-_MARK = b',"seal":"2 '
 NOBODY = "nobody"
 HEX = frozenset("0123456789abcdef")
 FINGERPRINT = 32
@@ -165,7 +164,7 @@ def _waiting(log: Log) -> Iterator[_WaitingLine]:
 
 
 def _waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> _WaitingLine | None:
-    if _MARK not in line or not view.waits(line, position):
+    if not space_seals.may_be_sealed(line) or not view.waits(line, position):
         return None
     sealed = space_seals.heeded(seals.without(line))
     seal = space_seals.of(sealed)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ..core import attachments, codec
 from ..core.instant import DAY
+from ..core.line_forms import may_have
 from ..core.records import BadLine, Record
 from ..errors import MailboxError
 from ..store import attachment_files, cache, system
@@ -32,7 +33,6 @@ AT_ONCE = 20
 """Files that are shipped or looked for in one turn: mail comes between."""
 SOON, LATE = 2_000, 300_000
 """Milliseconds until the next look for a file, doubled each time: the least, and the most."""
-_SIGN, _ESCAPE = b'"sha256"', b"\\u"
 
 
 class WantedFile(Record):
@@ -163,7 +163,7 @@ def awaited(logs: Logs) -> set[str]:
 
 def _messages(lines: Iterator[bytes]) -> Iterator[Message]:
     for line in lines:
-        if _SIGN in line or _ESCAPE in line:
+        if may_have(line, b"sha256"):
             message = codec.message(line)
             if not isinstance(message, BadLine):
                 yield message

@@ -11,12 +11,12 @@ import itertools
 
 from ..core import claims, codec, ids
 from ..core.address import check_id, is_remote
+from ..core.line_forms import may_be_about, may_be_message, may_begin_with
 from ..core.records import Message, Read, Record
 from ..errors import Busy, NotFound, Refused, StorageFailed
 from ..store.index_keys import NEWS
 from ..store.lines import line_at
 from ..store.logs import end_of, parse_reads, weighed
-from ..store.prefilter import may_be_about, may_be_message, may_begin_with
 from ..store.stamps import EVERYONE
 from .delivery import Delivery
 from .registry import Registry

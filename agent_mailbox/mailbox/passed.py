@@ -17,6 +17,7 @@ from ..store import system
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from ..store.order import Ordered
 
@@ -47,14 +48,18 @@ def _line(what: str, said: int | str) -> bytes:
 
 def damage(line: bytes) -> int | None:
     """Return the position of the damaged record that the line tells of, if it does."""
-    said = codec.parse(line) if line.startswith(b'{"damaged":') else None
-    found = said.get("damaged") if isinstance(said, dict) else None
+    found = _said(line).get("damaged")
     return found if type(found) is int else None
 
 
 def is_purge(line: bytes) -> bool:
     """Return whether the line comes ahead of removing records."""
-    return line.startswith(b'{"purged":')
+    return "purged" in _said(line)
+
+
+def _said(line: bytes) -> dict[str, Any]:
+    said = codec.parse(line)
+    return said if isinstance(said, dict) else {}
 
 
 class Followers:
@@ -68,9 +73,7 @@ class Followers:
 
     def take(self, record: Ordered) -> None:
         """Take in the next record of the log; one of another form counts for nothing."""
-        said = codec.parse(record.line)
-        if not isinstance(said, dict):
-            return
+        said = _said(record.line)
         machine, applied = said.get("gave_up"), said.get("applied")
         if isinstance(machine, str):
             self.gone.add(machine)
@@ -79,7 +82,7 @@ class Followers:
             self.gone.discard(record.machine)
             self.applied[record.machine] = applied
             self.latest[f"applied {record.machine}"] = record.position
-        elif is_purge(record.line):
+        elif "purged" in said:
             self.latest["purged"] = record.position
 
     def floor(self, machines: Iterable[str]) -> int:

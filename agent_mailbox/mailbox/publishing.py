@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import itertools
 
+from ..core.line_forms import may_be_message, may_release
 from ..store.order import CLAIMS, MESSAGES, Taken
-from ..store.prefilter import may_be_message, may_release
 from ..store.unordered import unsealed
 from .waiting_lines import batches, id_of, is_same, placed, taken_back
 

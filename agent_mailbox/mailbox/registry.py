@@ -7,6 +7,7 @@ Belongs here: looking and appending under the roster's lock, and the consequence
 from __future__ import annotations
 
 from ..core import codec, obligations, roster_changes
+from ..core.line_forms import lines_read_by
 from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
@@ -14,7 +15,6 @@ from ..core.text import typed
 from ..errors import Busy, MailboxError, NotFound, Unavailable
 from ..store import system
 from ..store.lines import line_chunks
-from ..store.prefilter import lines_read_by
 from ..store.stamps import EVERYONE
 from ..store.watched import Watched
 from .opened import OpenMailbox

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ..core import threads, words
 from ..core.address import ALL, Reader, teammate
+from ..core.line_forms import words_of
 from ..core.records import USER, Record
 from ..errors import MailboxError
-from ..store.prefilter import words_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

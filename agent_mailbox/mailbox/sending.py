@@ -8,13 +8,13 @@ from __future__ import annotations
 from ..core import codec, compose, recipients
 from ..core.address import is_remote
 from ..core.ids import uuid_of
+from ..core.line_forms import may_be_message
 from ..core.proofs import OURS, STEWARD
 from ..core.records import Message, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
 from ..store import paths, system
 from ..store.logs import weighed
-from ..store.prefilter import may_be_message
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False

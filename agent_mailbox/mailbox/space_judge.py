@@ -13,13 +13,13 @@ are kept with the state of the copy. If an older state is found, the numbers of 
 from __future__ import annotations
 
 from ..core import codec, proofs, space_seals
+from ..core.line_forms import may_settle, reader_of
 from ..core.records import BadLine, Message, Record, RosterEvent
 from ..core.space_seals import unsealed
 from ..core.speaking import Homes, may_say, oversteps
 from ..identity import machine_keys
 from ..store import system
 from ..store.order import MESSAGES, ROSTER
-from ..store.prefilter import may_settle, reader_of
 from . import machine_trust
 
 TYPE_CHECKING = False

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from ..core import codec, recipients
 from ..core.address import ALL
+from ..core.line_forms import may_have, may_release
 from ..core.records import BadLine, Message
 from ..core.roster import DEAD
 from ..store.order import MESSAGES, ROSTER
-from ..store.prefilter import may_release
 from ..store.stamps import EVERYONE
 
 TYPE_CHECKING = False
@@ -29,7 +29,7 @@ def disturbed(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | N
     if kind == MESSAGES:
         lines = [record.line for record in records]
         is_crowd = len(lines) > CROWD  # as a machine joins: to look at each costs more than everybody's next look
-        looked = [line for line in lines if b"control" in line or b"\\u" in line] if is_crowd else lines
+        looked = [line for line in lines if may_have(line, b"control")] if is_crowd else lines
         messages = [one for one in map(codec.message, looked) if isinstance(one, Message)]
         for message in messages:
             if message.type == "control":

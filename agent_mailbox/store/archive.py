@@ -6,12 +6,12 @@ Searched by ``thread``, ``search``, ``show`` and ``history``; never by polling.
 from __future__ import annotations
 
 from ..core import codec, instant
+from ..core.line_forms import may_be_about, may_be_message
 from ..core.records import BadLine, Message, Read
 from . import system
 from .log import Log
 from .logs import parse_messages, parse_reads
 from .paths import MESSAGES, READS, storage_failed
-from .prefilter import may_be_about, may_be_message
 from .proof_view import ProofView
 
 TYPE_CHECKING = False

@@ -22,11 +22,11 @@ from __future__ import annotations
 from ..core import codec
 from ..core.claims import Reads
 from ..core.inbox import MailState
+from ..core.line_forms import may_ask_or_answer, may_release
 from ..core.records import BadLine
 from . import cache, word_table
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
-from .prefilter import may_ask_or_answer, may_release
 from .word_table import TWINS, TableFile, entry
 
 TYPE_CHECKING = False

@@ -12,6 +12,7 @@ import mimetypes
 from ..core import attachments, codec
 from ..core.attachments import DIRECTORY, File
 from ..core.instant import DAY
+from ..core.line_forms import may_have
 from ..core.records import BadLine
 from ..errors import BadData, NotFound, Refused
 from . import paths, system
@@ -38,7 +39,6 @@ GRACE = DAY
 """Milliseconds for which a file stays that no message names: its message may be on its way."""
 SWEPT = "attachments"
 """The derived file whose time is that of the last sweep."""
-_SIGN, _ESCAPE = b'"sha256"', b"\\u"
 
 
 def place(directory: str, name: str = "") -> str:
@@ -233,7 +233,7 @@ def _is_due(logs: Logs, now: int) -> bool:
 
 def _named(lines: Iterable[bytes]) -> Iterator[str]:
     for line in lines:
-        if _SIGN in line or _ESCAPE in line:
+        if may_have(line, b"sha256"):
             message = codec.message(line)
             if not isinstance(message, BadLine):
                 yield from (file.stored for file in attachments.files(message))

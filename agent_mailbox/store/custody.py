@@ -19,6 +19,7 @@ record are ``proofs.BEFORE``.
 from __future__ import annotations
 
 from ..core import seals
+from ..core.line_forms import may_be_control
 from ..errors import Busy, StorageFailed
 from . import paths, system, user_state
 from .lock import acquire, deadline
@@ -37,7 +38,6 @@ NEXT = ".next"
 """The suffix of the entry that announces a log's replacement."""
 PATIENCE = 1.0
 """Seconds to wait for the lock of an entry, which its holder keeps for some 0.1 ms."""
-_CONTROL = b'"type":"control"'
 _ROSTER = paths.ROSTER.removesuffix(".jsonl")
 
 
@@ -227,7 +227,7 @@ class Kept:
 
     def decides(self, line: bytes) -> bool:
         """Return whether a proven line of this log may decide something."""
-        return self.name == _ROSTER or _CONTROL in line
+        return self.name == _ROSTER or may_be_control(line)
 
 
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:

@@ -8,11 +8,11 @@ an earlier line was lost with the power, and sessions have passed its records.
 from __future__ import annotations
 
 from ..core import codec
+from ..core.line_forms import may_be_about, may_be_message
 from ..core.records import BadLine
 from . import system
 from .lines import lines_of
 from .logs import parse_reads
-from .prefilter import may_be_about, may_be_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

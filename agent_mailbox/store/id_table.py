@@ -10,10 +10,10 @@ small one names the large one's state that it belongs to; beside any other it co
 from __future__ import annotations
 
 from ..core import codec
+from ..core.line_forms import message_id_of
 from ..core.records import BadLine
 from . import cache, word_table
 from .lines import boundary, line_at, line_chunks
-from .prefilter import message_id_of
 from .word_table import TWINS, TableFile, entry
 
 TYPE_CHECKING = False

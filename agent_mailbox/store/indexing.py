@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
+    from ..core.exact_lines import Fields
     from .archive import Archive
     from .logs import OpenLogs
-    from .usual_lines import Fields
 
 BATCH = 4 << 20
 """Bytes of log lines taken in one go: some thousand messages, and no more memory however long they are."""
 MANY = 1 << 20
-"""Bytes of a log from which reading our usual spelling by itself (``usual_lines``) is worth its import."""
+"""Bytes of a log from which reading our usual spelling by itself (``exact_lines``) is worth its import."""
 _WORDS = "words (rowid, text)"
 _INDEXES = (
     "INDEX {} moving ON messages (line) WHERE place IS NULL",
@@ -147,9 +147,9 @@ class Intake:
 
     def _hurry(self) -> None:
         """Prepare for many lines: most are in our usual spelling."""
-        from .usual_lines import UsualLines
+        from ..core.exact_lines import ExactLines
 
-        usual = UsualLines().fields
+        usual = ExactLines().fields
         self._fields = lambda line: usual(line) or _fields(line)
         self._folded = quick_folding()
 

@@ -10,15 +10,16 @@ from ..core import codec, proofs, roster_cache
 from ..core.address import check_id
 from ..core.claims import DELIVERING, Reads
 from ..core.inbox import MailState
+from ..core.line_forms import may_ask_or_answer, may_be_about
 from ..core.records import USER, BadLine, Message, Read, RosterEvent
 from ..core.roster import Roster
 from ..core.roster_cache import Rollbook
+from ..core.seals import SEALED
 from ..errors import Busy, Malformed, StorageFailed
 from . import cache, custody, paths, system
 from .lines import boundary, lines_of
 from .lock import WAIT, FileLock, is_held
 from .log import Log
-from .prefilter import may_ask_or_answer, may_be_about
 from .stamps import EVERYONE, Trail, new_epoch
 
 TYPE_CHECKING = False
@@ -37,8 +38,6 @@ ROLLBOOK = "roster"
 SHORT, NEWS = 1 << 18, 1 << 11
 """Bytes of a rollbook that is written anew for every change; bytes of changes for which a longer one is. Readers fold
 the changes since."""
-SEALED = b',"seal":"'
-"""The bytes in each sealed line."""
 
 
 class Logs:

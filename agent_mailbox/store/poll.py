@@ -32,11 +32,11 @@ from ..core import codec, inbox
 from ..core.address import route
 from ..core.claims import Reads
 from ..core.inbox import MailState
+from ..core.line_forms import addresses, id_for_others, may_be_about, may_release
 from ..core.records import BadLine, Record
 from . import cache, system
 from .lines import boundary, line_at, lines_of
 from .logs import parse_roster, proven, weighed
-from .prefilter import addresses, id_for_others, may_be_about, may_release
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

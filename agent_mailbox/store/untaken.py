@@ -24,13 +24,13 @@ from ..core.address import ROLE, TAG, role_or_tag, route
 from ..core.claims import Reads
 from ..core.dead_letters import last_dead
 from ..core.inbox import MailState
+from ..core.line_forms import message_id_of, words_of
 from ..core.records import BadLine, Message, Record
 from . import asking, cache, untaken_rows
 from .asking import READ, AskTable
 from .index_keys import number_of
 from .lines import boundary, line_at, line_chunks, lines_of
 from .logs import parse_messages, parse_reads
-from .prefilter import message_id_of, words_of
 from .untaken_rows import SavedRows, hours_of, is_for_one, spelt
 
 TYPE_CHECKING = False
@@ -204,7 +204,7 @@ class UntakenTable:
         """Return the ids of new records by which a message is surely taken, and those of other new records.
 
         A claim is no record here: it takes nothing that nobody read."""
-        from .scan import CLAIM, PLAIN_READ  # regular expressions, which need news
+        from ..core.exact_lines import CLAIM, PLAIN_READ  # regular expressions, which need news
 
         taken: set[bytes] = set()
         doubted: set[str] = set()
@@ -222,10 +222,10 @@ class UntakenTable:
 
     def _read_messages(self, taken: set[bytes]) -> set[str]:
         """Take in the new messages; return the ids of older ones that are in doubt since, and not in the table."""
-        from .usual_lines import UsualLines  # likewise
+        from ..core.exact_lines import ExactLines  # likewise
 
         missing: set[str] = set()
-        usual, fd = UsualLines(), self._live.messages
+        usual, fd = ExactLines(), self._live.messages
         for at, line in lines_of(fd, self._starts[0], self._live.messages_end) if fd is not None else ():
             if message_id_of(line) in taken and is_for_one(line):
                 continue

@@ -15,6 +15,7 @@ from typing import Any
 from ..core import codec, instant
 from ..core.compose import stored_line
 from ..core.ids import uuid_of
+from ..core.line_forms import may_have
 from ..core.records import MAX_TTL_HOURS, USER, Message, Record
 from ..core.roster import DEAD, Roster
 from ..errors import BadData
@@ -70,7 +71,7 @@ class InboundIndex:
         for mailbox in mailboxes:
             live = (text for _, text in mailbox.logs.messages.lines())
             for text in chain(live, mailbox.archive.lines()):  # live first: mail moves to the archive meanwhile
-                message = codec.message(text) if b'"swarm:' in text or b"\\u" in text else None
+                message = codec.message(text) if may_have(text, b"swarm:") else None
                 if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
                     self.add(message)
 

@@ -15,6 +15,7 @@ from typing import Any
 from ..core import codec, expiry, instant
 from ..core.address import TAG, is_remote, swarm_of
 from ..core.compose import Draft
+from ..core.line_forms import may_have
 from ..core.proofs import GATEWAY, STEWARD
 from ..core.records import USER, Message
 from ..errors import MailboxError, Refused
@@ -119,10 +120,7 @@ class Outbox:
         known = self.ledger.identified()  # without it no mail has a way: its senders would be told that it failed
         with self._mail.news() as (_, lines):
             fresh = [
-                event
-                for _, text in lines
-                if b'"swarm:' in text or b"\\u" in text
-                for event in self._mail_events(text, known)
+                event for _, text in lines if may_have(text, b"swarm:") for event in self._mail_events(text, known)
             ]
         for event in fresh:
             if event.get("why"):  # tell first, once by its id: queued mail is not looked at again

@@ -17,6 +17,7 @@ from sys import intern
 
 from ..core import codec, instant
 from ..core.claims import Reads
+from ..core.line_forms import may_have
 from ..core.records import Message
 from ..errors import NotFound
 from ..mailbox.facade import Mailbox
@@ -229,7 +230,7 @@ def _is_replaced(log: GrowingLog) -> bool:
 def _each_known(lines: Iterable[tuple[int | None, bytes]]) -> Iterator[tuple[str, Known]]:
     """Yield the id of each remote message among the lines, with what the fold holds of it."""
     for position, text in lines:
-        message = codec.message(text) if b'"swarm:' in text or b"\\u" in text else None
+        message = codec.message(text) if may_have(text, b"swarm:") else None
         if isinstance(message, Message) and message.sender.startswith("swarm:"):
             about = (message.extra or {}).get("swarm")
             if isinstance(about, dict):

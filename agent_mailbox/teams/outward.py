@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Any
 from ..core import codec, frame, instant, naming
 from ..core.address import route
 from ..core.claims import DOUBT
+from ..core.line_forms import may_be_read_by, may_release
 from ..core.records import BadLine, Read, Record
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral, typed
 from ..errors import Busy, Refused
 from ..store import offers
-from ..store.prefilter import may_be_read_by, may_release
 from ..store.stamps import EVERYONE
 from . import format as form
 from . import team_files, transcripts

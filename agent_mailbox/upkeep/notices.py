@@ -9,6 +9,7 @@ from __future__ import annotations
 from ..core import codec, dead_letters, frame
 from ..core.compose import Draft
 from ..core.instant import DAY, HOUR
+from ..core.line_forms import may_have
 from ..core.proofs import STEWARD
 from ..core.records import USER, Message
 from ..core.text import clipped, typed
@@ -130,18 +131,15 @@ def _told_live(mailbox: Mailbox, *, by_anyone: bool = False) -> Iterator[str]:
     With ``by_anyone`` it counts: then a letter is archived, which a sender may still be told of."""
     view = mailbox.logs.messages.view()
     for position, line in mailbox.logs.messages.lines():
-        if _MARK in line and (by_anyone or view is None or view.proof(line, position) is not None):
+        if may_have(line, KEY.encode()) and (by_anyone or view is None or view.proof(line, position) is not None):
             yield from _named(line)
 
 
 def _told_in_archive(mailbox: Mailbox, since: int) -> Iterator[str]:
     """Yield the ids that archived notices name: a letter may stay live longer than its notice."""
     for line in mailbox.archive.lines(since):
-        if _MARK in line:
+        if may_have(line, KEY.encode()):
             yield from _named(line)
-
-
-_MARK = b'"%s"' % KEY.encode()
 
 
 def _named(line: bytes) -> Iterator[str]:

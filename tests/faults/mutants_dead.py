@@ -219,7 +219,7 @@ MUTANTS = (
     ),
     Mutant(
         "who may have read mail is asked what it owes",
-        "prefilter.may_be_read_by",
+        "line_forms.may_be_read_by",
         ('return b"\\\\" in line or any', "return any"),
         tests=f"{LARGE}::test_a_read_is_somebody_s_however_another_program_spells_the_id",
     ),

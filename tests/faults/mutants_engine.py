@@ -387,7 +387,7 @@ MUTANTS = (
     ),
     Mutant(
         "a release of another machine wakes everybody however it is spelt",
-        "prefilter.may_release",
+        "line_forms.may_release",
         (' or b"\\\\" in line', ""),
         tests=f"{TESTS}::test_a_release_from_another_machine_wakes_everybody_however_it_is_spelt",
     ),

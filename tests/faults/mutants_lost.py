@@ -40,7 +40,7 @@ MUTANTS = (
     ),
     Mutant(
         "a release is found however another program spells it",
-        "_Reads._note",
+        "ReadSearch._note",
         ('event == "release":', 'b\'"event":"release"\' in line:'),
         tests="tests/store/test_scan.py::test_what_only_looks_dealt_with_is_unread",
     ),

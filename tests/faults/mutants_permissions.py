@@ -206,8 +206,8 @@ POLICIES = (
     ),
     Mutant(
         "old mail with an unknown key is decoded",
-        "scan._expired",
-        ("return _REST.match(piece, stamp + 25) is not None", "return True"),
+        "line_search._expired",
+        ("return LASTING.match(piece, stamp + 25) is not None", "return True"),
         tests="tests/store/test_spellings.py::test_an_unknown_key_has_old_mail_decoded",
     ),
     Mutant(

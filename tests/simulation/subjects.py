@@ -164,7 +164,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep files beside a steward": ("store/attachment_files.py:sweep",),
     "sweep files that wait": ("mailbox/sending.py:Posting._decided",),
     "sweep given back in a log that nobody noted": ("store/log.py:Log.view",),
-    "sweep guests": ("store/prefilter.py:may_be_read_by",),
+    "sweep guests": ("core/line_forms.py:may_be_read_by",),
     "sweep hooks of one start": ("clients/hooks/hook_events.py:_session_start",),
     "sweep leases and commands": ("store/edits.py:Edits.leased",),
     "sweep leases of who comes back": (
@@ -174,12 +174,12 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep leases whose notes are lost": ("store/edits.py:Edits.settle",),
     "sweep lines without an end": (
         "store/poll.py:Poll._advance",
-        "store/scan.py:_add",
+        "core/line_search.py:_add",
     ),
     "sweep mail that expires": (
         "store/untaken.py:UntakenTable._read_records",
         "core/dead_letters.py:last_dead",
-        "store/usual_lines.py:UsualLines.fields",
+        "core/exact_lines.py:ExactLines.fields",
     ),
     "sweep mail that is archived": ("store/archive.py:Archive._names",),
     "sweep mail that is given back": (
@@ -197,7 +197,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "sweep offers that are forgotten": ("mailbox/receipts.py:settle",),
     "sweep records of mail to come": ("store/poll.py:Poll._reads_of",),
-    "sweep records in other words": ("store/scan.py:_Reads._note",),
+    "sweep records in other words": ("core/line_search.py:ReadSearch._note",),
     "sweep repeated": ("mailbox/facade.py:Mailbox._ack",),
     "sweep second lines": (
         "store/foreign_lines.py:are_new",

@@ -8,10 +8,10 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import codec
+from agent_mailbox.core.line_forms import may_be_about
 from agent_mailbox.core.records import Read
 from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store.prefilter import may_be_about
 from tests.steps import steps
 from tests.store.test_index import mailbox, rotate
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from agent_mailbox.core import codec, roster_cache
+from agent_mailbox.core import codec, line_forms, roster_cache
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.store import cache, logs, prefilter, stamps
+from agent_mailbox.store import cache, logs, stamps
 from agent_mailbox.store import lines as lines_in
 from agent_mailbox.store.stamps import EVERYONE, Trail
 
@@ -97,9 +97,9 @@ def lines(text: bytes) -> list[bytes]:
 
 def test_a_read_is_somebody_s_however_another_program_spells_the_id() -> None:
     """Who read mail may owe it at its end: an escape spells any id."""
-    assert prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"bob"}', [b"bob"])
-    assert prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"\\u0062ob"}', [b"bob"])
-    assert not prefilter.may_be_read_by(b'{"message_id":"m","reader_session_id":"ann"}', [b"bob"])
+    assert line_forms.may_be_read_by(b'{"message_id":"m","reader_session_id":"bob"}', [b"bob"])
+    assert line_forms.may_be_read_by(b'{"message_id":"m","reader_session_id":"\\u0062ob"}', [b"bob"])
+    assert not line_forms.may_be_read_by(b'{"message_id":"m","reader_session_id":"ann"}', [b"bob"])
 
 
 @pytest.mark.parametrize("size", [1, 70, 1 << 16])
@@ -110,8 +110,8 @@ def test_the_reads_of_some_are_found_among_all(tmp_path: Path, size: int) -> Non
     fd = os.open(tmp_path / "reads", os.O_RDONLY)
     try:
         chunks = lines_in.line_chunks(fd, len(text), size=size)
-        found = list(prefilter.lines_read_by(chunks, [b"s-3", b"s-5"]))
-        assert found == [at for at in lines_in.lines_of(fd) if prefilter.may_be_read_by(at[1], [b"s-3", b"s-5"])]
+        found = list(line_forms.lines_read_by(chunks, [b"s-3", b"s-5"]))
+        assert found == [at for at in lines_in.lines_of(fd) if line_forms.may_be_read_by(at[1], [b"s-3", b"s-5"])]
     finally:
         os.close(fd)
     assert len(found) == 9

@@ -12,12 +12,12 @@ from hypothesis import HealthCheck, given, settings
 
 from agent_mailbox import Mailbox, Request
 from agent_mailbox.control import control_table
-from agent_mailbox.core import codec, inbox, instant
+from agent_mailbox.core import codec, exact_lines, inbox, instant, line_forms
 from agent_mailbox.core.address import Reader
+from agent_mailbox.core.exact_lines import ExactLines
 from agent_mailbox.core.records import BadLine, Message
-from agent_mailbox.store import asking, creation, indexing, paths, poll, prefilter, scan
+from agent_mailbox.store import asking, creation, indexing, paths, poll
 from agent_mailbox.store.poll import Poll
-from agent_mailbox.store.usual_lines import UsualLines
 from tests.door import switches
 
 if TYPE_CHECKING:
@@ -101,15 +101,15 @@ def test_what_bytes_say_of_a_message_is_what_the_codec_says(line: bytes) -> None
     known = codec.message(line)
     if isinstance(known, BadLine):
         return
-    assert prefilter.message_id_of(line) in (None, known.id.encode())
-    assert prefilter.may_be_message(line, {known.id.encode()})
-    assert prefilter.may_begin_with(line, known.id[:5].encode())
+    assert line_forms.message_id_of(line) in (None, known.id.encode())
+    assert line_forms.may_be_message(line, {known.id.encode()})
+    assert line_forms.may_begin_with(line, known.id[:5].encode())
     if known.ack or known.thread is not None:
-        assert prefilter.may_ask_or_answer(line)
+        assert line_forms.may_ask_or_answer(line)
     reader = Reader("me", ("me",), None, frozenset({"role:dev"}))
     if {*known.recipients} & {"me", "role:dev", "all"}:
-        assert prefilter.id_for_others(line, prefilter.addresses(reader)) is None
-    fields = UsualLines().fields(line)
+        assert line_forms.id_for_others(line, line_forms.addresses(reader)) is None
+    fields = ExactLines().fields(line)
     if fields is not None and b"\\" not in line:
         told = indexing._fields(line)
         assert told is not None
@@ -124,13 +124,13 @@ def test_what_bytes_say_of_a_read_is_what_the_codec_says(line: bytes) -> None:
     known = codec.read(line)
     if isinstance(known, BadLine):
         return
-    assert prefilter.may_be_about(line, {known.message_id.encode()})
-    assert prefilter.may_be_read_by(line, [known.session_id.encode()])
+    assert line_forms.may_be_about(line, {known.message_id.encode()})
+    assert line_forms.may_be_read_by(line, [known.session_id.encode()])
     if known.event == "release":
-        assert prefilter.may_release(line)
+        assert line_forms.may_release(line)
     assert indexing._read_about(line) == known.message_id.encode()
     assert asking._words(line) == (known.message_id.encode(), known.session_id.encode())
-    plain, claim = scan.PLAIN_READ.fullmatch(line), scan.CLAIM.fullmatch(line)
+    plain, claim = exact_lines.PLAIN_READ.fullmatch(line), exact_lines.CLAIM.fullmatch(line)
     if plain is not None:
         assert (plain[1].decode(), plain[2].decode()) == (known.message_id, known.event)
     if claim is not None:

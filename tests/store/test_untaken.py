@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, dead_letters, instant
 from agent_mailbox.core.claims import Reads
+from agent_mailbox.core.exact_lines import ExactLines
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.store import cache, untaken
 from agent_mailbox.store.logs import Logs
-from agent_mailbox.store.usual_lines import UsualLines
 from tests.helpers import MESSAGES, READS, ROSTER
 
 if TYPE_CHECKING:
@@ -200,9 +200,9 @@ def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkey
     reads = [{"message_id": f"m{n}", **read} for n in range(1, 31)]
     for name, lines in ((MESSAGES, mail), (READS, reads), (ROSTER, ())):
         (tmp_path / name).write_bytes(b"".join(map(ours, lines)))
-    logs, decoded, usual, message = Logs(str(tmp_path)), [], UsualLines.fields, codec.message
+    logs, decoded, usual, message = Logs(str(tmp_path)), [], ExactLines.fields, codec.message
     monkeypatch.setattr(codec, "message", lambda line: decoded.append(line) or message(line))
-    monkeypatch.setattr(UsualLines, "fields", lambda self, line: decoded.append(line) or usual(self, line))
+    monkeypatch.setattr(ExactLines, "fields", lambda self, line: decoded.append(line) or usual(self, line))
     assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
     assert len(decoded) == 10
     assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5

@@ -165,13 +165,12 @@ def kept(position: int, torn: bytes) -> dict[str, Any]:
 def _keep(beside: Log, torn: Sequence[dict[str, Any]], when: str) -> None:
     """Append what is cut, durably, before it is cut; a killed repair may have kept some of it already."""
     with beside.held() as held:
-        there = {line.rpartition(_WHEN)[0] for _, line in held.lines() if line.endswith(b"}")}
-        told = [codec.dumps(one).encode()[:-1] for one in torn]
-        held.append(one + _WHEN + codec.dumps(when).encode() + b"}\n" for one in told if one not in there)
+        there = [codec.parse(line, len(line), ours=False) for _, line in held.lines()]
+        known = [{**one, "cut": None} for one in there if isinstance(one, dict)]
+        held.append(
+            codec.dumps({**one, "cut": when}).encode() + b"\n" for one in torn if {**one, "cut": None} not in known
+        )
         held.sync()
-
-
-_WHEN = b',"cut":'
 
 
 def _lines(fd: int, size: int) -> Iterator[tuple[int, bytes]]:

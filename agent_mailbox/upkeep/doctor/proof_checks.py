@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from ...core import claims, codec, frame, seals
 from ...core.control import message_text, summary
+from ...core.line_forms import may_ask_or_answer, may_settle
 from ...core.proofs import proves
 from ...core.records import USER, BadLine, Message, Record
 from ...core.roster import Roster, narrowed
 from ...core.text import clipped, neutral, typed
 from ...store import system
 from ...store.line_numbers import numbered_in
-from ...store.prefilter import may_ask_or_answer
 from .findings import Problem
 
 TYPE_CHECKING = False
@@ -85,7 +85,7 @@ def _asked(log: Log) -> dict[str, Message]:
     if view is None:
         return found
     for position, line in log.lines():
-        if may_ask_or_answer(line) or b'"control"' in line:
+        if may_ask_or_answer(line) or may_settle(line):
             message = codec.message(line)
             if not isinstance(message, BadLine) and claims.is_kept(message) and proves(view.proof(line, position)):
                 found[message.id] = message

@@ -6,9 +6,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec
+from agent_mailbox.core.exact_lines import ExactLines
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.words import folded, quick_folding
-from agent_mailbox.store.usual_lines import UsualLines
 
 TEXTS = st.text(st.sampled_from('ab Zü—"\\/\n\t\r\x1f\x7f\u2028\U0001f600nut{}[]:,'), min_size=1, max_size=12)
 WORDS = st.sampled_from(["ann", "role:x", "all", "b1134fc7-6f1e-4997-83ed-699c6c8ae683", "é", "a b", "old\nid"])
@@ -46,7 +46,7 @@ def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
 def test_what_is_taken_apart_is_what_the_codec_reads(message: Message, edits: list[tuple[int, int, bytes]]) -> None:
     """Any writer may have spelt the line; escapes separate words, as the characters that they stand for do."""
     line = edited(codec.message_line(message).removesuffix(b"\n"), edits)
-    fields = UsualLines().fields(line)
+    fields = ExactLines().fields(line)
     if fields is None:
         return
     read = codec.message(line)
@@ -80,8 +80,8 @@ def test_our_writers_lines_are_the_usual_ones() -> None:
         plain.replace(ack=True, priority="high", ttl_hours=4),
     ):
         line = codec.message_line(message).removesuffix(b"\n")
-        fields = UsualLines().fields(line)
+        fields = ExactLines().fields(line)
         assert fields is not None, line
         assert fields[6] == message.thread
-    assert UsualLines().fields(line[:-1] + b',"seal":"1 27 0 180 user@terminal f0cf5caa"}') is not None
-    assert UsualLines().fields(line[:-1] + b',"more":1}') is None
+    assert ExactLines().fields(line[:-1] + b',"seal":"1 27 0 180 user@terminal f0cf5caa"}') is not None
+    assert ExactLines().fields(line[:-1] + b',"more":1}') is None

@@ -1,18 +1,19 @@
-"""The lines of a log that can matter, told from their bytes: decoding one takes fifty times as long.
+"""The spelling of a line as bytes: what one of its keys says, without decoding it, which takes fifty times as long.
 
-Belongs here: filters that may let too much through but must never hold back. They know how our writers spell a line
-(``core.codec``); any other spelling passes. ``scan`` does the same with whole logs.
+Belongs here: filters that may let too much through but must never hold back. They know how our writers spell a key
+(``codec``); any other spelling passes, and is decoded. No module outside the core names a key as bytes.
+``exact_lines`` knows whole lines, ``line_search`` looks through whole logs.
 """
 
 from __future__ import annotations
 
-from ..core.address import ALL
+from .address import ALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..core.address import Reader
+    from .address import Reader
 
 _ABOUT = b'{"message_id":"'
 _OUR_READ, _OUR_READER = [b"{", b"message_id", b":"], [b",", b"reader_session_id", b":"]
@@ -75,6 +76,16 @@ def may_settle(line: bytes) -> bool:
     """Return whether the message may settle or decide something: it answers another, or is control, or may be."""
     is_answer = line.count(b'"thread"') != line.count(b'"thread":null')
     return is_answer or b'"control"' in line or b"\\u" in line
+
+
+def may_have(line: bytes, beginning: bytes) -> bool:
+    """Return whether a key or a word in the record may begin so: an escape can spell any."""
+    return b'"' + beginning in line or b"\\u" in line
+
+
+def may_be_control(line: bytes) -> bool:
+    """Return whether a line that one of our writers wrote may be a control message."""
+    return b'"type":"control"' in line
 
 
 def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:

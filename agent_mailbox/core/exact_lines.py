@@ -1,7 +1,9 @@
-"""Messages as our writers usually spell them, taken apart without a JSON scanner: for the index, which reads them all.
+"""Lines that are exactly as our writers spell them, told whole by their bytes, without a JSON scanner.
 
-Belongs here: that spelling. Any other line gives None, and ``core.codec`` decides what it is. Each line that is taken
-here is the same message to the codec; in a text, an escape becomes a space.
+Belongs here: the whole spelling of a message and of a read, with every key that may stand in it. One rule holds: any
+other line is decoded by ``codec``, which alone knows what it means. So is a line with a key that is unknown here: it
+may change what the others mean. A key that ``codec`` learns needs nothing here; its lines are decoded. ``line_forms``
+has what one key says, wherever it stands.
 
     {"id":"…","sender":"…","recipient":"…","timestamp":"…","subject":"…","content":"…","thread":null,"ttl_hours":…
 """
@@ -10,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from ..core import instant
+from . import instant
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,17 +28,36 @@ _BETWEEN = [b"{", *[b":", b","] * 4]
 _PLAIN = [b"content", b":", b",", b"thread"]
 _TITLED = [b"subject", b":", b",", b"content"]
 _USUAL_END = b':null,"ttl_hours":null,"read_by":[]}'
-_END = re.compile(
-    rb':(?:null|"([!#-\[\]-~]+)"),"ttl_hours":(?:null|[1-9][0-9]{0,3}),"read_by":\[\](?:,"type":"[a-z]+")?'
-    rb'(?:,"ack":true)?(?:,"priority":"[a-z]+")?(?:,"seal":"[ !#-\[\]-~]+")?\}'
+_WORD = rb"[!#-\[\]-~]+"
+_SEAL = rb'(?:,"seal":"[ !#-\[\]-~]+")?'
+_REST = rb'"read_by":\[\](?:,"type":"[a-z]+")?(?:,"ack":true)?(?:,"priority":"[a-z]+")?%b\}' % _SEAL
+"""A message from behind its time to live."""
+_END = re.compile(rb':(?:null|"(%b)"),"ttl_hours":(?:null|[1-9][0-9]{0,3}),%b' % (_WORD, _REST))
+_TEXT = rb'"[^"\\]*(?:\\.[^"\\]*)*"'
+LASTING = re.compile(
+    rb',(?:"subject":%b,)?"content":%b,"thread":(?:null|"[^"\\]*"),"ttl_hours":null,%b\n' % (_TEXT, _TEXT, _REST)
 )
+"""A message without a time to live of its own, from behind its timestamp."""
+_DATE = rb"(?:02-(?:0[1-9]|1\d|2[0-8])|(?:0[13578]|1[02])-(?:0[1-9]|[12]\d|3[01])|(?:0[469]|11)-(?:0[1-9]|[12]\d|30))"
+_INSTANT = rb'"[1-9]\d{3}-%bT(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z"' % _DATE
+_READER = rb'"reader_session_id":"%b","timestamp":%b' % (_WORD, _INSTANT)
+_OFFER = rb'(?:,"nonce":"[0-9a-f]+")?(?:,"tokens":\d{1,9})?'
+CLAIM = re.compile(
+    rb'\{"message_id":"%b",%b,"event":"(read|claim)","as":("role:[^"\\]+")%b(?:,"title":true)?%b\}'
+    % (_WORD, _READER, _OFFER, _SEAL)
+)
+"""A read or a claim of role mail, but for leap days, which are decoded: its event, its role."""
+PLAIN_READ = re.compile(
+    rb'\{"message_id":"(%b)",%b,"event":"(read|ack|seen)"(?:,"as":"%b")?%b%b\}' % (_WORD, _READER, _WORD, _OFFER, _SEAL)
+)
+"""A read, ack or receipt of a message's text, likewise: its message, its event."""
 _MINUTES = {b"T%02d:%02d:" % divmod(minute, 60): minute * instant.MINUTE for minute in range(24 * 60)}
 _SECONDS = {b"%02d." % second: second * 1000 for second in range(60)}
 _MILLISECONDS = {b"%03dZ" % millisecond: millisecond for millisecond in range(1000)}
 _MOST_DAYS = 4096
 
 
-class UsualLines:
+class ExactLines:
     """A reader of many lines, which remembers the days that it met."""
 
     def __init__(self) -> None:
