@@ -38,7 +38,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile(
     "mailbox",
-    max_examples=60,  # a push is not kept waiting; ``long`` looks further
+    max_examples=60,
     derandomize=True,
     deadline=None,
     print_blob=True,
@@ -46,6 +46,7 @@ settings.register_profile(
     database=None,
     suppress_health_check=[HealthCheck.too_slow],  # a clock's verdict as well
 )
+settings.register_profile("push", settings.get_profile("mailbox"), max_examples=25)  # it is not kept waiting
 settings.register_profile("long", settings.get_profile("mailbox"), derandomize=False, max_examples=5_000)
 settings.load_profile("mailbox")
 
