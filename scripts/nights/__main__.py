@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "internals" / "night.md"
 PYTEST = (sys.executable, "-m", "pytest", "-n", os.environ.get("TEST_WORKERS", "2"), "-rs")
 KILLS = (
-    *("store/test_crash", "store/test_manifest", "store/test_backup", "store/test_guard_kills"),
+    *("store/test_crash", "store/test_manifest", "store/test_backup"),
     *("cli/test_doctor", "claude/test_install", "teams/test_kills"),
 )
 PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {

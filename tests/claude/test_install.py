@@ -19,7 +19,6 @@ from agent_mailbox.errors import Busy
 from agent_mailbox.known_clients.claude_code import BELLS, CLAUDE_CODE
 from agent_mailbox.known_clients.known_client import BELL, FILES, PERMIT
 from tests.door import switches
-from tests.faults.faults import EXHAUSTIVE
 from tests.helpers import PATIENCE, Program, copy_package, refused, refused_both
 from tests.store import crash
 
@@ -866,74 +865,66 @@ def test_the_command_that_renews_a_stale_shim_works_as_it_stands(copied: House) 
 # -- killed ------------------------------------------------------------------------------------------------------------
 
 KILLABLE = """
-import os, sys
-from tests.store.crash import Fuse, loaded
+import json, os, sys
+from tests.store.crash import Fuse, chosen, loaded, steps_of
 from agent_mailbox.clients.install import foreign_files, installation
 main = loaded()
-for step in sys.stdin:
+def run():
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return main(sys.argv[1:])
+print(json.dumps(chosen(steps_of(run)[0])), flush=True)
+for line in sys.stdin:
     child = os.fork()
     if child == 0:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        Fuse(int(step), sys.argv[1] == "within").lay()
-        code = main(sys.argv[2:])
-        sys.stdout.flush()
-        os._exit(code)
+        Fuse(*json.loads(line)).lay()
+        os._exit(run())
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
-"""Told the number of a step, runs the command in a process that ends there, and says how that ended."""
+"""Runs the command, and says which of its steps are to be tried; told one, runs it in a process that ends there."""
 
 
-@pytest.mark.parametrize("which", ["before", "within"])
 @pytest.mark.parametrize("word", ["install", "uninstall"])
-def test_killed_at_any_step_each_file_is_old_or_new_and_a_repetition_completes(
-    house: House, which: str, word: str
-) -> None:
+def test_killed_at_any_step_each_file_is_old_or_new_and_a_repetition_completes(house: House, word: str) -> None:
     """Every file of the project is one or the other; then uninstalling gives every byte back."""
     house.write(SETTINGS)
     house.write(b"Mine.\n", house.memory)
     old = house.tree()
     house.install()
     new = house.tree()
-    state = house.program.home
+    state, project = house.program.home, house.project
     shutil.copytree(state, state.with_name("state.new"))
     house.uninstall()
     shutil.copytree(state, state.with_name("state.old"))
-    words = (which, word, "claude-code", "--project", house.project)
-    with house.program.start(*words, python=("-c", KILLABLE), stderr=None) as killable:
-        settings_seen, step = _killed(house, killable, word, old, new)
-    assert step > 15
-    assert settings_seen == {old[".claude/settings.local.json"], new[".claude/settings.local.json"]}
+    before = ("state.new", new) if word == "uninstall" else ("state.old", old)
+    seen = set()
 
+    def begin() -> None:
+        shutil.rmtree(state)
+        shutil.copytree(state.with_name(before[0]), state)
+        shutil.rmtree(project)
+        restore(project, before[1])
 
-def _killed(
-    house: House, killable: subprocess.Popen[bytes], word: str, old: dict[str, bytes], new: dict[str, bytes]
-) -> tuple[set[bytes], int]:
-    """The settings that were found, and the number of steps."""
-    assert killable.stdin is not None
-    assert killable.stdout is not None
-    state, project = house.program.home, house.project
-    settings_seen, step, rc = set(), word == "install", crash.KILLED  # every second, in one case or the other
-    while rc == crash.KILLED:
-        for directory, tree in ((state, None), (project, new if word == "uninstall" else old)):
-            shutil.rmtree(directory)
-            if tree is None:
-                shutil.copytree(state.with_name("state.new" if word == "uninstall" else "state.old"), directory)
-            else:
-                restore(directory, tree)
-        killable.stdin.write(b"%d\n" % step)
-        killable.stdin.flush()
-        rc = int(killable.stdout.readline())
-        assert rc in (0, crash.KILLED)
-        for name, data in house.tree().items():
-            if not name.endswith(".agent-mailbox"):
-                assert data in (old.get(name), new.get(name)), (step, name)
-        settings_seen.add(house.settings.read_bytes())
-        house.say(word)
-        assert house.tree() == (new if word == "install" else old), step
-        house.uninstall()
-        assert house.tree() == old, step
-        step += 1 if EXHAUSTIVE else 3
-    return settings_seen, step
+    begin()
+    with house.program.start(word, "claude-code", "--project", project, python=("-c", KILLABLE), stderr=None) as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        steps = json.loads(child.stdout.readline())
+        seen.add(house.settings.read_bytes())
+        for step in steps:
+            begin()
+            child.stdin.write(json.dumps(step).encode() + b"\n")
+            child.stdin.flush()
+            assert int(child.stdout.readline()) == crash.KILLED
+            for name, data in house.tree().items():
+                if not name.endswith(".agent-mailbox"):
+                    assert data in (old.get(name), new.get(name)), (step, name)
+            seen.add(house.settings.read_bytes())
+            house.say(word)
+            assert house.tree() == (new if word == "install" else old), step
+            house.uninstall()
+            assert house.tree() == old, step
+    assert len(steps) > 10
+    assert seen == {old[".claude/settings.local.json"], new[".claude/settings.local.json"]}
 
 
 def restore(directory: Path, tree: dict[str, bytes]) -> None:

@@ -260,11 +260,10 @@ def test_a_message_names_what_the_mailbox_has(pair: Post) -> None:
     assert pair.call("send", "--from", "ann", "--jsonl", "-", stdin=batch).rc == 0
 
 
-@pytest.mark.parametrize("which", ["before", "within"])
-def test_killed_at_any_step_no_message_names_what_is_not_there(pair: Post, which: str) -> None:
+def test_killed_at_any_step_no_message_names_what_is_not_there(pair: Post) -> None:
     """Each line's files are whole; whatever else is left is removed when nobody can need it."""
     words = ("send", "--from", "ann", "--to", "bob", "--body", "look", "--attach", str(pair.scratch / "plan.png"))
-    for place in crashed(pair, which, *words):
+    for place in crashed(pair, *words):
         box = Mailbox(str(place / "box"), clock=lambda: NOW + 2 * DAY)
         messages = list(box.state().messages.values())
         assert all(attachment_files.missing(box.directory, message) is None for message in messages)

@@ -1,7 +1,8 @@
 """The switches of tests: the user's records in a place of the test's, and callers who are whom they claim to be.
 
 They replace functions of the product, which has no such switch: no variable that ships decides who calls, or which
-records count. ``STATE`` is the absolute path of the records; beside it, ``CALLER`` is ``as-said``.
+records count. ``STATE`` is the absolute path of the records; beside it, ``CALLER`` is ``as-said``. ``ROSTER_LINES``
+has a shorter roster compacted, by the same steps.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 STATE, CALLER, AS_SAID = "AGENT_MAILBOX_TEST_STATE", "AGENT_MAILBOX_TEST_CALLER", "as-said"
+ROSTER_LINES = "AGENT_MAILBOX_TEST_ROSTER_LINES"
 DOOR = __file__.rpartition("/")[0]
 PACKAGE = f"{DOOR.removesuffix('/tests/door')}/agent_mailbox"
 MAIN = f"{DOOR}/agent_mailbox/__main__.py"
@@ -141,8 +143,18 @@ def _switch_starting(hook_command: Any) -> None:
     hook_command._package = package
 
 
+def _switch_compaction(roster_compaction: Any) -> None:
+    """Compact a roster of more lines than the test says."""
+    import os
+
+    lines = os.environ.get(ROSTER_LINES)
+    if lines:
+        roster_compaction.COMPACT_ABOVE = int(lines)
+
+
 SWITCHES: dict[str, Callable[[Any], None]] = {
     "agent_mailbox.store.user_state": _switch_records,
+    "agent_mailbox.store.roster_compaction": _switch_compaction,
     "agent_mailbox.identity.callers": _switch_callers,
     "agent_mailbox.identity.hook_calls": _switch_hook_calls,
     "agent_mailbox.cli.context": _switch_context,

@@ -170,3 +170,6 @@ RETIRE = Command(
 STEWARD = Command("steward run", "steward run --max-live 0", _archived, lean=False)
 
 ALL = (SEND, SEND_PLAIN, CHECK, HOOK, ACK, RELEASE, REPLY, REGISTER, UPDATE, FREEZE, RETIRE, STEWARD)
+
+USUAL = (SEND, CHECK, HOOK, REPLY, REGISTER, RETIRE, STEWARD)
+"""Those that between them make every kind of call: the others make some of the same."""

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.faults import faults
+from agent_mailbox.store import roster_compaction
+from tests.faults import faults, world
 from tests.faults.faults import Case
 
 if TYPE_CHECKING:
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def case_of(tmp_path: Path) -> Callable[[Command], Case]:
+def case_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Command], Case]:
     """Makes the case of a command."""
+    monkeypatch.setattr(roster_compaction, "COMPACT_ABOVE", world.LONG_ROSTER - 1)
 
     def make(command: Command) -> Case:
         place = tmp_path / command.name.replace(" ", "-")

@@ -15,7 +15,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
-from tests.faults import world
+from tests.door import switches
+from tests.faults import commands, world
 from tests.faults.disk import Disk
 from tests.faults.evidence import LOGS, Evidence
 from tests.faults.verdict import KILLED, Verdict
@@ -24,16 +25,11 @@ from tests.helpers import ARCHIVE, MAIN, PATIENCE, Post, Result, begin_again
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
-    from typing import TypeVar
 
     from tests.faults.commands import Command
 
-    T = TypeVar("T")
-
 EXHAUSTIVE = os.environ.get("AGENT_MAILBOX_FAULTS") == "all"
-"""Every case; without it a representative part that runs in a minute."""
-STRIDE = 17
-"""Of so many of the steward's calls one is tried without the exhaustive run."""
+"""Every case; without it one of each kind."""
 CALLS = (
     *("write", "pwrite64", "writev", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat"),
     *("ftruncate", "truncate", "fsync", "fdatasync", "mkdir", "mkdirat", "utimensat", "flock", "openat"),
@@ -46,13 +42,22 @@ PROGRAM = (sys.executable, "-I", "-S", "-B", str(MAIN))
 MODULE = (sys.executable, "-B", "-m", "agent_mailbox")
 
 
-def sample(command: Command, calls: list[T], first: int = 0) -> list[T]:
-    """Choose the calls to try: all of them exhaustively; else of the steward, who makes hundreds, each ``STRIDE``th."""
-    return calls if EXHAUSTIVE or not command.steward else calls[first::STRIDE]
+def sample(calls: list[Call]) -> list[Call]:
+    """Choose the calls to try: all of them exhaustively, else the last of each kind."""
+    return calls if EXHAUSTIVE else list({call.kind: call for call in calls}.values())
 
 
 NAMELESS = re.compile(r"/#\d+( ?\(deleted\))?$")
 """The end of what strace calls a file without a name (O_TMPFILE): nothing of it stays, and no run has the same."""
+
+TRIED = commands.ALL if EXHAUSTIVE else commands.USUAL
+"""The commands that meet a fault at each of their calls."""
+ALIKE = (
+    (re.compile(r"agent-(mailbox|mailbox-reads|roster)(?![-a-z])"), "LOG"),
+    (re.compile(r"/(boxes|quiet|cursors|agent-heartbeats)/[^/]+"), r"/\1/NAME"),
+    (re.compile(r"\d{4}-\d\d(-reads)?"), "MONTH"),
+)
+"""What is treated alike: the three logs, the mailboxes and agents, the months of the archive."""
 
 
 class Call:
@@ -68,6 +73,14 @@ class Call:
 
     def __repr__(self) -> str:
         return f"{self.name} #{self.number} of {self.path}"
+
+    @property
+    def kind(self) -> tuple[str, str]:
+        """The call's name and what it is about: calls of one kind stand in the same step of the program."""
+        path = self.path
+        for pattern, word in ALIKE:
+            path = pattern.sub(word, path)
+        return self.name, path
 
     def options(self, what: str) -> list[str]:
         """strace's options that have ``what`` happen to this call."""
@@ -85,6 +98,7 @@ class Case:
         shutil.rmtree(self._template, ignore_errors=True)
         world.build(self._template, long_roster=command.steward)
         self.post = Post(scratch)
+        self.post.env[switches.ROSTER_LINES] = str(world.LONG_ROSTER - 1)
         self.fresh()
 
     def fresh(self) -> Evidence:

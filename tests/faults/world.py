@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 HOUR, DAY = 3600, 86_400
 READERS = ("ann", "bob", "cat", "dee", "gil")
-LONG_ROSTER = 1001
-"""Events of one agent that make the steward retell the roster: its threshold is 1000."""
+LONG_ROSTER = 61
+"""Events of one agent that make the steward retell the roster, whose threshold is one less here (``switches``)."""
 
 
 def message_id(number: int) -> str:

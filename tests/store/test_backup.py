@@ -328,7 +328,7 @@ def test_a_backup_killed_at_any_step_leaves_a_whole_one_or_none(full: Post, forc
         beside = full.scratch / "box.beside"
         beside.mkdir()
         shutil.copy(earlier, beside / "backup.tar")
-    for place in crashed(full, "within", "backup", *(["--force"] if force else []), "{place}/backup.tar"):
+    for place in crashed(full, "backup", *(["--force"] if force else []), "{place}/backup.tar"):
         file = place / "backup.tar"
         if file.exists():
             backup.verify(str(file))
@@ -346,7 +346,7 @@ def test_a_restore_killed_at_any_step_leaves_a_whole_mailbox_or_none(full: Post)
     wanted, file = views(full.box), full.scratch / "backup.tar"
     full.ok("backup", file)
     seen = set()
-    for place in crashed(full, "within", "restore", str(file), "{place}/new"):
+    for place in crashed(full, "restore", str(file), "{place}/new"):
         new = place / "new"
         seen.add(new.exists())
         if new.exists():
