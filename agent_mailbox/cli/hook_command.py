@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.records import BadLine
-    from ..core.roster import Roster
 
 TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
 """The client's variable that switches its teams on."""
@@ -87,9 +86,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
             _close(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:
-        if text := hooks.refusal(
-            call, lambda: _roster(call, directory, environ), lambda: _mailbox(call, directory, environ)
-        ):
+        if text := hooks.refusal(call, lambda: _mailbox(call, directory, environ)):
             write(text)
         else:
             try:
@@ -197,12 +194,6 @@ def _mailbox(call: client_input.Call, directory: str | None, environ: Mapping[st
     """Return the directory of the session's mailbox; None if it has none."""
     place = mailbox_of(call, directory, environ)
     return None if place is None else place.directory
-
-
-def _roster(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> Roster | None:
-    """Return the roster, for a hook that only looks; None if it cannot be read."""
-    place = mailbox_of(call, directory, environ)
-    return None if place is None else Delivery(place.directory, wait=hooks.LOCK_WAIT).logs.read_roster()
 
 
 def _here() -> str:

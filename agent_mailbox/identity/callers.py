@@ -31,7 +31,8 @@ UNKNOWN = "no hook of this client was seen yet"
 
 
 class Caller(Record):
-    """The process that calls. ``sessions``: those that the client's process hosts, the one meant first. ``client``: its
+    """The process that calls. ``sessions``: of those that the client's process hosts the one that is
+    meant, or all, the latest first, if nothing names one. ``client``: its
     number, or 0. ``why``: what keeps a program from being the person."""
 
     kind: str
@@ -129,10 +130,7 @@ def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> 
 
 
 def meant(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the sessions of one process, the one that the environment names first; it picks among those alone."""
-    named = next(
-        (value for name in client_variables.SESSIONS if (value := environ.get(name)) in sessions),
-        None,
-    )
-    named = named or sessions[0]
-    return (named, *(one for one in sessions if one != named))
+    """Return the one session of a process that the environment names; if it names none, all of them, the latest first.
+    It picks among those alone."""
+    named = tuple(one for one in map(environ.get, client_variables.SESSIONS) if one is not None and one in sessions)
+    return named[:1] or tuple(sessions)

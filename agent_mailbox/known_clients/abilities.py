@@ -43,7 +43,7 @@ ABILITIES = {
     "seen": Ability("its conversation proves what its model saw", lambda client: bool(client.conversation)),
     "own session": Ability("its agent's commands know their session", lambda client: bool(client.session_variable)),
     "own name": Ability("a command in another's name refuses to run", _is_installed),
-    "guard": Ability("a hook refuses such a command before it runs", _by_hook(BEFORE_TOOL)),
+    "guard": Ability("a hook stops a command that would send a file unasked", _by_hook(BEFORE_TOOL)),
     "guard files": Ability("no tool writes the mailbox's files", _by_hook(FILES)),
     "permit": Ability("its lead denies one tool call and approves another", _by_hook(PERMIT)),
     "plain mail unasked": Ability("plain mail commands run unasked", lambda client: client.frees_mail),

@@ -1,25 +1,19 @@
-"""The guard against commands of ours in another's name, and against those that only the person decides.
+"""Our commands within a shell's text, and the guard against a teammate's that would speak for its lead.
 
-Belongs here: the rule, from a shell's text to why it is refused. Pure. The client runs plain mail commands unasked
-(``install.texts.rules``); the guard keeps that from meaning "as anybody". It stops mistakes, not attacks: an agent that
-hides a command passes it, and could write the files as well.
-
-Maintenance (``steward``, ``restore``, ``doctor --repair``) is left to the client's own question. It speaks for nobody
-and damages nothing, and the person could not overrule a refusal here.
+Belongs here: finding our calls, and the rule from there to why a teammate may not run them. Pure. A command tells by
+the processes above it which session calls, and refuses every other name by itself. But a teammate runs in the process
+of its lead, so only its text can tell the two apart. That stops mistakes, not attacks: one that hides a command passes.
 """
 
 from __future__ import annotations
 
-from ..core.records import Record
 from ..core.text import clipped, neutral
-from . import directory_changes, identity_settings, shell
+from . import directory_changes, shell
 from .command_forms import SHELLS, TAKING_COMMANDS, base, unset
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Me = Callable[[str], bool]
+    from collections.abc import Sequence
 
 PROGRAM, PACKAGE, ROSTER = "agent-mailbox", "agent_mailbox", "agent_roster.py"
 NAMES = (PROGRAM, PACKAGE, "agent_roster")
@@ -32,9 +26,6 @@ SPEAKING = (
     *("dead-letters", "wait", "mute", "unmute", "control", "lease", "watch"),
 )
 """Verbs that act in somebody's name, beside changes of the roster."""
-COMMANDING = ("mode", "policy")
-"""Verbs of ``control`` that give orders to the agents they name. The mailbox judges who may order; that no agent may
-order itself is said here, before it tries."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
@@ -77,27 +68,13 @@ _DATA = (
 TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
 
 
-class Who(Record):
-    """The agent whose command it is. ``is_me``: whether a word names it. ``named``: its id, if a command without a name
-    would speak for another."""
-
-    is_me: Me
-    named: str = ""
-
-
-def refusal(text: str, is_me: Me, named: str = "") -> str | None:
-    """Return why an agent may not run this, with what to do instead; None if it may.
-
-    ``is_me`` tells whether a word names the agent's own session; ``named``: see ``Who``.
-    """
-    who = Who(is_me, named)
+def refusal(text: str, member: str) -> str | None:
+    """Return why a teammate may not run this, with what to do instead; None if it may. ``member``: its id."""
     if not any(name in text for name in NAMES):
         return None
     found = find_calls(text)
-    judged = [_call(call, who) for call in found.calls]
-    judged += [_loosely(part, who) for part in found.opaque]
-    if found.calls:
-        judged += [_setting(word, who) for word in found.settings]
+    judged = [_call(call, member) for call in found.calls]
+    judged += [_loosely(part, member) for part in found.opaque]
     return next((why for why in judged if why), None)
 
 
@@ -115,15 +92,14 @@ def find_calls(text: str) -> Found:
 
 
 class Found:
-    """The findings in a text: the arguments of our calls, words that set a variable, files on standard input, and
-    opaque parts to judge loosely. ``places``: the directories to which each call changes before, in turn. ``named``:
+    """The findings in a text: the arguments of our calls, files on standard input, and opaque parts to judge loosely.
+    ``places``: the directories to which each call changes before, in turn. ``named``:
     words about a variable that names a mailbox."""
 
     def __init__(self, text: str) -> None:
         self.calls: list[list[str]] = []
         self.places: list[list[str]] = []
         self.named: list[str] = []
-        self.settings: list[str] = []
         self.opaque: list[str] = []
         self.sources: list[str] = []
         self._text = text
@@ -138,8 +114,6 @@ class Found:
         for simple in shell.commands(text, depth):
             words = simple.words
             if not words or base(words[0]) not in _DATA:
-                self.settings += filter(identity_settings.sets, words)
-                self.settings += identity_settings.taken(words)
                 self.named += filter(directory_changes.names_mailbox, words)
             words = unset(words)
             known, moved = len(self.calls), len(self._moves)
@@ -258,71 +232,41 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]
     return named, words
 
 
-def _call(arguments: Sequence[str], who: Who) -> str | None:
+def _call(arguments: Sequence[str], member: str) -> str | None:
     named, words = _parsed(arguments)
     verb, what, *more = [*words, "", ""]
-    if verb == "console":
-        return "`console` is the person's own page, where they act as user. Only they open it, in their own terminal."
-    if who.named and (verb in SPEAKING or (verb == "roster" and what in CHANGES)):
-        option = "--session-id" if verb == "roster" else "--from" if verb in ("send", "reply") else "--session"
-        if not any(who.is_me(value) for value in [*(value for _, value in named), *more]):
-            return (
-                f"here you are {who.named}, a teammate. Without that name the command would speak for the session "
-                f"that leads you. Add `{option} {who.named}`."
-            )
-    if verb == "control" and what in COMMANDING and any(_means(word, who) for word in more if word):
+    changes = verb == "roster" and what in CHANGES
+    if (verb in SPEAKING or changes) and member not in [*(value for _, value in named), *more]:
+        option = "--session-id" if changes else "--from" if verb in ("send", "reply") else "--session"
         return (
-            f"Only your lead or the person decides `control {what}` for you. Ask the person or your lead. "
-            "Without a name the command only shows what holds for you."
-        )
-    if verb == "hook":
-        return (
-            "`hook` is the client's to call: it acts for whatever session it is told. `agent-mailbox check` shows your "
-            "own mail: the command knows who you are."
+            f"here you are {member}, a teammate. Without that name the command would speak for the session "
+            f"that leads you. Add `{option} {member}`."
         )
     if verb == "roster" and what in LOOKS:
         return None
-    if verb == "roster" and what in CHANGES and any(word.partition("=")[0] == "--lead" for word in arguments):
+    if changes and any(word.partition("=")[0] == "--lead" for word in arguments):
         return (
             "You cannot set `--lead`: an agent keeps the lead it started with, until that lead or the person changes "
             "it. Ask the person or your lead."
         )
-    if verb == "roster" and what in CHANGES:
-        others = [value for _, value in named] + [word for word in more if word]
-        other = next((word for word in others if not _means(word, who)), None)
+    if changes:
+        other = next((word for word in [*(value for _, value in named), *more] if word not in ("", member)), None)
         return None if other is None else _of_another(what, other)
-    wrong = next(((option, value) for option, value in named if not _means(value, who)), None)
+    wrong = next(((option, value) for option, value in named if value != member), None)
     return None if wrong is None else _as_another(*wrong)
-
-
-def _means(word: str, who: Who) -> bool:
-    """Return whether the word names the agent itself. Its own variables do: setting them is refused elsewhere."""
-    return word in (form for name in identity_settings.VARIABLES for form in (f"${name}", f"${{{name}}}")) or who.is_me(
-        word
-    )
-
-
-def _setting(word: str, who: Who) -> str | None:
-    name, _, value = word.partition("=")
-    if _means(value, who):
-        return None
-    return (
-        f"`{shown(word)}` would make the command act as somebody else than this session. "
-        f"Leave {name} alone: the command knows who you are."
-    )
 
 
 def _as_another(option: str, value: str) -> str:
     return (
-        f"`{option} {shown(value)}` would make the command act as somebody else than this session. "
-        f"Leave {option} out: the command knows who you are."
+        f"`{option} {shown(value)}` would make the command act as somebody else than you. "
+        f"Name yourself there, or leave {option} out."
     )
 
 
 def _of_another(what: str, other: str) -> str:
     return (
         f"`roster {what}` of {shown(other)} would change another session's entry in the roster. Only that session "
-        "may, or the person in a terminal of their own. Without an id the command means yourself."
+        "may, or the person in a terminal of their own."
     )
 
 
@@ -330,16 +274,15 @@ def shown(word: str) -> str:
     return clipped(neutral(word), 80)
 
 
-def _loosely(text: str, who: Who) -> str | None:
+def _loosely(text: str, member: str) -> str | None:
     """Judge a text that is not shell, or unreadable: a word of ours beside a word that is refused."""
     tokens = "".join(char if char in TOKEN else " " for char in text).split()
     places = [n for n, token in enumerate(tokens) if is_ours(token) or token == PACKAGE]
     if not places:
         return None
-    judged = [_as_another(*named) for named in _parsed(tokens)[0] if not _means(named[1], who)]
-    judged += [_setting(token, who) or "" for token in tokens if identity_settings.sets(token)]
+    judged = [_as_another(*named) for named in _parsed(tokens)[0] if named[1] != member]
     for place, following in zip(places, [*places[1:], len(tokens)], strict=True):
         arguments = tokens[place + 1 : following]
-        judged.append(_call(["roster", *arguments] if base(tokens[place]) == ROSTER else arguments, who) or "")
+        judged.append(_call(["roster", *arguments] if base(tokens[place]) == ROSTER else arguments, member) or "")
     why = next(filter(None, judged), None)
     return why and f"{why} (This command cannot be read with certainty; write it plainly, one call by itself.)"

@@ -1,8 +1,8 @@
 """The questions to the person about our commands, though plain mail runs unasked: a file that is sent, another mailbox.
 
 Belongs here: the rule, from a shell's text to why the client must ask. Pure: ``Place`` looks at the disk. The rules of
-``install.texts`` end in ``:*``, so they cover every option of a command. ``own_commands`` has what is refused. Like
-that, this stops mistakes, not attacks.
+``install.texts`` end in ``:*``, so they cover every option of a command. It stops mistakes, not
+attacks.
 """
 
 from __future__ import annotations

@@ -37,12 +37,10 @@ def ask(post: Post, event: str = "Permit", given: dict[str, Any] | None = None, 
     return decision(result.stdout)
 
 
-def test_another_s_name_is_refused_and_a_file_is_not_sent_unasked(post: Post) -> None:
+def test_a_file_is_not_sent_unasked(post: Post) -> None:
     """Where Claude Code would ask its person, nobody would: a refusal says who may."""
     post.register(ME, "--name", "Me")
     post.register("other")
-    for text in ("agent-mailbox send --from other --to all --body x", "agent-mailbox ack 1234 --session other"):
-        assert ask(post, "PreToolUse", {"command": text})[0] == "deny"
     file = {"command": "agent-mailbox send --to other --body @/etc/hostname"}
     said = ask(post, "PreToolUse", file)
     assert said[0] == "deny"

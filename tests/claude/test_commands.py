@@ -1,4 +1,4 @@
-"""What an agent may not run: another's name on a command of ours, however it is wrapped; and nothing else."""
+"""What a teammate may not run: our command in a name that is not its own, however it is wrapped; and nothing else."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ from agent_mailbox.permissions import own_commands, shell
 from agent_mailbox.permissions.own_commands import refusal
 from tests.test_docs import LEAVES
 
-ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
-
-
-def is_me(word: str) -> bool:
-    """A session with an id and a name."""
-    return word in (ME, "Alice")
+ME = "ann@session-5e1a715d"
 
 
 REFUSED = (
@@ -34,7 +29,6 @@ REFUSED = (
     "\"agent-mailbox\" 'send' --fr'om' user",
     "agent-mailbox send \\\n  --from user \\\n  --to bob --body x",
     "agent-mailbox send --to bob --body x \\\n--from user",
-    'echo \'{"session_id": "bob"}\' | agent-mailbox hook SessionStart',
     # the other ways to start it
     "python3 -m agent_mailbox send --from user",
     "python -I -X utf8 -m agent_mailbox send --from user",
@@ -66,23 +60,6 @@ REFUSED = (
     "X=`agent-mailbox check --session bob`",
     "diff <(agent-mailbox check --session bob) x",
     "echo ${X:-$(agent-mailbox check --session bob)}",
-    # the variables
-    "AGENT_MAILBOX_SESSION=bob agent-mailbox check",
-    "CLAUDE_CODE_SESSION_ID=user agent-mailbox check",
-    "export CLAUDE_CODE_SESSION_ID=bob; agent-mailbox check",
-    "env AGENT_MAILBOX_SESSION=bob agent-mailbox check",
-    "AGENT_MAILBOX_SESSION=bob\nexport AGENT_MAILBOX_SESSION\nagent-mailbox check",
-    "CLAUDE_CODE_SESSION_ID=bob; agent-mailbox check --session $CLAUDE_CODE_SESSION_ID",
-    "env -u CLAUDE_CODE_SESSION_ID CODEX_SESSION_ID=bob agent-mailbox check",
-    "unset CLAUDE_CODE_SESSION_ID CLAUDECODE; agent-mailbox roster retire",
-    f"env -u CLAUDECODE -uCLAUDE_CODE_SESSION_ID agent-mailbox roster update --session-id {ME} --tags x",
-    "env --unset=CLAUDECODE agent-mailbox check",
-    f"env -i PATH=$PATH agent-mailbox roster retire {ME}",
-    "env - agent-mailbox check",
-    "export -n CLAUDE_CODE_SESSION_ID && agent-mailbox check",
-    "declare +x CLAUDECODE; agent-mailbox check",
-    "AGENT_MAILBOX_SESSION+=bob agent-mailbox check",
-    "CLAUDE_CODE_SESSION_ID[0]=bob agent-mailbox check",
     # shells, and what is handed to them
     "bash -c 'agent-mailbox send --from user'",
     'bash -lc "cd /x && agent-mailbox send --from user"',
@@ -128,39 +105,31 @@ REFUSED = (
     f"ssh localhost agent-mailbox roster update --session-id {ME} --lead bob",
     "agent-mailbox control approve 17 --session user",
     "agent-mailbox control deny 17 --json --session bob",
-    f"agent-mailbox --dir /x control policy {ME} --allow Bash",
-    f"agent-mailbox control mode {ME} acceptEdits",
-    "agent-mailbox control mode $CLAUDE_CODE_SESSION_ID default",
     "agent-mailbox control answer 17 approve --session=bob",
 )
 LEFT_ALONE = (
-    "env -u FOO -i5 x; env A=b agent-mailbox check; unset FOO; export X=1; env | grep CLAUDECODE",
-    "declare -x FOO=CLAUDECODE; agent-mailbox check; agent-mailbox control log | grep -n CLAUDECODE",
-    "agent-mailbox send --to bob --body hi",
+    f"env A=b agent-mailbox check --session {ME}; env | grep CLAUDECODE",
     f"agent-mailbox send --from {ME} --to bob --body 'see --from user'",
-    "agent-mailbox send --from Alice --to bob --body hi",
-    'agent-mailbox send --to bob --body "run agent-mailbox send --from user"',
-    "agent-mailbox send --to bob --body - <<'EOF'\nagent-mailbox send --from user\nit's \"odd $(\nEOF",
-    "agent-mailbox send --to bob --body --from",
-    'agent-mailbox send --to bob --body "$(cat x)"',
-    'agent-mailbox send --from "$CLAUDE_CODE_SESSION_ID" --to x --body y',
-    "agent-mailbox check --session ${CLAUDE_CODE_SESSION_ID}",
-    f"AGENT_MAILBOX_SESSION={ME} agent-mailbox check",
+    f"agent-mailbox send --from={ME} --to bob --body hi",
+    f'agent-mailbox send --from {ME} --to bob --body "run agent-mailbox send --from user"',
+    f"agent-mailbox send --from {ME} --to b --body - <<'EOF'\nagent-mailbox send --from user\nit's \"odd $(\nEOF",
+    f"agent-mailbox send --from {ME} --to bob --body --from",
+    f'agent-mailbox send --from {ME} --to bob --body "$(cat x)"',
+    f"AGENT_MAILBOX_SESSION=bob agent-mailbox check --session {ME}",
     "agent-mailbox roster show bob",
     "agent-mailbox roster show --session-id bob",
     "agent-mailbox roster list",
-    "agent-mailbox roster retire",
     f"agent-mailbox roster retire {ME}",
-    "agent-mailbox roster update --tags x --name Bob",
+    f"agent-mailbox roster update --session-id {ME} --tags x --name Bob",
     "agent-mailbox history --with user",
-    "agent-mailbox ack $id",
-    "for i in a b; do agent-mailbox ack $i; done",
-    "agent-mailbox control approve 17",
-    "agent-mailbox control deny 17 --json --reason 'not now'",
-    "agent-mailbox control policy bob --deny Bash",
-    "agent-mailbox control mode bob plan",
-    "agent-mailbox control mode",
-    # maintenance is the client's own to ask about
+    f"agent-mailbox ack $id --session {ME}",
+    f"for i in a b; do agent-mailbox ack $i --session {ME}; done",
+    f"agent-mailbox control approve 17 --session {ME}",
+    f"agent-mailbox control deny 17 --session {ME} --json --reason 'not now'",
+    f"agent-mailbox control policy {ME} --deny Bash",
+    # maintenance is the client's own to ask about, and the command's to refuse
+    "agent-mailbox console",
+    'echo \'{"session_id": "bob"}\' | agent-mailbox hook SessionStart',
     "agent-mailbox steward run",
     "agent-mailbox doctor --repair",
     "agent-mailbox restore x.tar y",
@@ -190,23 +159,17 @@ LEFT_ALONE = (
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_another_s_name_is_refused_however_the_command_is_written(text: str) -> None:
+def test_a_teammate_s_command_without_its_own_name_is_refused_however_it_is_written(text: str) -> None:
     """The answer says what to do instead."""
-    why = refusal(text, is_me)
+    why = refusal(text, ME)
     assert why is not None
-    assert any(word in why for word in ("the command knows who you are", "means yourself", "Ask the person")), why
-
-
-@pytest.mark.parametrize("around", ["{}", "cd /x && {}", "bash -c '{}'", "timeout 5 {} --port 0 &"])
-def test_the_console_is_the_person_s_to_open(around: str) -> None:
-    """It acts as user."""
-    assert "Only they open it" in str(refusal(around.format("agent-mailbox console"), is_me))
+    assert any(word in why for word in (ME, "somebody else than you", "Only that session", "Ask the person")), why
 
 
 @pytest.mark.parametrize("text", LEFT_ALONE)
 def test_nothing_else_is_refused(text: str) -> None:
     """One's own name, other people's words, looking, upkeep."""
-    assert refusal(text, is_me) is None
+    assert refusal(text, ME) is None
 
 
 PIECES = st.sampled_from(
@@ -218,9 +181,9 @@ TEXTS = st.lists(PIECES | st.text(max_size=4), max_size=25).map("".join)
 @given(TEXTS)
 def test_any_text_is_judged_and_none_is_refused_that_does_not_name_us(text: str) -> None:
     """Whatever stands there: an answer, and a refusal only beside one of our names."""
-    why = refusal(text, is_me)
+    why = refusal(text, ME)
     assert why is None or any(name in text for name in own_commands.NAMES)
-    assert refusal(text.replace("agent", "other"), is_me) is None
+    assert refusal(text.replace("agent", "other"), ME) is None
 
 
 WORDS = st.text(max_size=12)
@@ -238,7 +201,7 @@ WRAPPINGS = st.sampled_from(
         "{} | tee log",
         "( {} )",
         "A=b {}",
-        "echo $({})",
+        "echo $( {} )",
         "timeout 5 {} &",
         "if true\nthen {}\nfi",
         "true <<EOF\nit's\nEOF\n{}",
@@ -256,17 +219,19 @@ def test_a_refused_call_is_refused_in_every_wrapping(
         whole = wrapping.format(whole)
     for _ in range(shells):
         whole = shlex.join(["bash", "-c", whole])
-    assert refusal(whole, is_me) is not None
+    assert refusal(whole, ME) is not None
 
 
 @given(WORDS, WORDS, st.lists(WRAPPINGS, max_size=3))
 def test_mail_of_any_text_goes_out_in_every_wrapping(subject: str, body: str, wrappings: list[str]) -> None:
     """What is written in a message is nobody's command."""
     body = f"{body} agent-mailbox send --from user".replace("\0", "")
-    whole = shlex.join(["agent-mailbox", "send", "--to", "bob", "--subject", subject.replace("\0", ""), "--body", body])
+    whole = shlex.join(
+        ["agent-mailbox", "send", "--from", ME, "--to", "b", "--subject", subject.replace("\0", ""), "--body", body]
+    )
     for wrapping in wrappings:
         whole = wrapping.format(whole)
-    assert refusal(whole, is_me) is None
+    assert refusal(whole, ME) is None
 
 
 @given(st.lists(WORDS.map(lambda word: word.replace("\0", "")), min_size=1, max_size=5))
@@ -280,7 +245,7 @@ def test_deep_nesting_ends() -> None:
     """No text makes it run out of stack; what is too deep is looked at loosely."""
     for opening in ("$(", '"$(', "`\\`", "${", "(", "<(", "eval '", 'bash -c "'):
         text = opening * 5000 + "agent-mailbox check --session bob"
-        assert refusal(text, is_me) is not None, opening
+        assert refusal(text, ME) is not None, opening
 
 
 def test_the_tables_are_the_command_line_s() -> None:

@@ -469,20 +469,20 @@ def before_tool(shim: Shim, command: str, *words: str, as_is: bytes | None = Non
 
 
 def why(result: Result) -> str:
-    """The reason of a refusal; empty where nothing was said."""
+    """Why the client asks; empty where nothing was said."""
     if not result.raw:
         return ""
     told = result.json["hookSpecificOutput"]
-    assert (told["hookEventName"], told["permissionDecision"]) == ("PreToolUse", "deny")
+    assert (told["hookEventName"], told["permissionDecision"]) == ("PreToolUse", "ask")
     return str(told["permissionDecisionReason"])
 
 
-OTHERS = "agent-mailbox send --from user --to bob --body hi"
+FILE = "agent-mailbox send --to bob --body @/etc/hostname"
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_before_a_tool_python_starts_only_where_we_are_named(shim: Shim, shell: str) -> None:
-    """In any shell, whatever the mailbox holds, in a directory called like us; a refusal is the client's JSON."""
+    """In any shell, whatever the mailbox holds, in a directory called like us; an answer is the client's JSON."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     shim.post.send("x", ME)
     for command in ("ls", "x" * 100_000, "", "echo '\\ü\n$(x) {\"tool_input\":1}'", "psql --session bob"):
@@ -490,45 +490,31 @@ def test_before_a_tool_python_starts_only_where_we_are_named(shim: Shim, shell: 
         assert shim.starts() == 0, command[:50]
     assert before_tool(shim, "agent-mailbox check", *words).raw == b""
     assert shim.starts() == 1
-    for command in (OTHERS, OTHERS + " " + "ü" * 50_000, f"echo '\\ $(x)`x`\n'\n{OTHERS}"):
-        assert "Leave --from out" in why(before_tool(shim, command, *words))
-    assert "means yourself" in why(before_tool(shim, "scripts/agent_roster.py update --session-id x", *words))
+    for command in (FILE, FILE + " " + "ü" * 50_000, f"echo '\\ $(x)`x`\n'\n{FILE}"):
+        assert "sends the file /etc/hostname" in why(before_tool(shim, command, *words))
 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_input_of_any_length_and_form_is_read_whole(shim: Shim, shell: str) -> None:
     """Around the length at which the shell stops reading by itself; written over several lines; in another order."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
-    bare = len(json.dumps({"tool_input": {"command": OTHERS}, "session_id": ME}))
+    bare = len(json.dumps({"tool_input": {"command": FILE}, "session_id": ME}))
     for length in (4090, 4095, 4096, 4097, 4098, 8192):
         for fill in ("}", "x"):
-            command = OTHERS + ";" + fill * (length - bare - 1)
+            command = FILE + ";" + fill * (length - bare - 1)
             data = json.dumps({"session_id": ME, "tool_input": {"command": command}}).encode()
             assert len(data) == length
             assert why(before_tool(shim, "", *words, as_is=data)), (length, fill)
             assert why(before_tool(shim, "", *words, as_is=data + b"\n")), (length, fill)
     for form in ({"indent": 1}, {"indent": None}):
-        data = json.dumps({"tool_input": {"command": OTHERS}, "session_id": ME}, **form).encode()
+        data = json.dumps({"tool_input": {"command": FILE}, "session_id": ME}, **form).encode()
         assert why(before_tool(shim, "", *words, as_is=data))
 
 
-def test_own_names_are_one_s_own_and_a_subagent_is_refused_as_well(shim: Shim) -> None:
-    """The id, the name, a beginning that nobody shares; another's name is not, though it be the beginning of one's
-    id."""
-    shim.post.ok("roster", "update", "--session-id", ME, "--name", "Alice")
-    for own in (ME, "Alice", ME[:6], ME[:20]):
-        assert why(before_tool(shim, f"agent-mailbox check --session {own}")) == "", own
-    shim.post.register(ME[:8] + "-0000-4000-8000-000000000000", "--name", ME[:7])
-    for other in (ME[:5], ME[:6], ME[:7], ME[:8], "user", "alice", "Bob", "", "'*'"):
-        assert why(before_tool(shim, f"agent-mailbox check --session {other}")), other
-    assert why(before_tool(shim, OTHERS, agent_id="a1"))
-
-
-def test_it_refuses_without_a_mailbox_and_beside_a_broken_one(shim: Shim) -> None:
-    """What the command names may stand anywhere; the id is known, the name is not."""
-    shim.post.ok("roster", "update", "--session-id", ME, "--name", "Alice")
+def test_it_asks_without_a_mailbox_and_beside_a_broken_one(shim: Shim) -> None:
+    """A file that a command sends may stand anywhere. A subagent's command is asked about as its session's is."""
     for box in (None, "/gone", str(shim.post.scratch)):
         shim.env["AGENT_MAILBOX_DIR"] = box
-        assert why(before_tool(shim, OTHERS))
-        assert why(before_tool(shim, f"agent-mailbox check --session {ME}")) == ""
-        assert why(before_tool(shim, "agent-mailbox check --session Alice"))
+        assert why(before_tool(shim, FILE))
+        assert why(before_tool(shim, FILE, agent_id="a1"))
+        assert why(before_tool(shim, "agent-mailbox check")) == ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.claude.test_guard import ME, OTHERS, SHELLS, Shim, shim, why  # noqa: F401 - the fixture
+from tests.claude.test_guard import FILE, ME, SHELLS, Shim, shim, why  # noqa: F401 - the fixture
 from tests.helpers import FRAME, Post, Result
 from tests.pieces import run_in_pieces
 
@@ -60,7 +60,7 @@ def test_the_guard_takes_no_piece_for_the_whole(shim: Shim, shell: str, way: str
     file = str(shim.checkout / "hooks/agent-mailbox-hook")
     write = call_of("PreToolUse", tool_name="Write", tool_input={"file_path": "/tmp/new.txt", "content": "}"})
     assert by_way(way, [*words, file, "Files"], write, shim.post, shim.env).raw == b""
-    bash = call_of("PreToolUse", tool_name="Bash", tool_input={"command": "echo }; " + OTHERS})
+    bash = call_of("PreToolUse", tool_name="Bash", tool_input={"command": "echo }; " + FILE})
     assert why(by_way(way, [*words, file, "PreToolUse"], bash, shim.post, shim.env))
     shim.post.send("x", ME)
     env = {**shim.env, "CLAUDE_CODE_SESSION_ID": None}

@@ -123,17 +123,13 @@ def ask(post: Post, event: str, tool: str, **given: Any) -> Any:
     return decision(result.stdout)
 
 
-def test_another_s_name_is_refused_and_a_file_is_not_sent_unasked(post: Post) -> None:
+def test_a_file_is_not_sent_unasked(post: Post) -> None:
     """The client cannot be made to ask its person before a tool."""
     post.register(ME)
     post.register("other")
-    for text, why in (
-        ("--from other --to all --body x", "`--from other`"),
-        ("--to other --body @/etc/hosts", "person"),
-    ):
-        said = ask(post, "PreToolUse", "Bash", command=f"agent-mailbox send {text}")
-        assert said[0] == "deny"
-        assert why in said[1]
+    said = ask(post, "PreToolUse", "Bash", command="agent-mailbox send --to other --body @/etc/hosts")
+    assert said[0] == "deny"
+    assert "only the person may run this" in said[1]
     assert ask(post, "PreToolUse", "Bash", command="agent-mailbox send --to other --body x") is None
 
 

@@ -41,10 +41,6 @@ def team(post: Post) -> Post:
     (beside / f"agent-{WORKER}.meta.json").write_text(json.dumps({"name": "ann", "teamName": TEAM}))
     (beside / "agent-plain.meta.json").write_text(json.dumps({"agentType": "general-purpose"}))
     (beside / "agent-broken.meta.json").write_text("{")
-    where = post.home / ".claude/teams" / TEAM
-    where.mkdir(parents=True)
-    config = {"leadSessionId": LEAD, "leadAgentId": f"team-lead@{TEAM}"}
-    (where / "config.json").write_text(json.dumps(config))
     return post
 
 
@@ -89,37 +85,19 @@ def test_in_its_own_name_and_where_no_name_counts_it_goes_on(team: Post, command
 
 
 def test_another_teammates_name_is_another(team: Post) -> None:
-    """As for any session."""
+    """The refusal tells it to name itself."""
     assert f"Add `--session {ANN}`" in asked(team, f"agent-mailbox check --session bo@{TEAM}")
     assert "another session's entry" in asked(team, f"agent-mailbox roster retire {ANN} bo@{TEAM}")
 
 
 @pytest.mark.parametrize("agent_id", [None, "plain", "broken", "unknown", "../agent-x", "a\0b", "n" * 5000])
-def test_a_session_and_its_plain_subagents_act_in_the_sessions_name(team: Post, agent_id: str | None) -> None:
-    """Without naming it; a teammate's name is another's to them."""
-    assert asked(team, "agent-mailbox check", agent_id) == ""
-    assert asked(team, f"agent-mailbox check --session {LEAD}", agent_id) == ""
-    assert "somebody else" in asked(team, f"agent-mailbox check --session {ANN}", agent_id)
+def test_of_a_session_and_its_plain_subagents_the_hook_says_nothing(team: Post, agent_id: str | None) -> None:
+    """They act in the session's name. The command itself refuses every other one, by the processes above it."""
+    for command in ("check", f"check --session {LEAD}", f"check --session {ANN}"):
+        assert asked(team, f"agent-mailbox {command}", agent_id) == ""
 
 
 def test_after_a_clear_the_team_stands_where_it_began(team: Post) -> None:
-    """Its lead has another id and transcript; the teammate is who it was, and so is the lead, by the roster."""
+    """Its lead has another id and transcript; the teammate is who it was."""
     after = {"session_id": "lead-2", "transcript_path": str(team.home / ".claude/projects/-x/lead-2.jsonl")}
     assert f"Add `--session {ANN}`" in asked(team, "agent-mailbox check", **after)
-    command = f"agent-mailbox check --session team-lead@{TEAM}"
-    assert "somebody else" in asked(team, command, None, **after)
-    team.register(LEAD, "--name", "Lee")
-    team.ok("roster", "freeze", LEAD)
-    team.register("lead-2", "--name", "Lee")
-    assert asked(team, command, None, **after) == ""
-
-
-def test_a_lead_may_speak_as_the_lead_it_is(team: Post) -> None:
-    """In the team that it leads; nobody else may."""
-    command = f"agent-mailbox reply 1234abcd --body x --from team-lead@{TEAM}"
-    assert asked(team, command, None) == ""
-    assert "somebody else" in asked(team, command, None, session_id="another")
-    assert "somebody else" in asked(team, command.replace(TEAM, "session-other"), None)
-    assert "somebody else" in asked(team, command.replace("team-lead@", "boss@"), None)
-    assert "somebody else" in asked(team, command.replace(TEAM, "../teams"), None)
-    assert "somebody else" in asked(team, command, "plain")

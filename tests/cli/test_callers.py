@@ -114,6 +114,8 @@ OTHERS = [
     ("roster", "update", "--session-id", "boss", "--tags", "project:x"),
     ("roster", "register", "--session-id", "new", "--name", "n"),
     ("mute", "w", "--session", "boss"),
+    ("history", "--session", "boss"),
+    ("control", "approve", "17", "--session", "user"),
 ]
 
 
@@ -168,6 +170,29 @@ def test_a_session_names_nobody_else(worker: Client) -> None:
     for command in OTHERS:
         done = refused(worker.bash(line(*command, "--json"), "w"), 1)
         assert json.loads(done.stdout)["error"]["code"] == NOT_YOU, command
+
+
+def test_a_session_gives_itself_neither_orders_nor_a_lead(post: Post, worker: Client) -> None:
+    """The command refuses both, without a name and with its own; a session that has no lead names none, too."""
+    post.register("zed")
+    orders = [("policy", "w", "--allow", "Bash"), ("policy", "w", "--clear"), ("mode", "w", "default")]
+    for order in orders:
+        refused(worker.bash(line("control", *order), "w"), 1, "no agent commands itself")
+    assert worker.hook("solo").rc == 0
+    for me in ("w", "solo"):
+        for verb in (("update",), ("update", "--session-id", me), ("register", "--session-id", me)):
+            refused(worker.bash(line("roster", *verb, "--lead", "zed"), me), 1, f"{me} may not change it")
+
+
+def test_of_the_sessions_of_one_process_a_command_is_the_one_that_is_meant(post: Post, worker: Client) -> None:
+    """One client's process may host several, as a server does: none of them speaks for another that it does not
+    continue."""
+    assert worker.hook("w2").rc == 0
+    for me, other in (("w", "w2"), ("w2", "w")):
+        for command in (("check", "--session", other), ("send", "--from", other, "--to", "all", "--body", "x")):
+            refused(worker.bash(line(*command), me), 1, f"is a process of session {me}, and {other!r} is another")
+        assert worker.bash(line("check", "--session", me), me).rc == 0
+    assert not [m for m in post.objects(MESSAGES) if m.get("type") != "control"]
 
 
 def test_a_session_names_itself_by_what_the_roster_knows(post: Post, worker: Client) -> None:
@@ -225,7 +250,9 @@ def test_a_lead_speaks_for_the_teammates_of_its_own_team(post: Post, worker: Cli
     teams = post.home / ".claude" / "teams"
     for team, lead in (("ours", "w"), ("theirs", "boss")):
         (teams / team).mkdir(parents=True)
-        (teams / team / "config.json").write_text(json.dumps({"leadSessionId": lead, "members": [{"name": "mate"}]}))
+        (teams / team / "config.json").write_text(
+            json.dumps({"leadSessionId": lead, "leadAgentId": f"lead@{team}", "members": [{"name": "mate"}]})
+        )
     liar = post.scratch / "liar"
     shutil.copytree(teams / "theirs", liar / ".claude" / "teams" / "theirs")
     (liar / ".claude" / "teams" / "theirs" / "config.json").write_text(
@@ -235,7 +262,9 @@ def test_a_lead_speaks_for_the_teammates_of_its_own_team(post: Post, worker: Cli
     for env in ({}, {"HOME": str(liar)}, {"CLAUDE_CONFIG_DIR": str(liar / ".claude")}):
         done = worker.bash(line("send", "--from", "mate@theirs", "--to", "w", "--body", "x"), "w", **env)
         refused(done, 1, "'mate@theirs' is another")
-    refused(worker.bash(line("send", "--from", "stranger@ours", "--to", "w", "--body", "x"), "w"), 1, "is another")
+    for other in ("stranger@ours", "lead@theirs", "boss@ours"):
+        refused(worker.bash(line("send", "--from", other, "--to", "w", "--body", "x"), "w"), 1, "is another")
+    assert worker.bash(line("send", "--from", "lead@ours", "--to", "w", "--body", "x"), "w").rc == 0
 
 
 def test_the_name_of_a_gone_lead_gives_its_mail_and_not_its_workers(post: Post, worker: Client) -> None:

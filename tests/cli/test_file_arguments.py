@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients.permission.own_commands_hook import WorkPlace
-from agent_mailbox.permissions import own_commands, own_questions
+from agent_mailbox.permissions import own_questions
 from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, refused
 from tests.surroundings import NOBODY_SAID, at_terminal, line
@@ -143,7 +143,6 @@ def asked(text: str) -> str | None:
 def test_the_client_asks_about_a_command_that_sends_a_file(text: str) -> None:
     """In whatever way it is written; the path is told."""
     assert asked(text)
-    assert own_commands.refusal(text, lambda _: True) is None
 
 
 @pytest.mark.parametrize("text", NOT_ASKED)
@@ -153,11 +152,9 @@ def test_it_does_not_ask_about_plain_mail(text: str) -> None:
 
 
 def test_the_hook_has_the_client_ask(shim: Shim) -> None:  # noqa: F811
-    """Where another's name is refused, that comes first."""
+    """Whose name it carries is for the command to judge."""
     told = before_tool(shim, ASKED[0]).json["hookSpecificOutput"]
     assert told["permissionDecision"] == "ask"
-    told = before_tool(shim, f"{ASKED[0]} --from user").json["hookSpecificOutput"]
-    assert told["permissionDecision"] == "deny"
 
 
 def test_a_call_without_words_hides_no_file() -> None:

@@ -229,8 +229,8 @@ def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Cod
 
 @shows(CODEX, "guard", "permit", "own name")
 def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
-    """Another's name is refused, and the model told why, by the hook and, where that reads nothing of it, by the
-    command. A call runs where its lead approves it, and nowhere else."""
+    """A file is not sent, and another's name is refused by the command; the model is told why. A call runs
+    where its lead approves it, and nowhere else."""
     post, model = codex.post, codex.model
     post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
     (post.home / ".profile").write_text(f"PATH='{TOOLS}':$PATH\n")  # a login shell's
@@ -241,7 +241,7 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     post.ok("roster", "update", "--session-id", session, "--lead", "boss")
     post.ok("control", "mode", session, "safe", "--session", "boss")
     hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED && echo approved"
-    calls = ["agent-mailbox send --from boss --to all --body FORGED", "touch denied", "touch approved", hidden]
+    calls = ["agent-mailbox send --to all --body @/etc/hostname", "touch denied", "touch approved", hidden]
     model.script = by_prompt(PROMPT_TWO=list(map(shell, calls)))
     desk = Control(str(post.box))
     answered: list[str] = []

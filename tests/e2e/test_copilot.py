@@ -177,7 +177,7 @@ def test_mail_at_a_turn_s_end_is_the_next_prompt(copilot: Copilot) -> None:
 
 @shows(COPILOT_CLI, "guard", "guard files", "permit")
 def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> None:
-    """Another's name is refused, and the model told why; a call runs where its lead approves it, and nowhere else, a
+    """A file is not sent, and the model told why; a call runs where its lead approves it, and nowhere else, a
     subagent's too. No tool writes the mailbox, and a file that another leases is told."""
     copilot.install()
     post, model = copilot.post, copilot.model
@@ -188,13 +188,13 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
     post.ok("roster", "update", "--session-id", session, "--lead", "boss")
     post.ok("control", "mode", session, "safe", "--session", "boss")
     post.ok("control", "policy", session, "--allow", "Edit(leased)", "--deny", "Edit(secret)", "--session", "boss")
-    forged = shell("agent-mailbox send --from boss --to all --body FORGED")
+    file = shell("agent-mailbox send --to all --body @/etc/hostname")
 
     def writes(name: object) -> dict[str, Any]:
         return use("create", path=str(copilot.project / str(name)), file_text="x")
 
     task = use("task", description="a", prompt="TASK", agent_type="general-purpose", name="child")
-    calls = [forged, writes(post.file("config.toml")), writes("secret"), writes("leased"), shell("touch denied")]
+    calls = [file, writes(post.file("config.toml")), writes("secret"), writes("leased"), shell("touch denied")]
     model.script = by_prompt(PROMPT_TWO=[*calls, shell("touch approved"), task], TASK=[shell("touch by-the-child")])
     desk = Control(str(post.box))
     answered: list[str] = []
@@ -210,7 +210,7 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
     copilot.ask("PROMPT_TWO", session)
     thread.join(PATIENCE)
     told = results(model.requests[-1])
-    said = ("make the command act as somebody", "the mailbox's own", "denies Edit", "Created file", "NOT_THAT")
+    said = ("sends the file /etc/hostname", "the mailbox's own", "denies Edit", "Created file", "NOT_THAT")
     assert [word in text for word, text in zip(said, told, strict=False)] == [True] * 5
     assert model.asked("PROMPT_TWO")[-1].count("leased by Ada") == 1
     assert [

@@ -229,16 +229,17 @@ def test_mail_wakes_an_idle_session(opencode: Served) -> None:
 
 @shows(OPENCODE, "guard", "guard files", "permit", "own name")
 def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
-    """Another's name is refused, and the model told why; a call runs where its lead approves it, and nowhere else. No
-    tool writes the mailbox. A turn that is broken off asks no lead any more, and the next prompt goes on."""
+    """A file is not sent, another's name is refused, and the model told why; a call runs where its lead approves it,
+    and nowhere else. No tool writes the mailbox. A turn that is broken off asks no lead any more, and the next prompt
+    goes on."""
     opencode.install()
     post, model = opencode.post, opencode.model
     post.register("boss")
-    forged = shell("agent-mailbox send --from boss --to all --body FORGED")
+    file = shell("agent-mailbox send --to all --body @/etc/hostname")
     inside = use("write", filePath=str(post.file("config.toml")), content="x")
     hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED"
     calls = [shell("touch denied"), use("write", filePath="approved", content="x"), shell(hidden)]
-    model.script = by_prompt(PROMPT_TWO=[forged, inside, *calls], PROMPT_THREE=[shell("touch broken-off")])
+    model.script = by_prompt(PROMPT_TWO=[file, inside, *calls], PROMPT_THREE=[shell("touch broken-off")])
     desk = Control(str(post.box))
     answered: list[str] = []
 
@@ -266,7 +267,7 @@ def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
         opencode.say(session, "PROMPT_FOUR")
     assert answered == ["Bash", "Write", "Bash"]
     assert "'boss' is another" in told[4]
-    assert "`--from boss` would make the command act as somebody else" in told[0]
+    assert "sends the file /etc/hostname" in told[0]
     assert "this file is the mailbox's own" in told[1]
     assert "boss denied" in told[2]
     assert "NOT_THAT" in told[2]

@@ -34,19 +34,16 @@ def outcome(client: Client, command: str, *words: object, **how: Any) -> tuple[s
 
 @shows(CLAUDE_CODE, "guard")
 def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> None:
-    """Also where every command of the shell is allowed; nothing is written."""
-    for words in ((), ("--allowedTools", "Bash")):
-        for command, said in (
-            ("agent-mailbox send --from user --to bob --body FORGED", "Leave --from out"),
-            (
-                "cd . && AGENT_MAILBOX_SESSION=x agent-mailbox send --to bob --body FORGED",
-                "the command knows who you are",
-            ),
-            ("agent-mailbox roster update --tags project:forged --session-id OTHER", "means yourself"),
-        ):
-            told, wrong = outcome(client, command, *words)
-            assert said in told, (words, command)
-            assert wrong
+    """By the command itself, where every command of the shell is allowed; nothing is written. No file is sent unasked
+    there: the hook has the client ask, and nobody answers."""
+    for command, said in (
+        ("agent-mailbox send --from user --to bob --body FORGED", "'user' is another"),
+        ("agent-mailbox roster update --tags project:forged --session-id OTHER", "'OTHER' is another"),
+        ("agent-mailbox send --to bob --body @/etc/hostname", "sends the file /etc/hostname"),
+    ):
+        told, wrong = outcome(client, command, "--allowedTools", "Bash")
+        assert said in told, command
+        assert wrong
     assert not client.post.objects(MESSAGES)
     assert "OTHER" not in [a["session_id"] for a in client.post.ok("roster", "list")["agents"]]
 

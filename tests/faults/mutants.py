@@ -618,9 +618,9 @@ MUTANTS = (
         tests="tests/claude/test_hooks.py::test_stop_keeps_the_model_going_while_there_is_news_and_not_for_ever",
     ),
     Mutant(
-        "a command in another's name is refused",
+        "a teammate's command in another's name is refused",
         "own_commands.refusal",
-        ("    judged = [_call(call, who) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
+        ("    judged = [_call(call, member) for call in found.calls]\n", "    judged = [None for _ in found.calls]\n"),
         tests="tests/claude/test_commands.py::test_a_refused_call_is_refused_in_every_wrapping",
     ),
     *mutants_control.MUTANTS,
@@ -733,7 +733,7 @@ MUTANTS = (
     Mutant(
         "a teammate does not speak in its lead's name",
         "own_commands_hook.denial",
-        ("if (member := caller.member()) is not None:", "if (member := caller.member()) is not None and False:"),
+        ("None if member is None else own_commands.refusal(command, member)", "None"),
         tests="tests/claude/test_teammate.py::test_another_teammates_name_is_another",
     ),
 )

@@ -14,7 +14,7 @@ MUTANTS = (
         "Codex is refused what its person would be asked about",
         "own_commands_hook.denial",
         ("        if may_ask:\n", "        if True:\n"),
-        tests=f"{GUARD}::test_another_s_name_is_refused_and_a_file_is_not_sent_unasked",
+        tests=f"{GUARD}::test_a_file_is_not_sent_unasked",
     ),
     Mutant(
         "before a tool Codex hears no allowing answer",

@@ -19,7 +19,7 @@ WHEREVER = f"{POLICY}::test_what_is_denied_is_denied_wherever_it_stands"
 HIDDEN = f"{POLICY}::test_no_spelling_hides_a_command"
 DIFFER = f"{POLICY}::test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do"
 READING = f"{POLICY}::test_reading_commands"
-ANOTHERS = f"{COMMANDS}::test_another_s_name_is_refused_however_the_command_is_written"
+ANOTHERS = f"{COMMANDS}::test_a_teammate_s_command_without_its_own_name_is_refused_however_it_is_written"
 
 POLICIES = (
     Mutant(
@@ -328,15 +328,9 @@ ASKING = (
         tests=f"{PERMIT}::test_an_end_that_may_be_another_call_s_ends_no_question",
     ),
     Mutant(
-        "an agent's lead is not its own to set",
+        "a teammate's lead is not its own to set",
         "own_commands._call",
         ('any(word.partition("=")[0] == "--lead" for word in arguments)', "False"),
-        tests=ANOTHERS,
-    ),
-    Mutant(
-        "an agent's mode and policy are not its own to set",
-        "own_commands._call",
-        ('if verb == "control" and what in COMMANDING and any(', "if False and any("),
         tests=ANOTHERS,
     ),
     Mutant(
@@ -358,27 +352,9 @@ ASKING = (
         tests=ANOTHERS,
     ),
     Mutant(
-        "hooks are the client's to call",
+        "another's entry of the roster is not a teammate's to change",
         "own_commands._call",
-        ('    if verb == "hook":\n', "    if False:\n"),
-        tests=ANOTHERS,
-    ),
-    Mutant(
-        "the console is the person's to open",
-        "own_commands._call",
-        ('    if verb == "console":\n', "    if False:\n"),
-        tests=f"{COMMANDS}::test_the_console_is_the_person_s_to_open",
-    ),
-    Mutant(
-        "another's entry of the roster is not one's own to change",
-        "own_commands._call",
-        ('if verb == "roster" and what in CHANGES:\n', "if False:\n"),
-        tests=ANOTHERS,
-    ),
-    Mutant(
-        "a variable that names another is refused",
-        "own_commands.refusal",
-        ("    if found.calls:\n", "    if False:\n"),
+        ("    if changes:\n", "    if False:\n"),
         tests=ANOTHERS,
     ),
     Mutant(
@@ -400,20 +376,20 @@ ASKING = (
         tests=ANOTHERS,
     ),
     Mutant(
-        "a variable that is taken away counts as set",
-        "identity_settings.taken",
-        ('if program == "env" and not _EMPTYING.isdisjoint(rest):', "if False:"),
-        tests=ANOTHERS,
-    ),
-    Mutant(
         "only who leads a team speaks as its lead",
-        "CallingTeammate.leads_as",
-        ('config.get("leadSessionId") in sessions and ', ""),
-        tests=f"{TEAMMATE}::test_a_lead_may_speak_as_the_lead_it_is",
+        "teammate.lead_of",
+        ("if lead in sessions and (", "if ("),
+        tests=f"{CALLERS}::test_a_lead_speaks_for_the_teammates_of_its_own_team",
     ),
 )
 
 SESSIONS = (
+    Mutant(
+        "of the sessions of one process only the one that is meant is the caller",
+        "callers.meant",
+        ("return named[:1] or tuple(sessions)", "return tuple(dict.fromkeys((*named, *sessions)))"),
+        tests=f"{CALLERS}::test_of_the_sessions_of_one_process_a_command_is_the_one_that_is_meant",
+    ),
     Mutant(
         "a settings file names no lead for a known session",
         "hook_calls.is_started_with",

@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ...core.inbox import Item
-    from ...core.roster import Roster
     from ...mailbox.delivery import Delivery
     from ...store.offers import Offer
 
@@ -216,19 +215,14 @@ def answer(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
-def refusal(call: Call, roster: Callable[[], Roster | None], mailbox: Callable[[], str | None]) -> str:
-    """Return the answer to a command that speaks in another's name, a subagent's too, or that the client must ask
-    about; empty to any other. Without a roster the agent has only its id: a refusal must not depend on a mailbox."""
+def refusal(call: Call, mailbox: Callable[[], str | None]) -> str:
+    """Return the answer to a teammate's command that speaks for its lead, or to one that the client must ask about;
+    empty to any other. It must not depend on a mailbox."""
     from ..permission import own_commands_hook, teammate  # where a command names us
 
-    known = None
-    try:
-        known = roster()
-    except MailboxError:
-        pass
-    caller = teammate.CallingTeammate(call.session_id, call.transcript, call.agent_id or "")
+    member = teammate.calling_member(call.transcript, call.agent_id or "")
     place = own_commands_hook.WorkPlace(call.here, mailbox)
-    denial = own_commands_hook.denial(call.command, caller, known, place, may_ask=not call.only_denies)
+    denial = own_commands_hook.denial(call.command, member, place, may_ask=not call.only_denies)
     return "" if denial is None else _json(denial)
 
 

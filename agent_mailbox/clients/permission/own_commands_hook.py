@@ -1,15 +1,12 @@
-"""PreToolUse: refuse our commands in another's name; have the client ask about those that send a file, or use another
-mailbox.
+"""PreToolUse: have the client ask about our commands that send a file, or use another mailbox; refuse a teammate's that
+would speak for its lead.
 
-Belongs here: who the agent is, where it works, and the shape of the refusal. ``permissions.own_commands`` and
-``own_questions`` have the rules. It needs no mailbox, for a command may name any; with one, the agent's name and the
-beginning of its id are its own too.
+Belongs here: where the agent works, and the shape of the answer. ``permissions.own_commands`` and ``own_questions``
+have the rules. It needs no mailbox, for a command may name any.
 """
 
 from __future__ import annotations
 
-from ...core import frame
-from ...core.roster import MIN_PREFIX
 from ...errors import MailboxError
 from ...permissions import own_commands, own_questions
 from ...store import paths, system
@@ -18,9 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
-
-    from ...core.roster import Roster
-    from .teammate import CallingTeammate
 
 
 _UNTOLD = frozenset("$`*?[{")
@@ -73,18 +67,12 @@ class WorkPlace:
         return real if path.isdir(real) else None
 
 
-def denial(
-    command: str, caller: CallingTeammate, roster: Roster | None, place: WorkPlace, *, may_ask: bool = True
-) -> dict[str, Any] | None:
+def denial(command: str, member: str | None, place: WorkPlace, *, may_ask: bool = True) -> dict[str, Any] | None:
     """Return the answer that stops the command, or makes the client ask, with the reason; None to let it run.
+    ``member``: the teammate that calls; None for a session itself, whose command tells by its processes who calls.
 
     A client that cannot be made to ask is refused what its person would be asked about."""
-    if (member := caller.member()) is not None:
-        why = own_commands.refusal(command, lambda word: word == member, member)
-    else:
-        me = caller.session_id
-        line = roster.lineage(me) if roster is not None else (me,)
-        why = own_commands.refusal(command, lambda word: is_own(word, me, roster) or caller.leads_as(word, line))
+    why = None if member is None else own_commands.refusal(command, member)
     decision = "deny"
     if why is None:
         why = own_questions.question(command, place)
@@ -96,18 +84,3 @@ def denial(
             why = f"{why} An agent may not: only the person may run this, in a terminal of their own."
     told = {"permissionDecision": decision, "permissionDecisionReason": f"agent-mailbox: {why}"}
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **told}}
-
-
-def is_own(word: str, session_id: str, roster: Roster | None) -> bool:
-    """Return whether the word names the session: its id, its name, or a prefix of its UUID that no other id shares."""
-    if word == session_id:
-        return True
-    known = roster.agents if roster is not None else {}
-    if word in known:
-        return False
-    bearer = roster.bearer(word) if roster is not None else None
-    if bearer is not None:
-        return bearer.session_id == session_id
-    if len(word) < MIN_PREFIX or frame.short(session_id) == session_id or not session_id.startswith(word):
-        return False
-    return not any(other.startswith(word) for other in known if other != session_id)

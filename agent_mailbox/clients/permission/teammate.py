@@ -1,14 +1,13 @@
 """The caller within a session: the session itself, or a teammate of the team it leads.
 
 Belongs here: what the client's files tell (seen with 2.1.329). A teammate's shell commands carry the session id of its
-lead. The hook before each has the teammate's id, and a file beside its transcript has its name. A lead is also in its
-team under a name, which the team's ``config.json`` knows.
+lead. The hook before each has the teammate's id, and a file beside its transcript has its name.
 """
 
 from __future__ import annotations
 
 from ...core import codec, naming
-from ...core.records import BadLine, Record
+from ...core.records import BadLine
 from ...store import processes, system
 
 TYPE_CHECKING = False
@@ -20,44 +19,28 @@ MAX_FILE = 1 << 20
 """Bytes read of a file about a teammate, or of a team's configuration: the client writes a few thousand."""
 
 
-class CallingTeammate(Record):
-    """The caller: the session, its transcript (empty: another client, without teams), and the client's id of the
-    subagent or teammate (empty: the session itself)."""
+def calling_member(transcript: str, agent_id: str) -> str | None:
+    """Return the mailbox id of the calling teammate; None for the session itself, and for a subagent, which acts in its
+    session's name. ``transcript``: the session's (empty: another client, without teams). ``agent_id``: the client's id
+    of the subagent or teammate (empty: the session itself)."""
+    if not agent_id or not transcript.endswith(".jsonl") or "/" in agent_id:
+        return None
+    about = next(filter(None, map(_object, _places(transcript, agent_id))), {})
+    name, team = about.get("name"), about.get("teamName")
+    both = isinstance(name, str) and isinstance(team, str) and name and team
+    return naming.session_id(str(team), str(name)) if both else None
 
-    session_id: str
-    transcript: str
-    agent_id: str
 
-    def member(self) -> str | None:
-        """Return the mailbox id of the calling teammate; None for the session itself, and for a subagent, which acts in
-        its session's name."""
-        if not self.agent_id or not self.transcript.endswith(".jsonl") or "/" in self.agent_id:
-            return None
-        about = next(filter(None, map(_object, self._places())), {})
-        name, team = about.get("name"), about.get("teamName")
-        both = isinstance(name, str) and isinstance(team, str) and name and team
-        return naming.session_id(str(team), str(name)) if both else None
-
-    def _places(self) -> Iterator[str]:
-        """Yield the paths of the file about the teammate. After ``/clear`` the session is another; its team stays where
-        it began."""
-        file = f"subagents/agent-{self.agent_id}.meta.json"
-        project = system.dirname(self.transcript)
-        yield f"{self.transcript[:-6]}/{file}"
-        try:
-            yield from (system.join(project, name, file) for name in system.listdir(project))
-        except (OSError, ValueError):
-            pass
-
-    def leads_as(self, word: str, sessions: Collection[str]) -> bool:
-        """Return whether the word is the session's own id in a team that it leads. ``sessions``: it, and those that it
-        continues."""
-        name, at, team = word.partition("@")
-        teams = system.join(system.dirname(system.dirname(system.dirname(self.transcript))), "teams")
-        if not (name and at and team and self.transcript) or self.agent_id or "/" in team or team.startswith("."):
-            return False
-        config = _object(system.join(system.join(teams, team), "config.json"))
-        return config.get("leadSessionId") in sessions and config.get("leadAgentId") == word
+def _places(transcript: str, agent_id: str) -> Iterator[str]:
+    """Yield the paths of the file about the teammate. After ``/clear`` the session is another; its team stays where it
+    began."""
+    file = f"subagents/agent-{agent_id}.meta.json"
+    project = system.dirname(transcript)
+    yield f"{transcript[:-6]}/{file}"
+    try:
+        yield from (system.join(project, name, file) for name in system.listdir(project))
+    except (OSError, ValueError):
+        pass
 
 
 def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
