@@ -30,8 +30,8 @@ FOUND = "AGENT_MAILBOX_TRACE"
 """The variable that names the file for what a child counted."""
 IN_FUNCTION = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
 ANN, BOB = "ann", "bob"
-BY_CLIENT: dict[str, str | None] = {"AGENT_MAILBOX_TEST_CALLER": None}
-"""Callers are told by their processes, as they are outside tests."""
+AS_INSTALLED: dict[str, str | None] = {"AGENT_MAILBOX_TEST_CALLER": None, "PATH": f"{ROOT}/tests/door/bin"}
+"""Callers are told by their processes, as they are outside tests, and the command is on the ``PATH``."""
 
 
 class Trip(NamedTuple):
@@ -133,7 +133,7 @@ class Walk:
 
     def _walk(self, name: str, *words: str, stdin: str = "", env: dict[str, str] | None = None) -> Trip:
         found = self.post.scratch / "trip.json"
-        environ = self.post.environ({**BY_CLIENT, FOUND: str(found), "PYTHONPATH": str(ROOT), **(env or {})})
+        environ = self.post.environ({**AS_INSTALLED, FOUND: str(found), "PYTHONPATH": str(ROOT), **(env or {})})
         done = subprocess.run(
             [sys.executable, "-m", "scripts.tracing", "--run", *words],
             input=stdin.encode(),

@@ -84,7 +84,9 @@ class Context:
         if not isinstance(self._desk, kind):
             try:
                 place = locate(self.directory, self.environ)
-                self._desk = desk = kind(place.directory, prove=lambda session_id: self.proves(session_id))
+                self._desk = desk = kind(
+                    place.directory, prove=lambda session_id: self.proves(session_id), environ=self.environ
+                )
             except (NoMailbox, Refused) as error:
                 if self.is_session:  # an agent must not make a mailbox in a strange project
                     error.hint = (

@@ -100,7 +100,7 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
-    desk = Delivery(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ))
+    desk = Delivery(place.directory, wait=hooks.LOCK_WAIT, prove=proven(call, environ), environ=environ)
     start = program(environ.get("PATH", ""))
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"

@@ -21,12 +21,14 @@ if TYPE_CHECKING:
 
 def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: bool = False) -> None:
     """Print where a message went, when each reader will see it, and the warnings about it."""
-    from ..mailbox import arrivals  # check and ack send nothing
+    from ..mailbox.arrivals import arrival_of  # check and ack send nothing
 
-    sent = sent.replace(warnings=tuple(map(app.hint, sent.warnings)))
+    if sent.warnings:
+        sent = sent.replace(warnings=tuple(map(app.hint, sent.warnings)))
     for warning in sent.warnings:
         app.warn(warning)
-    found = arrivals.arrival_of(desk, sent)
+    roster = desk.logs.read_roster()
+    found = arrival_of(desk, sent, roster)
     if any(map(is_remote, sent.message.recipients)):
         from ..swarm import pairing  # most mail stays here
 
@@ -39,7 +41,7 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
     if app.json:
         app.confirm(mail_output.json(mail_output.sent_json(sent, found, desk.directory)))
     else:
-        app.confirm(mail_output.sent_text(sent, found, desk.logs.read_roster(), app.style, app.command))
+        app.confirm(mail_output.sent_text(sent, found, roster, app.style, app.command))
 
 
 def ack(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:

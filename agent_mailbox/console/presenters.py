@@ -206,7 +206,7 @@ def told(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
     def called(address: str) -> str:
         return label(address) if ":" in address else name(address, roster)
 
-    reach = [f"{label}: {names}" for label, names in arrival.lines(arrivals.arrival_of(desk, sent), called)]
+    reach = [f"{label}: {names}" for label, names in arrival.lines(arrivals.arrival_of(desk, sent, roster), called)]
     reach = reach or [frame.unreached(sent.message)]
     said = (f"sent to {frame.target_of(sent.message, roster)}", *reach, *sent.warnings)
     return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)

@@ -71,8 +71,9 @@ def _arrival(request: ControlRequest, desk: Control) -> Arrival:
     """Return when those who decide a request will see it."""
     to = tuple(desk.deciders(request))
     mail = Message(request.message_id, request.asker, to, request.asked, "", type="control")
-    sent = Sent(mail, desk.delivery(mail, desk.logs.read_roster()), ())
-    return arrivals.arrival_of(desk, sent)
+    roster = desk.logs.read_roster()
+    sent = Sent(mail, desk.delivery(mail, roster), ())
+    return arrivals.arrival_of(desk, sent, roster)
 
 
 def asked_text(request: ControlRequest, desk: Control, style: Style, command: Callable[[str], str]) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..core.arrival import Arrival
+    from ..core.roster import Roster
     from .opened import OpenMailbox
     from .sending import Sent
 
@@ -25,9 +26,9 @@ _TURNS = 10
 """Tries while a process is about to wait: it holds the directory's lock for some 0.1 ms."""
 
 
-def arrival_of(desk: OpenMailbox, sent: Sent) -> Arrival:
+def arrival_of(desk: OpenMailbox, sent: Sent, roster: Roster) -> Arrival:
     """Return when the agents that a sent message reaches will see it."""
-    roster, readers = desk.logs.read_roster(), sent.delivery.agents
+    readers = sent.delivery.agents
     return arrival.sort(
         sent.message,
         sent.delivery,

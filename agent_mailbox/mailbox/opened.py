@@ -16,7 +16,7 @@ from ..store.lock import WAIT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
     from typing import Any, Self, TypeVar
 
@@ -55,8 +55,9 @@ class OpenMailbox:
     """A mailbox directory, opened.
 
     ``clock`` gives ms since 1970, ``new_id`` message ids (default: random UUIDs); ``wait`` is the seconds to wait for a
-    lock. ``prove`` gives the proof for a record in an agent's name (``core.proofs``; None: nothing is proven). Raises
-    ``NoMailbox``, or ``Refused`` if the directory is another user's.
+    lock. ``prove`` gives the proof for a record in an agent's name (``core.proofs``; None: nothing is proven).
+    ``environ``: this process's environment, if the caller has it. Raises ``NoMailbox``, or ``Refused`` if the directory
+    is another user's.
     """
 
     def __init__(
@@ -67,9 +68,11 @@ class OpenMailbox:
         new_id: Callable[[], str] | None = None,
         wait: float | None = None,
         prove: Callable[[str], Proof | None] | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self.directory = paths.check(directory)
-        self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, system.environment())
+        environ = system.environment() if environ is None else environ
+        self.logs = logs.of_mailbox(self.directory, WAIT if wait is None else wait, environ)
         self.now = clock
         self.prove = prove or nobody
         self.complain: Callable[[str], None] = unheard

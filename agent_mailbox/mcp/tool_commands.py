@@ -166,7 +166,7 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
 
 def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
     app.warnings += [neutral(app.hint(warning)) for warning in sent.warnings]
-    found = arrivals.arrival_of(desk, sent)
+    found = arrivals.arrival_of(desk, sent, desk.logs.read_roster())
     text = mail_output.sent_text(sent, found, desk.logs.read_roster(), frame.plain, app.command)
     whole = mail_output.arrival_json(found)
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}

@@ -25,6 +25,7 @@ from . import paths, system, user_state
 from .lock import acquire, deadline
 from .log_ends import LogEnd, read_entry
 from .paths import content
+from .tails import checksum
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -65,11 +66,11 @@ class Custody:
 
     def path(self, *names: str) -> str:
         """Return a path in the record."""
-        return system.join(self.directory, *names)
+        return "/".join((self.directory, *names))
 
     def log(self, path: str) -> Kept:
         """Return the record's part about the log at a path."""
-        return Kept(self, system.basename(path).removesuffix(".jsonl"))
+        return Kept(self, path.rpartition("/")[2].removesuffix(".jsonl"))
 
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
@@ -147,15 +148,16 @@ class Kept:
         announcement be gone. Any log continues an entry of an empty one, so there the announcement counts first.
         """
         inode = system.fstat(fd).st_ino
-        before, entry = None, self.entry()
-        while entry != before:
+        entry = self.entry()
+        while True:
             if (entry.size or entry.inode == inode) and entry.continues(fd):
                 return entry
             wanted = self._announced(inode)
             if wanted is not None and wanted.continues(fd):
                 return wanted
             before, entry = entry, self.entry()
-        return None if entry.size else entry
+            if entry == before:
+                return None if entry.size else entry
 
     def _announced(self, inode: int) -> LogEnd | None:
         """Return the entry that announces a replacement by that file; None if there is none."""
@@ -261,7 +263,7 @@ def places(environ: Mapping[str, str]) -> list[str]:
 
 def names(directory: str) -> list[str]:
     """Return the names that a mailbox's record may have, by the mailbox's real path."""
-    name = f"{system.checksum(encoded(directory)):08x}"
+    name = f"{checksum(encoded(directory)):08x}"
     return [name, *(f"{name}-{n}" for n in range(1, 8))]
 
 

@@ -39,6 +39,8 @@ class Log:
         self.wait = wait
         self.trail = trail
         self.kept = kept
+        self._noticed: tuple[int, int, LogEnd] | None = None
+        """The end that the log had when ``notice`` found that it continues this entry."""
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""
@@ -49,17 +51,24 @@ class Log:
         fd = self.open()
         if fd is not None:
             try:
-                if self.kept is None or self.kept.checked(fd) is not None:
+                if self.kept is None:
+                    return
+                if (entry := self.kept.checked(fd)) is not None:
+                    there = system.fstat(fd)
+                    self._noticed = there.st_ino, there.st_size, entry
                     return
             finally:
                 system.close(fd)
         self.attentively(lambda *_: None, whole=False)
 
-    def attentively(self, read: Callable[[int, ProofView | None], T], *, whole: bool = True) -> T | None:
+    def attentively(
+        self, read: Callable[[int, ProofView | None], T], *, whole: bool = True, again: bool = True
+    ) -> T | None:
         """Call ``read`` with the open log and the record's view of it; return its answer, None if there is no log.
 
         ``read`` is repeated if the log was replaced meanwhile. If the log does not continue what our writers left, that
-        is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines.
+        is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines. Not
+        ``again``: where ``notice`` looked at the log's end, nobody looks once more.
         """
         doubts, why = 0, ""
         while doubts < DOUBTS:
@@ -75,7 +84,7 @@ class Log:
                 view = self.view()
                 if view is None or not view.trusted:
                     return read(fd, view)
-                if view.follows(fd):
+                if view.follows(fd, None if again else self._noticed_at(fd)):
                     found = read(fd, view)
                     if not whole or view.is_whole():
                         return found
@@ -88,6 +97,12 @@ class Log:
         if self.kept is not None:
             self.kept.custody.note_broken(f"{self.path} {why}")
         return self.attentively(read, whole=whole)
+
+    def _noticed_at(self, fd: int) -> LogEnd | None:
+        """Return the entry that the log continues, if ``notice`` looked at it where it ends now."""
+        noticed, self._noticed = self._noticed, None
+        there = system.fstat(fd)
+        return noticed[2] if noticed is not None and noticed[:2] == (there.st_ino, there.st_size) else None
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """Yield (position, line without newline) from ``start`` on; see ``lines_of``."""

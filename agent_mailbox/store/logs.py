@@ -79,11 +79,11 @@ class Logs:
 
     def path(self, *names: str) -> str:
         """Return a path inside the mailbox."""
-        return system.join(self.directory, *names)
+        return "/".join((self.directory, *names))
 
     def cache(self, *names: str) -> str:
         """Return a path among the derived files."""
-        return self.path(paths.CACHE, *names)
+        return "/".join((self.directory, paths.CACHE, *names))
 
     def state(self, ttls: Mapping[str, float | None]) -> MailState:
         """Return everything live, folded."""
@@ -158,13 +158,13 @@ class Logs:
     def read_roster(self) -> Roster:
         """Return the folded roster: the last one if the log is unchanged, else the rollbook's if current, else a new
         fold."""
-        known = self._roster_at == end_of(self.roster.path) and self._trusted == self._is_trusted()
-        if self._roster is not None and known:
-            return self._roster
-        return self.roster.attentively(self._folded) or Roster()
+        known = self._roster
+        if known is not None and self._roster_at == end_of(self.roster.path) and self._is_trusted_as_it_was():
+            return known
+        return self.roster.attentively(self._folded, again=False) or Roster()
 
-    def _is_trusted(self) -> bool:
-        return self.custody is None or self.custody.broken() is None
+    def _is_trusted_as_it_was(self) -> bool:
+        return self._trusted == (self.custody is None or self.custody.broken() is None)
 
     def _folded(self, fd: int, view: ProofView | None) -> Roster:
         at = end_of(fd)

@@ -91,9 +91,10 @@ class ProofView:
                 self._differs = True  # more of them than there were, and none was added since
         return proof
 
-    def follows(self, fd: int) -> bool:
-        """Return whether the open log continues what was left, and keep the entry that it continues."""
-        entry = self.kept.checked(fd)
+    def follows(self, fd: int, noticed: LogEnd | None = None) -> bool:
+        """Return whether the open log continues what was left, and keep the entry that it continues: one that was
+        ``noticed`` before, if there is one."""
+        entry = noticed or self.kept.checked(fd)
         if entry is not None:
             self._entry = entry
         return entry is not None

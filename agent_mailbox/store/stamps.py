@@ -137,7 +137,7 @@ class Trail:
                 if known is EVERYONE and len(there) > MANY and _is_put_aside(directory):
                     continue
                 for session_id in there:
-                    path = system.join(directory, session_id)
+                    path = f"{directory}/{session_id}"
                     if known is EVERYONE and directory != self._quiet and self.is_of_another(path):
                         continue
                     try:
@@ -307,7 +307,8 @@ class Trail:
         return _time(self._end(name))
 
     def _end(self, path: str) -> str:
-        return system.join(self._ends, system.basename(path).removesuffix(".jsonl"))  # the note is no log itself
+        name = path.rpartition("/")[2].removesuffix(".jsonl")  # the note is no log itself
+        return f"{self._ends}/{name}"
 
 
 def _check(inode: int, size: int, epoch: int, start: int) -> int:

@@ -384,11 +384,3 @@ def is_broken(fd: int) -> bool:
     states = poll()
     states.register(fd, 0)
     return any(state & POLLERR for _, state in states.poll(0))
-
-
-def checksum(data: bytes) -> int:
-    """Return a number that changes with any flipped, lost or added byte: the data modulo a prime.
-
-    A CRC would cost the import of ``zlib``, 0.35 ms.
-    """
-    return (int.from_bytes(data, "little") * 257 + len(data)) % 1_073_741_789
