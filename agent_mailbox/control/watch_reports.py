@@ -71,11 +71,5 @@ def _tell(desk: OpenMailbox, me: str, watch: AgentWatch, event: str, reason: str
     )  # fmt: skip
     draft = Draft(sender=sender, to=(watch.watcher,), content=message_text.written(payload), type="control")
     message = compose.message(draft, draft.to, uuid_of(system.urandom(16).hex(), "4"), desk.now())
-    desk.decide(
-        lambda: _append(desk, compose.stored_line(message), {watch.watcher, *roster.heirs(watch.watcher)}, sender)
-    )
-
-
-def _append(desk: OpenMailbox, line: bytes, readers: set[str], sender: str) -> None:
-    with desk.deciding(desk.logs.messages) as log:
-        log.append([line], readers, [desk.prove(sender)])
+    line, readers = compose.stored_line(message), {watch.watcher, *roster.heirs(watch.watcher)}
+    desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [desk.prove(sender)]))

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from ..core.roster import Roster
+    from ..store.log import HeldLog
     from .opened import OpenMailbox
+    from .ordered_log import OrderedLog
 
 SETTLES = 600_000
 """Milliseconds for which the hook at a session's end may still look at the transcript, for what the session saw."""
@@ -62,14 +64,14 @@ def hand_back(desk: OpenMailbox, sessions: Collection[str], actor: str) -> None:
 
     The reads' lock is held while their absence is judged: a session that came back settles its offers itself."""
     for group in desk.by_machine(sessions):
-        desk.decide(partial(_hand_back, desk, group, partial(_absent, desk, group), actor))
+        _hand_back(desk, group, partial(_absent, desk, group), actor)
 
 
 def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[RosterEvent, ...]:
     """Freeze sessions that nobody here can judge, since the person gave up their machine; return the new events.
 
     Role mail that they were offered and did not show to have seen goes back. One that returns is alive again."""
-    desk.decide(lambda: _hand_back(desk, sessions, lambda: set(sessions), actor))
+    _hand_back(desk, sessions, lambda: set(sessions), actor)
 
     def decide(roster: Roster) -> Decision:
         alive = sorted(who for who in sessions if roster.state(who) == ALIVE)
@@ -79,13 +81,15 @@ def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[R
 
 
 def _hand_back(desk: OpenMailbox, sessions: Collection[str], absent_ones: Callable[[], set[str]], actor: str) -> None:
-    with desk.giving_back(sessions) as log:
+    def give(log: HeldLog | OrderedLog) -> None:
         absent = absent_ones()
         claims = _unseen_claims(desk, absent) if absent else []
         if claims:
             given = [Read(message_id, who, desk.now(), "release") for message_id, who in claims]
             log.append(map(codec.read_line, given), EVERYONE, [desk.prove(actor)] * len(given))
             log.sync()
+
+    desk.giving_back(sessions).decide(give)
 
 
 def _newly_gone(desk: OpenMailbox, sessions: Collection[str], roster: Roster) -> set[str]:

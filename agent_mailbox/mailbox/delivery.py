@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
     from ..core.compose import Draft
     from ..core.inbox import Item
+    from ..store.log import HeldLog
+    from .ordered_log import OrderedLog
 
 WITHHELD = 60.0
 """Seconds until whoever waits for mail looks again at role mail that another session claimed: time may free it."""
@@ -134,23 +136,20 @@ class Delivery(OpenMailbox):
         Claims are not synced: a power failure, which alone could take them back, ends every claimer."""
         wanted = {item.message.id for item in chosen if item.claims}
         try:
-            may = self.decide(lambda: self._claim(poll, items, wanted))
+            may = self.in_order(self.logs.reads).decide(lambda log: self._claim(log, poll, items, wanted))
         except Unavailable:  # role mail waits for the engine; one's own does not
             may = [item for item in items if not item.claims]
         self.left = len(items) - len(may)
         return may
 
-    def _claim(self, poll: Poll, items: list[Item], wanted: set[str]) -> list[Item]:
+    def _claim(self, log: HeldLog | OrderedLog, poll: Poll, items: list[Item], wanted: set[str]) -> list[Item]:
         me = poll.session_id
-        with self.deciding(self.logs.reads) as log:
-            if not poll.is_current() or any(item.claimed and item.claimed.session_id != me for item in items):
-                items = poll.unread(self.now(), adopt=False)  # a claimer may have come back without a write
-            may = [
-                item for item in items if not item.claims or (item.message.id in wanted and self._may_take(item, me))
-            ]
-            new = [i for i in may if i.claims and (i.claimed is None or i.claimed.session_id != me)]
-            lines = [codec.read_line(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
-            size = log.append(lines, (), [self.prove(me) for _ in new], durably=False)
+        if not poll.is_current() or any(item.claimed and item.claimed.session_id != me for item in items):
+            items = poll.unread(self.now(), adopt=False)  # a claimer may have come back without a write
+        may = [item for item in items if not item.claims or (item.message.id in wanted and self._may_take(item, me))]
+        new = [i for i in may if i.claims and (i.claimed is None or i.claimed.session_id != me)]
+        lines = [codec.read_line(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
+        size = log.append(lines, (), [self.prove(me) for _ in new], durably=False)
         poll.claimed({item.message.id for item in may if item.claims}, size)
         return may
 

@@ -137,16 +137,15 @@ class Mailbox(Posting, Delivery, Registry):
         records = [
             Read(message_id=found.message.id, session_id=reader, timestamp=now, event="release") for reader in standing
         ]
-        self.decide(lambda: self._release(session_id, found, records))
+        self.giving_back([session_id]).decide(lambda log: self._release(log, session_id, found, records))
         if self.replica is not None:  # another machine's steward may have been first
             _refuse_archived(found.message, archived=not self._is_live(found))
         return found.message
 
-    def _release(self, me: str, found: FoundMessage, records: Sequence[Read]) -> None:
-        with self.giving_back([me]) as log:  # the steward may have moved the mail since we looked
-            _refuse_archived(found.message, not self._is_live(found))
-            log.append(map(codec.read_line, records), EVERYONE, [self.prove(me)] * len(records))
-            log.sync(_about(log, found))
+    def _release(self, log: HeldLog | OrderedLog, me: str, found: FoundMessage, records: Sequence[Read]) -> None:
+        _refuse_archived(found.message, not self._is_live(found))  # the steward may have moved it since we looked
+        log.append(map(codec.read_line, records), EVERYONE, [self.prove(me)] * len(records))
+        log.sync(_about(log, found))
 
     def _is_live(self, found: FoundMessage) -> bool:
         """Return whether the message is in the live log: first where it was found, else anywhere."""

@@ -17,7 +17,6 @@ from ..store.lock import WAIT
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-    from contextlib import AbstractContextManager
     from typing import Any, Self, TypeVar
 
     from ..config import Config
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
     from ..core.records import Message, Proof
     from ..core.roster import Agent
     from ..own_config import OwnConfig
-    from ..store.log import HeldLog, Log
-    from .ordered_log import OrderedLog
+    from ..store.log import Log
+    from .ordered_log import SharedLog
     from .replica import Replica
 
     T = TypeVar("T")
@@ -137,27 +136,24 @@ class OpenMailbox:
             with replica.held():
                 replica.catch_up()
 
-    def deciding(self, log: Log) -> HeldLog | OrderedLog:
-        """Return a log for a ``with`` block that looks and then appends.
-
-        It is under its lock, or in the order of the machines that share the mailbox."""
+    def in_order(self, log: Log) -> Log | SharedLog:
+        """Return a log as decisions are taken in it: in the order of the machines that share the mailbox, if any do."""
         if (replica := self.replica) is None:
-            return log.held()
-        from .ordered_log import OrderedLog  # likewise
+            return log
+        from .ordered_log import SharedLog  # likewise
 
-        return OrderedLog(replica, log)
+        return SharedLog(replica, log)
 
-    def giving_back(self, sessions: Collection[str]) -> AbstractContextManager[HeldLog | OrderedLog]:
-        """Return the reads' log for a ``with`` block that looks, and gives back mail of sessions of one machine.
+    def giving_back(self, sessions: Collection[str]) -> Log | SharedLog:
+        """Return the reads' log as mail of sessions of one machine is given back in it.
 
         A release by their own machine is its record, as the reads are that it ends, and stands behind them everywhere.
         Another machine's is a decision, as one about anybody else is."""
         if (replica := self.replica) is None:
-            return self.logs.reads.held()
-        from .ordered_log import OrderedLog, own_log  # likewise
+            return self.logs.reads
+        from .ordered_log import SharedLog  # likewise
 
-        is_ours = any(map(self._lives_here, sessions))
-        return own_log(replica, self.logs.reads) if is_ours else OrderedLog(replica, self.logs.reads)
+        return SharedLog(replica, self.logs.reads, is_own=any(map(self._lives_here, sessions)))
 
     def by_machine(self, sessions: Iterable[str]) -> Iterator[list[str]]:
         """Yield those of the sessions that live here, and then the others, as ``giving_back`` takes them."""
@@ -188,14 +184,6 @@ class OpenMailbox:
     def share(self, replica: Replica) -> None:
         """Decide in the order of several machines from now on."""
         self._replica, self.logs.shared = replica, True
-
-    def decide(self, do: Callable[[], T]) -> T:
-        """Return what ``do`` does in a block of ``deciding``; again if another machine was first."""
-        if self.replica is None:
-            return do()
-        from .ordered_log import again  # likewise
-
-        return again(do)
 
     @property
     def config(self) -> Config:

@@ -1,13 +1,12 @@
-"""A log under the machine's lock, where several machines share the mailbox: look, then append in the order.
+"""A log of a mailbox that several machines share: look, then append in the order.
 
-Belongs here: what stands in for ``HeldLog`` there. The deciding code is the same on one machine and on many.
+Belongs here: what stands in for ``Log`` and ``HeldLog`` there. The deciding code is the same on one machine and on
+many.
 """
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-
-from ..errors import Busy
+from ..errors import Busy, Unavailable
 from ..store import system
 from ..store.lines import lines_of
 from ..store.order import Moved
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from .replica import Replica
 
     T = TypeVar("T")
+    Waiting = tuple[list[bytes], list[Proof | None]]
+    """Lines, and what is proven of the writer of each."""
 
 TURNS = 50
 """Times that a decision is taken again because another machine was first."""
@@ -32,7 +33,7 @@ class OrderedLog:
     """One log of a shared mailbox for a ``with`` block: caught up, and nobody else of this machine decides meanwhile.
 
     ``append`` publishes, and writes here what the order has up to that. It raises ``Moved`` if another machine was
-    first: see ``again``.
+    first: see ``decide_again``.
     """
 
     def __init__(self, replica: Replica, log: Log) -> None:
@@ -90,21 +91,59 @@ class OrderedLog:
         """Do nothing: what is in the order is durable, and the copy is synced before it is shown."""
 
 
-@contextmanager
-def own_log(replica: Replica, log: Log) -> Iterator[HeldLog]:
-    """Yield a log under its lock, for what sessions of this machine did; publish that at the end of the block.
+class SharedLog:
+    """One log of a shared mailbox, as decisions are taken in it.
 
-    It is published in the sequence in which the log has it, so it means the same everywhere, whatever other processes
-    record meanwhile. This machine decides nothing until then, nor after a kill. Raises ``Unavailable``: it is recorded
-    all the same."""
-    with replica.held():
-        with log.held() as held:
-            yield held
-        replica.catch_up()
+    ``is_own``: its lines tell what sessions of this machine did. Then it is written first, and published behind that.
+    """
+
+    def __init__(self, replica: Replica, log: Log, *, is_own: bool = False) -> None:
+        self._replica = replica
+        self._log = log
+        self._is_own = is_own
+        self._away: Unavailable | None = None
+
+    def catch_up(self) -> None:
+        """Take in what other machines decided, ahead of a look; ``decide`` tells if the engine is out of reach."""
+        try:
+            with self._replica.held():
+                self._replica.catch_up()
+        except Unavailable as error:
+            self._away = error
+
+    def decide(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
+        """Return what ``act`` does; it looks once more each time that another machine was first.
+
+        Raises ``Unavailable`` if the engine is out of reach."""
+        if self._away is not None:
+            raise self._away
+        return decide_again(lambda: self._decided(act))
+
+    def decide_or_wait(self, act: Callable[[HeldLog | OrderedLog], T], later: Callable[[], Waiting]) -> T | None:
+        """Return the same; None if the engine is out of reach: what ``later`` returns waits here until it is back.
+
+        It may be in the order already, and is there once."""
+        try:
+            return self.decide(act)
+        except Unavailable:
+            self._replica.queue.put(*later())
+            return None
+
+    def _decided(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
+        if not self._is_own:
+            with OrderedLog(self._replica, self._log) as log:
+                return act(log)
+        # It is published in the sequence in which the log has it, so it means the same everywhere, whatever other
+        # processes record meanwhile. This machine decides nothing until then, nor after a kill.
+        with self._replica.held():
+            with self._log.held() as held:
+                done = act(held)
+            self._replica.catch_up()
+        return done
 
 
-def again(decide: Callable[[], T]) -> T:
-    """Return what ``decide`` does, which looks anew each time that another machine was first."""
+def decide_again(decide: Callable[[], T]) -> T:
+    """Return what ``decide`` does, which looks once more each time that another machine was first."""
     for _ in range(TURNS):
         try:
             return decide()

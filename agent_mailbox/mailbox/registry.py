@@ -45,11 +45,11 @@ class Registry(OpenMailbox):
         of several machines it is recorded here, and in the order later.
         """
         try:
-            roster, decision = self.decide(lambda: self._change(self.deciding(self.logs.roster), decide, actor))
+            roster, decision = self.in_order(self.logs.roster).decide(lambda log: self._change(log, decide, actor))
         except Unavailable:
             if not even_away:
                 raise
-            roster, decision = self._change(self.logs.roster.held(), decide, actor)
+            roster, decision = self.logs.roster.decide(lambda log: self._change(log, decide, actor))
         for event in decision.events:
             if event.lead is not None:
                 from ..store import bindings  # which most events do without
@@ -77,16 +77,15 @@ class Registry(OpenMailbox):
             pass  # its end is recorded; the steward tells who was not told
 
     def _change(
-        self, held: HeldLog | OrderedLog, decide: Callable[[Roster], Decision], actor: str | None
+        self, log: HeldLog | OrderedLog, decide: Callable[[Roster], Decision], actor: str | None
     ) -> tuple[Roster, Decision]:
-        with held as log:
-            roster = self.logs.read_roster()
-            decision = decide(roster)
-            changed = {event.session_id for event in decision.events}
-            heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
-            proofs = [self._proof(event, actor or event.session_id) for event in decision.events]
-            log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
-            log.sync()  # even if nothing changed: the last writer may have died before its sync
+        roster = self.logs.read_roster()
+        decision = decide(roster)
+        changed = {event.session_id for event in decision.events}
+        heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
+        proofs = [self._proof(event, actor or event.session_id) for event in decision.events]
+        log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
+        log.sync()  # even if nothing changed: the last writer may have died before its sync
         return roster, decision
 
     def admit(self, session_id: str) -> bool:
@@ -103,21 +102,20 @@ class Registry(OpenMailbox):
 
         ``actor``: the agent in whose name (default: each agent's own)."""
         sessions = tuple(sessions)
-        self.decide(lambda: self._give_back(sessions, actor))
+        self.giving_back(sessions).decide(lambda log: self._give_back(log, sessions, actor))
 
-    def _give_back(self, sessions: Sequence[str], actor: str | None) -> None:
-        with self.giving_back(sessions) as log:
-            now, roster = self.now(), self.logs.read_roster()
-            readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
-            theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), readers))
-            state = self.state() if theirs else None  # who read nothing owes nothing
-            records = [
-                Read(message_id=i, session_id=session_id, timestamp=now, event="release")
-                for session_id in sessions
-                for i in (obligations.owed_on_death(session_id, state) if state else ())
-            ]
-            log.append(map(codec.read_line, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
-            log.sync(None if records else theirs)  # a killed process may have given back before
+    def _give_back(self, log: HeldLog | OrderedLog, sessions: Sequence[str], actor: str | None) -> None:
+        now, roster = self.now(), self.logs.read_roster()
+        readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
+        theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), readers))
+        state = self.state() if theirs else None  # who read nothing owes nothing
+        records = [
+            Read(message_id=i, session_id=session_id, timestamp=now, event="release")
+            for session_id in sessions
+            for i in (obligations.owed_on_death(session_id, state) if state else ())
+        ]
+        log.append(map(codec.read_line, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
+        log.sync(None if records else theirs)  # a killed process may have given back before
 
     def register(self, request: Registration, actor: str, *, even_away: bool = False) -> tuple[Agent, Decision]:
         """Register or update a session as ``actor`` asks; return the agent and the decision."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ..core.compose import Draft, Resolved
+    from ..core.records import Proof
     from ..core.roster import Roster
     from ..store.archive import Archive
     from ..store.log import HeldLog
@@ -89,22 +90,30 @@ class Posting(OpenMailbox):
     ) -> list[Sent]:
         """Append many messages as one durable batch, all or none; raises as ``send`` does. Without ``sealed`` the mail
         proves nothing of its writer. ``by_id``: the caller's command takes ``--id``, so an error names it."""
-        away = self._away()
+        log = self.in_order(self.logs.messages)
+        log.catch_up()
         roster = self.logs.read_roster()
         prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
         given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}
         ids = [made.message.id for made in prepared]
         _refuse_twins(ids)
+        orders = any(draft.type == "control" for draft in drafts)
+        known: dict[str, Message] | None
         try:
-            if away is not None:
-                raise away
-            known = self._append(prepared, given, sealed)
+            were_read = self._are_read(given)
+
+            def append(held: HeldLog | OrderedLog) -> dict[str, Message]:
+                return self._append(held, prepared, given, sealed, were_read)
+
+            if self.at_once or orders:
+                known = log.decide(append)
+            else:
+                known = log.decide_or_wait(append, lambda: self._waiting(prepared, sealed))
         except (StorageFailed, Unavailable) as error:
-            orders = any(draft.type == "control" for draft in drafts)
-            if isinstance(error, Unavailable) and not (self.at_once or orders):
-                return self._queued(prepared, roster, sealed)
             raise (retryable(error, ids) if by_id else error) from None
-        if any(draft.type == "control" for draft in drafts):
+        if known is None:
+            return [Sent(made.message, self.delivery(made.message, roster), made.warnings, True) for made in prepared]
+        if orders:
             from ..control import effects  # what most mail is spared
 
             effects.sent(self, [made.message for made in prepared if made.message.type == "control"], self.send)
@@ -127,22 +136,12 @@ class Posting(OpenMailbox):
             return message
         return message.replace(written_by=self.prove(message.sender))
 
-    def _away(self) -> Unavailable | None:
-        """Catch up with other machines, if there are any; return the error if their engine is out of reach."""
-        try:
-            self.catch_up()
-        except Unavailable as error:
-            return error
-        return None
-
-    def _queued(self, prepared: Sequence[_Prepared], roster: Roster, sealed: bool) -> list[Sent]:
-        """Keep the mail until the engine is back; it may be in the order already, and is there once."""
+    def _waiting(self, prepared: Sequence[_Prepared], sealed: bool) -> tuple[list[bytes], list[Proof | None]]:
+        """Return the lines that wait for an engine, with what is proven of the writer of each."""
         for made in prepared:
             compose.refuse_dead(made.resolved)
-        if (replica := self.replica) is not None:
-            proofs = [self.prove(made.message.sender) if sealed else None for made in prepared]
-            replica.queue.put([made.line.rstrip(b"\n") for made in prepared], proofs)
-        return [Sent(made.message, self.delivery(made.message, roster), made.warnings, True) for made in prepared]
+        proofs = [self.prove(made.message.sender) if sealed else None for made in prepared]
+        return [made.line.rstrip(b"\n") for made in prepared], proofs
 
     def _note_gone(self, sessions: set[str], sender: str) -> None:
         """Record, as far as the sender can prove anything, that these sessions are gone."""
@@ -189,11 +188,6 @@ class Posting(OpenMailbox):
             if len(new) < len(messages):
                 log.sync(found)
 
-    def _append(self, prepared: Sequence[_Prepared], given: set[str], sealed: bool) -> dict[str, Message]:
-        """Append the messages whose id is new; return those that were there already, synced again."""
-        were_read = self._are_read(given)
-        return self.decide(lambda: self._decided(prepared, given, sealed, were_read))
-
     def _are_read(self, ids: Collection[str]) -> bool:
         """Return whether a session may have read one of the given ids. If the log has no such line, it was lost.
 
@@ -204,30 +198,35 @@ class Posting(OpenMailbox):
 
         return foreign_lines.are_read(self.logs, ids)
 
-    def _decided(
-        self, prepared: Sequence[_Prepared], given: set[str], sealed: bool, were_read: bool
+    def _append(
+        self,
+        log: HeldLog | OrderedLog,
+        prepared: Sequence[_Prepared],
+        given: set[str],
+        sealed: bool,
+        were_read: bool,
     ) -> dict[str, Message]:
-        with self.deciding(self.logs.messages) as log:
-            known, found = self._known(given, log) if given else ({}, [])
-            _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
-            new = [made for made in prepared if made.message.id not in known]
-            if self.config.max_per_minute is not None:
-                # A decision that came too late because of a limit would be worse than any flood.
-                from ..store import rate_limit  # only for a mailbox with a limit
+        """Append the messages whose id is new; return those that were there already, synced again."""
+        known, found = self._known(given, log) if given else ({}, [])
+        _each(prepared, lambda made: _refuse_conflict(made.message, made.resolved, known.get(made.message.id)))
+        new = [made for made in prepared if made.message.id not in known]
+        if self.config.max_per_minute is not None:
+            # A decision that came too late because of a limit would be worse than any flood.
+            from ..store import rate_limit  # only for a mailbox with a limit
 
-                chat = [made.message.sender for made in new if made.message.type != "control"]
-                rate_limit.check(log.fd, chat, self.config.max_per_minute, self.now())
-            if any(made.message.attachments for made in new):
-                from ..store import attachment_files  # rare in mail
+            chat = [made.message.sender for made in new if made.message.type != "control"]
+            rate_limit.check(log.fd, chat, self.config.max_per_minute, self.now())
+        if any(made.message.attachments for made in new):
+            from ..store import attachment_files  # rare in mail
 
-                for made in new:
-                    attachment_files.check(self.directory, made.message)
-            proofs = [self.prove(made.message.sender) if sealed else None for made in new]
-            if were_read and new:
-                log.begin_again()
-            log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
-            if known:
-                log.sync(found)
+            for made in new:
+                attachment_files.check(self.directory, made.message)
+        proofs = [self.prove(made.message.sender) if sealed else None for made in new]
+        if were_read and new:
+            log.begin_again()
+        log.append([made.line for made in new], self._concerned([made.message for made in new]), proofs)
+        if known:
+            log.sync(found)
         return known
 
     def _concerned(self, messages: Sequence[Message]) -> set[str] | None:

@@ -136,6 +136,18 @@ class Log:
         """Return the log under its lock, for a ``with`` block that looks and then appends."""
         return HeldLog(self.path, self.wait, self.trail, self.kept)
 
+    def catch_up(self) -> None:
+        """Do nothing: a log of one machine has everything."""
+
+    def decide(self, act: Callable[[HeldLog], T]) -> T:
+        """Return what ``act`` does with the log under its lock: it looks, and then appends."""
+        with self.held() as log:
+            return act(log)
+
+    def decide_or_wait(self, act: Callable[[HeldLog], T], _later: object) -> T | None:
+        """Return the same: nothing that a log of one machine takes need wait."""
+        return self.decide(act)
+
     def append(
         self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[Proof | None] = ()
     ) -> int:

@@ -15,6 +15,7 @@ from functools import partial
 
 from ..core import codec, instant, retention
 from ..core.records import BadLine, Message, Read, Record
+from ..mailbox.ordered_log import decide_again
 from ..store import bundles
 from ..store.archive import ROSTER
 from ..store.order import MOST, WIDEST
@@ -55,13 +56,13 @@ def move(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> Rot
         copy.look_closer()
     archived = 0
     for _ in range(PARTS):
-        step = mailbox.decide(partial(_move, mailbox, copy, 0 if archived else limit, hopeless))
+        step = decide_again(partial(_move, mailbox, copy, 0 if archived else limit, hopeless))
         archived += step.moved
         if not step.moved:
             break
     since = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
     for _ in range(PARTS):
-        if not mailbox.decide(lambda: _retell(mailbox, copy, since)):
+        if not decide_again(lambda: _retell(mailbox, copy, since)):
             break
     return Rotated(archived=archived, kept=step.live, pending=step.plan.pending)
 

@@ -453,8 +453,8 @@ MUTANTS = (
     ),
     Mutant(
         "an id that is found is synced before it is acknowledged again",
-        "Posting._decided",
-        ("            if known:\n                log.sync(found)\n", ""),
+        "Posting._append",
+        ("        if known:\n            log.sync(found)\n", ""),
         tests=f"{REPEATED}[killed before it-send]",
     ),
     Mutant(

@@ -28,8 +28,8 @@ MUTANTS = (
     ),
     Mutant(
         "a message names files that the mailbox has",
-        "Posting._decided",
-        ("                    attachment_files.check(self.directory, made.message)\n", "                    pass\n"),
+        "Posting._append",
+        ("                attachment_files.check(self.directory, made.message)\n", "                pass\n"),
         tests=f"{TESTS}::test_a_message_names_what_the_mailbox_has",
     ),
     Mutant(

@@ -361,15 +361,15 @@ MUTANTS = (
     Mutant(
         "a session's own machine gives back behind what it recorded before",
         "OpenMailbox.giving_back",
-        ("own_log(replica, self.logs.reads) if is_ours else OrderedLog", "OrderedLog"),
+        (", is_own=any(map(self._lives_here, sessions))", ""),
         tests=f"{TESTS}::test_a_read_beside_its_release_means_the_same_on_all_machines",
     ),
     Mutant(
         "nobody of a machine decides between a release and its place in the order",
-        "ordered_log.own_log",
+        "SharedLog._decided",
         (
-            "    with replica.held():\n        with log.held() as held:\n            yield held\n        replica.",
-            "    with log.held() as held:\n        yield held\n    with replica.held():\n        replica.",
+            "with self._replica.held():\n            with self._log.held() as held:\n                done = act(held)",
+            "with self._log.held() as held:\n            done = act(held)\n        with self._replica.held():",
         ),
         tests=f"{TESTS}::test_who_gives_back_waits_for_who_decides",
     ),

@@ -10,8 +10,8 @@ LATE = f"{LOST}::test_a_poll_that_began_before_the_repetition_does_not_have_the_
 MUTANTS = (
     Mutant(
         "an id of which a record is left has every session begin again",
-        "Posting._decided",
-        ("            if were_read and new:\n                log.begin_again()\n", ""),
+        "Posting._append",
+        ("        if were_read and new:\n            log.begin_again()\n", ""),
         tests=f"{LOST}::test_mail_that_was_lost_is_not_shown_again",
     ),
     Mutant(

@@ -374,7 +374,7 @@ MUTANTS = (
     ),
     Mutant(
         "a batch proves nothing",
-        "Posting._decided",
+        "Posting._append",
         ("self.prove(made.message.sender) if sealed else None", "self.prove(made.message.sender)"),
         tests=f"{FORGED}::test_a_batch_and_mail_from_elsewhere_prove_nothing",
     ),

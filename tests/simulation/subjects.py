@@ -31,9 +31,9 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "machines files": ("mailbox/exchanged_files.py:ExchangedFiles._fetch",),
     "machines given back at once": (
         "mailbox/opened.py:OpenMailbox.giving_back",
-        "mailbox/ordered_log.py:own_log",
+        "mailbox/ordered_log.py:SharedLog._decided",
     ),
-    "machines given back beside one who decides": ("mailbox/ordered_log.py:own_log",),
+    "machines given back beside one who decides": ("mailbox/ordered_log.py:SharedLog._decided",),
     "machines joining, and the power fails": (
         "store/creation.py:create",
         "store/custody_setup.py:_begin",
@@ -162,7 +162,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep derived files of yesterday": ("store/stamps.py:Trail.vouch",),
     "sweep everyone is quiet": ("store/stamps.py:_is_put_aside",),
     "sweep files beside a steward": ("store/attachment_files.py:sweep",),
-    "sweep files that wait": ("mailbox/sending.py:Posting._decided",),
+    "sweep files that wait": ("mailbox/sending.py:Posting._append",),
     "sweep given back in a log that nobody noted": ("store/log.py:Log.view",),
     "sweep guests": ("core/line_forms.py:may_be_read_by",),
     "sweep hooks of one start": ("clients/hooks/hook_events.py:_session_start",),
@@ -187,7 +187,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
         "store/untaken.py:UntakenTable.catch_up",
     ),
     "sweep mail that the power takes": (
-        "mailbox/sending.py:Posting._decided",
+        "mailbox/sending.py:Posting._append",
         "store/foreign_lines.py:are_new",
     ),
     "sweep offers": ("mailbox/delivery.py:Delivery._show",),
@@ -220,6 +220,6 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     ),
     "sweep two processes of a client": ("store/hosts.py:HostRecords._load",),
     "sweep two that write": ("store/edits.py:Edits.others",),
-    "sweep what was not told": ("mailbox/sending.py:Posting._decided",),
+    "sweep what was not told": ("mailbox/sending.py:Posting._append",),
     "sweep who stays": ("store/poll.py:Poll.unread",),
 }
