@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item
     from ..core.records import Message
+    from ..core.roster import Roster
     from ..errors import MailboxError
     from ..mailbox.delivery import Delivery, Offering
     from .context import Context
@@ -64,6 +65,14 @@ class CheckPage:
         self._desk = desk
         self._me = me
         self._limit = limit
+        self._roster: Roster | None = None
+
+    @property
+    def roster(self) -> Roster:
+        """Return the roster, asked once for the whole page."""
+        if self._roster is None:
+            self._roster = self._desk.logs.read_roster()
+        return self._roster
 
     def begin(self) -> None:
         """Note what a client's model is to be shown."""
@@ -96,8 +105,7 @@ class CheckPage:
         if not items:
             app.nothing("no new mail\n")
             return []
-        roster = desk.logs.read_roster()
-        pieces = mail_output.check_pieces(me, items, self._lines, more, roster, app.style, app.command)
+        pieces = mail_output.check_pieces(me, items, self._lines, more, self.roster, app.painter, app.command)
         if self.offer is None or self.offer.nonce is None:
             return pieces
         from . import client_output
@@ -106,12 +114,12 @@ class CheckPage:
 
     def _lines(self, item: Item) -> list[str]:
         """Return the lines of a message: below a client no more than fit, and then it is known by title."""
-        app, desk = self._app, self._desk
-        roster = desk.logs.read_roster()
+        app, painter = self._app, self._app.painter
 
         def lines(message: Message) -> list[str]:
-            options = app.options_of("control approve")
-            return frame.item(item.replace(message=message), roster, app.style, desk.directory, options)
+            options = app.options_of("control approve") if message.type == "control" else ""
+            shown = item if message is item.message else item.replace(message=message)
+            return frame.item(shown, self.roster, painter, self._desk.directory, options)
 
         if self.offer is None or len(item.message.content) < _SHORT:
             return lines(item.message)

@@ -41,7 +41,7 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
     if app.json:
         app.confirm(mail_output.json(mail_output.sent_json(sent, found, desk.directory)))
     else:
-        app.confirm(mail_output.sent_text(sent, found, roster, app.style, app.command))
+        app.confirm(mail_output.sent_text(sent, found, roster, app.painter, app.command))
 
 
 def ack(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:

@@ -83,7 +83,10 @@ class Rollbook(Roster):
         self._changed_with: dict[str, dict[int, None]] = {}
         """The changed agents' lines by each word that they have, or had since the text was written."""
         self._looked_up: dict[str, int | None] = {}
+        self._got: dict[str, Agent | None] = {}
         self._meant: dict[str, Agent | None] = {}
+        self._heirs: dict[str, list[str]] = {}
+        """Answers that were given since the last change."""
         self._lineages = {}
         self._agents: dict[str, Agent] | None = None
 
@@ -102,6 +105,16 @@ class Rollbook(Roster):
         if self._roles_ever is None:
             self._roles_ever = set(codec.derived(self._roles))
         return self._roles_ever
+
+    def get(self, session_id: str) -> Agent | None:
+        if session_id not in self._got:
+            self._got[session_id] = super().get(session_id)
+        return self._got[session_id]
+
+    def heirs(self, session_id: str) -> list[str]:
+        if session_id not in self._heirs:
+            self._heirs[session_id] = super().heirs(session_id)
+        return self._heirs[session_id]
 
     def meant(self, word: str) -> Agent | None:
         if word not in self._meant:
@@ -166,7 +179,8 @@ class Rollbook(Roster):
         self._changed[place] = agent
         for word in _words(agent):
             self._changed_with.setdefault(word, {})[place] = None
-        self._meant.clear()
+        for answers in (self._got, self._meant, self._heirs):
+            answers.clear()
         self._agents = None
 
     def _mentioning(self, word: str) -> list[tuple[int, Agent]]:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ..core.compose import Draft
     from ..core.inbox import Item
+    from ..core.roster import Agent, Roster
     from ..store.log import HeldLog
     from .ordered_log import OrderedLog
 
@@ -110,8 +111,9 @@ class Delivery(OpenMailbox):
         before: what ``choose`` returns of all unread mail (default: all), because there is room for it. Raises
         ``Refused`` for the dead.
         """
-        self.check_in(session_id)
-        self._note_gone_holders(session_id)
+        agent = self.check_in(session_id).get(session_id)
+        if agent is not None and agent.roles:
+            self._note_gone_holders(agent)
         with self.logs.delivery(session_id):
             poll = self._poll(session_id)
             items = self._unread(poll)
@@ -259,22 +261,23 @@ class Delivery(OpenMailbox):
                 told = led or Watched(logs.trail).is_watched(poll.session_id)
                 logs.trail.stamp(poll.session_id, poll.judged, led=told)
 
-    def check_in(self, session_id: str) -> None:
-        """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Raises ``Refused`` for the
-        dead."""
-        if session_id != USER and self.logs.read_roster().state(session_id) != ALIVE:
-            self._admit(session_id)
-        self.logs.beat(session_id, self.now())
-
-    def _note_gone_holders(self, me: str) -> None:
-        """Have the holders of this session's roles whose client's process is gone give back the mail they never saw."""
+    def check_in(self, session_id: str) -> Roster:
+        """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Return the roster that has it
+        then. Raises ``Refused`` for the dead."""
         roster = self.logs.read_roster()
-        agent = roster.get(me)
-        if agent is not None and agent.roles and (gone := self.gone_holders(agent.roles) - {me}):
+        if session_id != USER and roster.state(session_id) != ALIVE:
+            self._admit(session_id)
+            roster = self.logs.read_roster()
+        self.logs.beat(session_id, self.now())
+        return roster
+
+    def _note_gone_holders(self, agent: Agent) -> None:
+        """Have the holders of this agent's roles whose client's process is gone give back the mail they never saw."""
+        if gone := self.gone_holders(agent.roles) - {agent.session_id}:
             from . import absence  # a client was killed
 
             try:
-                absence.note(self, gone, me)
+                absence.note(self, gone, agent.session_id)
             except Busy:
                 pass  # the next check, or the steward, does it
 
