@@ -83,7 +83,8 @@ CLAUDE_CODE = KnownClient(
     memory="CLAUDE.md",
     guarded=("settings.json", "settings.local.json", "plugins/"),
     beside=(".mcp.json", ".claude.json"),
-    running=("skills/", "commands/", "agents/", "hooks/"),  # `!` in a text, and hooks of its own (2.1.329, seen live)
+    # `!` in a text, and hooks of its own; its shell reads the last two before each command (2.1.329, seen live)
+    running=("skills/", "commands/", "agents/", "hooks/", "session-env/", "shell-snapshots/"),
     files=_files,
     has_rules=True,
     frees_mail=True,

@@ -136,6 +136,13 @@ RUN = (
         ".husky/pre-commit",
         ".config/fish/x.fish",
     ),
+    *(
+        ".local/bin/git",
+        ".config/systemd/user/x.service",
+        ".config/autostart/x.desktop",
+        ".vimrc",
+        ".config/nvim/init.lua",
+    ),
     *("bare/hooks/post-checkout", "mine/pre-push", "mine/sub/x", "to-hooks/pre-commit", "link.txt", "hard.txt"),
 )
 FREE = ("src/x.py", "git/hooks/pre-commit", "Makefile", ".github/workflows/x.yml", "README.md", ".gitignore")
@@ -174,6 +181,7 @@ def test_a_bound_session_s_tools_write_no_commands_that_a_client_runs_past_our_h
     post = guarded.post
     names = [
         *(".claude/skills/x/SKILL.md", "sub/.claude/commands/x.md", ".claude/agents/x.md", ".Claude/Skills/x/SKILL.md"),
+        *(".claude/session-env/x/setup-hook-0.sh", ".claude/shell-snapshots/x.sh"),
         *(".claude/hooks/x.sh", ".opencode/command/x.md", ".gemini/commands/x.toml", "other/skills/x/SKILL.md"),
         str(post.home / ".claude/commands/x.md"),
         str(post.home / ".config/opencode/commands/x.md"),

@@ -33,8 +33,8 @@ SETTINGS = (
     " it."
 )
 STARTS = (
-    "the person's terminal runs or reads this file (hooks and settings of git, start files of shells), and this session"
-    " is bound. Ask the person to change it."
+    "the person's terminal or system runs or reads this file (hooks and settings of git, start files, services), and"
+    " this session is bound. Ask the person to change it."
 )
 RUNNING = (
     "the client runs commands of this file without asking (skills, commands, agents, hooks), and this session is bound."

@@ -1,9 +1,9 @@
 """The files that no file tool writes because of what they are called: they decide what else runs.
 
 Belongs here: which names. A client's *settings* have our hooks, and may take them away: no session writes them. The
-*person's terminal* runs or reads git's hooks and the start files of shells: no bound session writes those
-(``identity.prompts``). Nor does it write skills and commands: a client runs what they hold past our hooks. A name
-counts in any case, and so does a link to such a file.
+*person's terminal* runs or reads git's hooks and the start files of shells, and their system starts services: no bound
+session writes those (``identity.prompts``). Nor does it write skills and commands: a client runs what they hold past
+our hooks. A name counts in any case, and so does a link to such a file.
 """
 
 from __future__ import annotations
@@ -27,16 +27,19 @@ STARTS = (
     *(".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".inputrc"),
     *(".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".mkshrc", ".cshrc", ".tcshrc", ".login"),
     *(".envrc", ".direnvrc", ".xprofile", ".xinitrc", ".xsession", ".xsessionrc", ".pam_environment", ".tmux.conf"),
-    *(".screenrc", ".gitconfig"),
+    *(".screenrc", ".gitconfig", ".vimrc", ".exrc", ".emacs"),
 )
-"""Files that shells, multiplexers and git read, of the person's home or a directory they work in."""
+"""Files that shells, multiplexers, editors and git read, of the person's home or a directory they work in."""
 PLACES = (
     *(".git", ".husky", ".githooks", ".oh-my-zsh", ".config/git", ".config/fish", ".config/zsh", ".config/direnv"),
-    *(".config/environment.d", ".config/tmux", ".ssh"),
+    *(".config/environment.d", ".config/tmux", ".ssh", ".config/nvim", ".vim", ".emacs.d", ".local/bin"),
+    *(".config/systemd", ".local/share/systemd", ".config/autostart", "library/launchagents"),
 )
-"""Directories of such files. ``.git`` may be a file, too, that names another repository."""
+"""Directories of such files, of programs by name, and of what a system starts by itself. ``.git`` may be a file, too,
+that names another repository."""
 SYSTEM = (
     *("/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/bashrc", "/etc/zsh", "/etc/fish", "/etc/environment"),
+    *("/etc/systemd", "/etc/crontab", "/etc/cron.d", "/var/spool/cron"),
 )
 COMMANDS = ("/bin/agent-mailbox", "/bin/agent-mailbox-python")
 """Ends of the paths of our own commands, in whatever environment they are."""
