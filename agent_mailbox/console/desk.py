@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -73,8 +74,16 @@ class Looking:
         return {m.id: presenters.receipt(m, reads, self.roster) for m in messages}
 
     def requests(self) -> list[ControlRequest]:
-        """Return everyone's open requests, oldest first."""
-        return self.control.pending(USER, everyones=True)
+        """Return everyone's open requests, so that nobody's stand behind another's many: the oldest of each asker, then
+        the second of each. Those that nothing proves come last."""
+        found = self.control.pending(USER, everyones=True)
+        before: Counter[tuple[str, bool]] = Counter()
+        ranked = []
+        for place, request in enumerate(found):
+            whose = request.asker, request.proven
+            ranked.append((not request.proven, before[whose], place))
+            before[whose] += 1
+        return [found[place] for *_, place in sorted(ranked)]
 
 
 class Desk:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from agent_mailbox.console import decided_requests
@@ -91,3 +92,17 @@ def test_old_decisions_are_a_page_further(monkeypatch: pytest.MonkeyPatch) -> No
             break
         before = older
     assert seen == [["r7", "r6", "r5"], ["r4", "r3", "r2"], ["r1"]]
+
+
+def test_no_agent_s_request_stands_behind_another_s_many(running: Running) -> None:
+    """By turns, oldest first; what nothing proves comes last, and takes nobody's turn."""
+    for name in ("ada", "bo"):
+        running.post.register(name)
+    text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
+    running.post.append(MESSAGES, record("bo", "user", text, type="control"))
+    many = [asked(running, f"Tool{n}") for n in range(3)]
+    words = ("--tool", "Bash", "--input", "{}", "--session", "bo")
+    other = str(running.post.ok("control", "request", "permission", *words)["request"]["id"])
+    page = running.ask("/").text
+    shown = re.findall(r'<article class="card [^>]* id="r-([^"]*)"', page)
+    assert shown == [many[0], other, *many[1:], "perm-x"]
