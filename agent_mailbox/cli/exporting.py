@@ -56,6 +56,8 @@ def _mail(message: Message) -> bytes:
     mail["From"] = _box(message.sender)
     mail["To"] = ", ".join(_box(a) for a in message.recipients)
     mail["Date"] = format_datetime(when)
+    if message.expires_at is not None:
+        mail["Expires"] = format_datetime(datetime.fromtimestamp(message.expires_at / 1000, UTC))
     mail["Message-ID"] = f"<{_local(message.id)}@agent-mailbox>"
     if message.subject:
         mail["Subject"] = neutral(message.subject)

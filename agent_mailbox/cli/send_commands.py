@@ -50,6 +50,11 @@ def _writing(command: Any) -> Any:
             click.option("--subject", metavar="S", help="A one-line summary."),
             click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE reads a file."),
             click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by kind of recipient)."),
+            click.option(
+                "--expires-at",
+                metavar="T",
+                help="When it expires: a time such as 2026-03-16T14:30Z, or 90m, 24h or 7d from now.",
+            ),
             click.option("--ack", is_flag=True, help="Ask the reader to acknowledge it."),
             click.option(
                 "--priority",
@@ -175,6 +180,7 @@ def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> D
         subject=given["subject"],
         thread=given.get("thread"),
         ttl_hours=values.hours(given["ttl_hours"]),
+        expires_at=values.expiry(given["expires_at"], app.mailbox.now()),
         ack=given["ack"],
         priority=given["priority"],
         type=given["kind"],

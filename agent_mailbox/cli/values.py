@@ -145,12 +145,19 @@ def hours(given: str | None) -> int | None:
 
 def since(given: str | None, now: int) -> int | None:
     """Return ``--since`` in ms: an RFC 3339 instant, or an age such as ``24h``; raises ``Malformed``."""
-    if given is None:
-        return None
+    return None if given is None else _instant(given, now, -1)
+
+
+def expiry(given: str | None, now: int) -> int | None:
+    """Return ``--expires-at`` in ms: an RFC 3339 instant, or a time from now such as ``24h``; raises ``Malformed``."""
+    return None if given is None else _instant(given, now, 1)
+
+
+def _instant(given: str, now: int, sign: int) -> int:
     units = {"m": 60_000, "h": instant.HOUR, "d": instant.DAY}
     number = given[:-1]
     if number.isascii() and number.isdigit() and len(number) < 10 and given[-1:] in units:
-        return now - int(number) * units[given[-1]]
+        return now + sign * int(number) * units[given[-1]]
     try:
         return instant.parse(given)
     except ValueError:

@@ -165,7 +165,7 @@ def dumps(value: Any, depth: int = 0) -> str:
 
 _MESSAGE_KEYS = {
     *("id", "sender", "recipient", "timestamp", "subject", "content", "thread", "ttl_hours", "read_by"),
-    *("type", "ack", "priority", "references", "attachments", "metadata", "seal", "proof"),
+    *("type", "expires_at", "ack", "priority", "references", "attachments", "metadata", "seal", "proof"),
 }
 _OLDER = {"sender": "from", "recipient": "to", "content": "body"}
 _MOST_IDS = 4096
@@ -263,6 +263,7 @@ def message_from(obj: dict[str, Any]) -> Message:
         subject=_maybe_text(obj, "subject"),
         thread=_maybe_text(obj, "thread"),
         ttl_hours=_hours(obj.get("ttl_hours")),
+        expires_at=instant.told(obj.get("expires_at")) or None,
         type=_one_of(TYPES, obj.get("type"), "message"),
         ack=obj.get("ack") is True,
         priority=_one_of(PRIORITIES, obj.get("priority"), "normal"),
@@ -291,6 +292,8 @@ def message_object(message: Message, read_by: tuple[str, ...] = (), *, whole: bo
     obj.update(content=m.content, thread=m.thread, ttl_hours=m.ttl_hours, read_by=list(read_by))
     if whole or m.type != "message":
         obj["type"] = m.type
+    if m.expires_at is not None:
+        obj["expires_at"] = instant.text(m.expires_at)
     if whole or m.ack:
         obj["ack"] = m.ack
     if whole or m.priority != "normal":

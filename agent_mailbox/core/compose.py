@@ -6,7 +6,7 @@ Belongs here: resolving written addresses, the checks on every field, the warnin
 from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
-from . import codec, text
+from . import codec, instant, text
 from .address import ALL, MAX_ID, check_name, check_role, check_tag, is_value, teammate
 from .ids import EXAMPLE
 from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, Message, Record
@@ -31,6 +31,7 @@ class Draft(Record):
     subject: str | None = None
     thread: str | None = None
     ttl_hours: float | None = None
+    expires_at: int | None = None
     ack: bool = False
     priority: str = "normal"
     type: str = "message"
@@ -43,6 +44,7 @@ class Draft(Record):
 
 _TYPES: dict[str, type] = {
     "ttl_hours": int,
+    "expires_at": str,
     "subject": str,
     "thread": str,
     "ack": bool,
@@ -74,6 +76,8 @@ def draft_from(obj: object) -> Draft:
     except ValueError as error:
         raise BadData(str(error), "give at least recipient and content") from None
     check_ttl(obj.get("ttl_hours"))
+    if obj.get("expires_at") is not None and m.expires_at is None:
+        raise BadData(f"expires_at is not a time: {obj['expires_at'][:40]!r}", "write it as 2026-03-16T14:30:00Z")
     return Draft(
         sender=obj.get("sender") or obj.get("from") or "",
         to=m.recipients,
@@ -81,6 +85,7 @@ def draft_from(obj: object) -> Draft:
         subject=m.subject,
         thread=m.thread,
         ttl_hours=m.ttl_hours,
+        expires_at=m.expires_at,
         ack=m.ack,
         priority=obj.get("priority") or "normal",
         type=obj.get("type") or "message",
@@ -137,6 +142,8 @@ def checked(draft: Draft, max_content: int, *, is_ours: bool = False) -> None:
             "pass --thread the id of the message it continues",
         )
     check_ttl(draft.ttl_hours)
+    if draft.ttl_hours is not None and draft.expires_at is not None:
+        raise Malformed("the message has two times to expire", "give its hours to live or its instant, not both")
     if draft.priority not in PRIORITIES:
         raise Malformed(f"unknown priority: {draft.priority!r}", f"choose one of {', '.join(PRIORITIES)}")
     if draft.type not in TYPES:
@@ -152,6 +159,17 @@ def check_ttl(hours: object) -> None:
             f"not a time to live in hours: {hours!r}",
             f"pass a whole number from 1 to {MAX_TTL_HOURS}, or leave it out for the default",
         )
+
+
+def check_expiry(message: Message) -> None:
+    """Raise ``Malformed`` for new mail that expires at an instant which has passed, or is more than a century off."""
+    if message.expires_at is None:
+        return
+    written = instant.text(message.expires_at)
+    if message.expires_at <= message.timestamp:
+        raise Malformed(f"the time to expire has passed: {written}", "pass a time to come, in UTC or with its zone")
+    if message.expires_at > message.timestamp + MAX_TTL_HOURS * instant.HOUR:
+        raise Malformed(f"the time to expire is over a century away: {written}", "leave it out for the default")
 
 
 def stored_line(message: Message) -> bytes:
@@ -362,6 +380,7 @@ def message(
         subject=draft.subject or None,
         thread=draft.thread,
         ttl_hours=draft.ttl_hours,
+        expires_at=draft.expires_at,
         type=draft.type,
         ack=draft.ack,
         priority=draft.priority,
@@ -375,11 +394,13 @@ def message(
 def same_mail(retry: Message, known: Message, resolved: Resolved) -> bool:
     """Return whether a message sent again under its id is the same mail.
 
-    Its time does not count, nor who wrote it, nor a recipient's name that now means another address, or nobody yet.
+    Its times do not count, nor who wrote it, nor a recipient's name that now means another address, or nobody yet.
     """
     if len(known.recipients) != len(retry.recipients) or not resolved.ever.issuperset(known.recipients):
         return False
-    unlike = {"timestamp": 0, "recipients": (), "read_by": (), "proof": None, "written_by": None}
+    if (retry.expires_at is None) != (known.expires_at is None):
+        return False
+    unlike = {"timestamp": 0, "expires_at": None, "recipients": (), "read_by": (), "proof": None, "written_by": None}
     return retry.replace(**unlike, extra=_unmarked(retry)) == known.replace(**unlike, extra=_unmarked(known))
 
 

@@ -1,6 +1,6 @@
 """Time to live: when a message expires.
 
-Belongs here: the default per mode, the override, the frozen recipient's stopped clock. ``now`` is always passed in;
+Belongs here: the default per mode, the overrides, the frozen recipient's stopped clock. ``now`` is always passed in;
 expiry is judged at each answer and deletes nothing.
 
 Example: 24 h from 10:00, the recipient frozen from 12:00 to 15:00: it expires at 13:00 next day.
@@ -26,8 +26,10 @@ def expires_at(message: Message, roster: Roster, ttls: Mapping[str, float | None
     """Return the instant (ms) from which the message counts as expired; None if there is none now.
 
     None means no time to live, or a direct recipient that is frozen now and so stops the clock. With several addresses
-    the longest counts.
+    the longest counts. An instant that the message itself names holds for all of them, and stops for nobody.
     """
+    if message.expires_at is not None:
+        return message.expires_at
     latest = 0
     for address in message.recipients:
         deadline = _part(address, message, roster, ttls)

@@ -101,11 +101,11 @@ BARE = "bare"
 class Message(Record):
     """One line of the messages log.
 
-    ``recipients`` are stored addresses: a session id, ``ns:value`` or ``all``. ``timestamp`` is in milliseconds since
-    1970 UTC. ``read_by`` holds the readers a *foreign* writer put into the line itself (ours never does). ``extra``
-    keeps every unknown key, so that it survives a round trip. ``proof`` is what the line's seal proves of its writer
-    (``core.proofs``); None if it proves nothing, or nothing hangs on it. ``written_by`` is the same for any message,
-    where programs are told it (``OpenMailbox.weigh_mail``): no decision uses it.
+    ``recipients`` are stored addresses: a session id, ``ns:value`` or ``all``. ``timestamp`` and ``expires_at`` are in
+    milliseconds since 1970 UTC. ``read_by`` holds the readers a *foreign* writer put into the line itself (ours never
+    does). ``extra`` keeps every unknown key, so that it survives a round trip. ``proof`` is what the line's seal proves
+    of its writer (``core.proofs``); None if it proves nothing, or nothing hangs on it. ``written_by`` is the same for
+    any message, where programs are told it (``OpenMailbox.weigh_mail``): no decision uses it.
     """
 
     id: str
@@ -116,6 +116,7 @@ class Message(Record):
     subject: str | None = None
     thread: str | None = None
     ttl_hours: float | None = None
+    expires_at: int | None = None
     type: str = "message"
     ack: bool = False
     priority: str = "normal"

@@ -140,6 +140,7 @@ class Posting(OpenMailbox):
         """Return the lines that wait for an engine, with what is proven of the writer of each."""
         for made in prepared:
             compose.refuse_dead(made.resolved)
+            compose.check_expiry(made.message)
         proofs = [self.prove(made.message.sender) if sealed else None for made in prepared]
         return [made.line.rstrip(b"\n") for made in prepared], proofs
 
@@ -311,5 +312,7 @@ def _refuse_conflict(message: Message, resolved: Resolved, known: Message | None
     recipients that died since."""
     if known is None:
         compose.refuse_dead(resolved)
+        if message.expires_at is not None:
+            compose.check_expiry(message)
     elif not compose.same_mail(message, known, resolved):
         raise Refused(f"id {message.id} belongs to another message", "leave --id out for a new one", code="id_conflict")

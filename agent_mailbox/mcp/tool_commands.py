@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cli import boundary, mail_output, render, show_verbs, verbs
+from ..cli import boundary, mail_output, render, show_verbs, values, verbs
 from ..core import frame, proofs, words
 from ..core.compose import Draft
 from ..core.records import USER
@@ -159,6 +159,7 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
         content=given["body"],
         subject=given.get("subject"),
         thread=given.get("thread"),
+        expires_at=values.expiry(given.get("expires_at"), desk.now()),
         ack=given.get("ack", False),
         priority=given.get("priority", "normal"),
     )

@@ -62,6 +62,7 @@ TOOLS: dict[str, ToolSchema] = {
         subject=_text(),
         thread=_text(),
         ack=_FLAG | {"description": "Ask for an ack"},
+        expires_at=_text("A time, or such as 90m, 24h"),
         priority={"enum": [*PRIORITIES]},
         session=_SESSION,
     ),

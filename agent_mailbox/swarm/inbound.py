@@ -12,11 +12,11 @@ from hashlib import sha256
 from itertools import chain
 from typing import Any
 
-from ..core import codec, instant
+from ..core import codec
 from ..core.compose import stored_line
 from ..core.ids import uuid_of
 from ..core.line_forms import may_have
-from ..core.records import MAX_TTL_HOURS, USER, Message, Record
+from ..core.records import USER, Message, Record
 from ..core.roster import DEAD, Roster
 from ..errors import BadData
 from ..mailbox.facade import Mailbox
@@ -130,7 +130,6 @@ def message_of(
         or envelope.message_id in outgoing.senders
         or envelope.message_id in beside
     )
-    expires = acceptance.expiry(envelope)
     metadata = dict(envelope.metadata or {})
     subject = incoming.told or metadata.pop("subject", None)
     about: dict[str, Any] = {
@@ -153,7 +152,7 @@ def message_of(
         content=envelope.content,
         subject=subject[:MAX_SUBJECT] if isinstance(subject, str) and subject.strip() else None,
         thread=_parent(envelope.in_reply_to, index, outgoing),
-        ttl_hours=None if expires is None else _hours(expires - now),
+        expires_at=acceptance.expiry(envelope),
         type=envelope.type,
         priority=envelope.priority or "normal",
         references=references or None,
@@ -163,11 +162,6 @@ def message_of(
         metadata=metadata or None,
         extra={"swarm": {**about, **({"conflicts": conflicts} if conflicts else {})}},
     )
-
-
-def _hours(left: int) -> int:
-    """Return the TTL of mail that expires in ``left`` ms: whole hours, rounded up."""
-    return min(MAX_TTL_HOURS, max(1, -(-left // instant.HOUR)))
 
 
 def _parent(message_id: str | None, index: InboundIndex, outgoing: Outgoing) -> str | None:

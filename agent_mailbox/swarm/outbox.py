@@ -230,7 +230,9 @@ class Outbox:
             "attachments": leaving.attached(message, self.mailbox.directory) or None,
             "metadata": metadata or None,
         }
-        if message.ttl_hours is not None:
+        if message.expires_at is not None:
+            found["expires_at"] = instant.text(message.expires_at)
+        elif message.ttl_hours is not None:
             found["expires_at"] = instant.text(message.timestamp + int(message.ttl_hours * instant.HOUR))
         return {key: value for key, value in found.items() if value is not None}
 

@@ -832,6 +832,30 @@ def test_every_record_says_when_in_utc_milliseconds(pair: Post) -> None:
             assert line["timestamp"].endswith("Z")
 
 
+def test_mail_may_expire_at_an_instant(pair: Post) -> None:
+    """``--expires-at`` takes a time or one from now, and every way out tells it: check, show, both exports."""
+    from agent_mailbox.core import instant
+
+    told = [
+        pair.ok("send", "--from", "x", "--to", "alice", "--body", "b", "--expires-at", time)["message"]
+        for time in ("2099-03-16T14:30+02:00", "2099-03-16", "90m", "7d")
+    ]
+    told.append(pair.ok("reply", told[0]["id"], "--from", "alice", "--body", "c", "--expires-at", "24h")["message"])
+    batch = json.dumps({"recipient": "alice", "content": "d", "expires_at": "2099-03-16 12:30"})
+    pair.ok("send", "--from", "x", "--jsonl", "-", stdin=batch)
+    assert [m["expires_at"] for m in told[:2]] == ["2099-03-16T12:30:00.000Z", "2099-03-16T00:00:00.000Z"]
+    for message, hours in zip(told[2:], (1.5, 7 * 24, 24), strict=True):
+        left = instant.parse(message["expires_at"]) - instant.parse(message["timestamp"])
+        assert abs(left - hours * instant.HOUR) < instant.MINUTE
+    seen = pair.ok("check", "--session", "alice", "--peek")["messages"]
+    assert [m["expires_at"] for m in seen] == [m["expires_at"] for m in (*told[:4], told[0])]
+    assert pair.ok("show", told[1]["id"])["message"]["expires_at"] == told[1]["expires_at"]
+    kept = [json.loads(line) for line in pair.call("export").raw.splitlines()]
+    assert [m["expires_at"] for m in kept] == [m["expires_at"] for m in (*told, told[0])]
+    mbox = pair.call("export", "--format", "mbox").raw.decode()
+    assert mbox.count("Expires: Mon, 16 Mar 2099 12:30:00 +0000\n") == 2
+
+
 def test_direct_mail_expires_after_a_day_role_mail_never(pair: Post) -> None:
     """Defaults per mode: 24 h, none, 72 h, 4 h; ``--ttl-hours`` overrides; what expired is not shown."""
     from agent_mailbox.core import instant

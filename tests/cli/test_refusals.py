@@ -47,6 +47,16 @@ MALFORMED = [
         ((*FROM, "--to", "all", *BODY, "--ttl-hours", hours), "time to live")
         for hours in ("0", "-1", "many", "1.5", "", "nan", "inf", "9" * 5000, "99999999999", "1e3")
     ],
+    *[
+        ((*FROM, "--to", "all", *BODY, "--expires-at", time), why)
+        for why, times in {
+            "not a time": ("soon", "", "24", "-1h", "2026-02-30", "9" * 5000 + "d"),
+            "has passed": ("2020-01-01", "2020-01-01T00:00:00+23:00", "0m"),
+            "over a century": ("9999-12-31", "999999999d"),
+        }.items()
+        for time in times
+    ],
+    ((*FROM, "--to", "all", *BODY, "--expires-at", "1h", "--ttl-hours", "1"), "two times"),
     ((*FROM, "--to", "all", *BODY, "--priority", "urgent"), "low, normal, high"),
     ((*FROM, "--to", "all", *BODY, "--type", "order"), "message, control, notification, system"),
     ((*FROM, "--to", "all", *BODY, "--id", "12345"), "UUID"),

@@ -55,7 +55,7 @@ READERS = [codec.message, codec.read, codec.roster_event]
 RECORDS = (Message, Read, RosterEvent)
 KEYS = [
     *("id", "sender", "recipient", "timestamp", "subject", "content", "thread", "ttl_hours", "read_by"),
-    *("type", "ack", "priority", "references", "attachments", "metadata"),
+    *("type", "expires_at", "ack", "priority", "references", "attachments", "metadata"),
 ]
 
 words = st.text(min_size=1, max_size=20)
@@ -86,6 +86,7 @@ messages = st.builds(
     subject=st.none() | words,
     thread=st.none() | words,
     ttl_hours=st.none() | st.integers(1, MAX_TTL_HOURS),
+    expires_at=st.none() | times.filter(bool),
     type=st.sampled_from(TYPES),
     ack=st.booleans(),
     priority=st.sampled_from(PRIORITIES),
@@ -298,6 +299,9 @@ def test_a_read_line_with_an_unknown_event_is_skipped(odd):
         ("ttl_hours", -1, "ttl_hours", None),
         ("ttl_hours", True, "ttl_hours", None),
         ("ttl_hours", "24", "ttl_hours", None),
+        ("expires_at", 5, "expires_at", None),
+        ("expires_at", "soon", "expires_at", None),
+        ("expires_at", ["2026-03-16T12:00:00Z"], "expires_at", None),
         ("type", "bomb", "type", "message"),
         ("type", ["control"], "type", "message"),
         ("ack", 1, "ack", False),

@@ -52,6 +52,15 @@ def test_the_messages_own_hours_override_every_default(to):
         assert deadline(message(to=to, ttl_hours=hours)) == at(hours)
 
 
+@pytest.mark.parametrize("to", ["bob-1", "role:x", "project:p", "all", ("bob-1", "role:x")])
+def test_an_instant_of_its_own_comes_before_any_time_to_live(to):
+    """It holds for every address, earlier and later than the hours would, and stops for no frozen recipient."""
+    for when in (0.5, 1000):
+        for hours in (None, 5):
+            sent = message(to=to, ttl_hours=hours, expires_at=at(when))
+            assert expires_at(sent, roster(*PEOPLE, event("freeze", "bob-1", hours=1)), DEFAULT_TTL) == at(when)
+
+
 def test_configuration_changes_the_defaults_and_the_message_still_overrides():
     """A mode can be given hours or be made to last for ever."""
     ttls = {"direct": None, "role": 2, "tag": 0.5, "broadcast": 1}

@@ -123,4 +123,16 @@ MUTANTS = (
         ("            yield ReadLock(kept, logs.wait)\n", "            pass\n"),
         tests=f"{BACKUP}::test_a_read_only_mailbox_is_backed_up_under_the_locks_of_its_writers",
     ),
+    Mutant(
+        "a message's own instant holds while its reader is frozen",
+        "expiry.expires_at",
+        ("if message.expires_at is not None:", "if False:"),
+        tests="tests/store/test_exact_expiry.py::test_a_frozen_reader_stops_no_instant",
+    ),
+    Mutant(
+        "new mail that has expired already is refused",
+        "compose.check_expiry",
+        ("if message.expires_at <= message.timestamp:", "if False:"),
+        tests="tests/store/test_exact_expiry.py::test_an_instant_that_cannot_be_is_refused",
+    ),
 )

@@ -428,8 +428,8 @@ TAKEN = (
     ),
     (
         "mail does not end before its sender says",
-        "inbound._hours",
-        ("-(-left // instant.HOUR)", "left // instant.HOUR"),
+        "inbound.message_of",
+        ("expires_at=acceptance.expiry(envelope)", "ttl_hours=1"),
         f"{PROOFS}::test_mail_never_ends_before_its_sender_says_so",
     ),
     (
