@@ -11,15 +11,13 @@ import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from cryptography import x509
 from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from ..identity import tls_certificates as certificates
 from ..store.paths import storage_failed
 from ..store.system import sync_directory
 from .home import Home, mode_problem, write_private
@@ -27,11 +25,8 @@ from .protocol import wire
 
 FILE = "certificate.pem"
 """Certificate and key in one file: a reader never meets halves of two."""
-_BEGIN = datetime(2020, 1, 1, tzinfo=UTC)
-"""Long ago: a machine whose clock is slow believes it, too."""
 _END = datetime(9999, 12, 31, tzinfo=UTC)
-_YEARS, _LEFT = timedelta(days=3650), timedelta(days=365)
-_PEM, _PKCS8 = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8
+_LEFT = timedelta(days=365)
 
 
 def ready(home: Home, key: Ed25519PrivateKey, endpoint: str, now: int) -> str:
@@ -60,42 +55,21 @@ def _is_good(path: str, by: Ed25519PublicKey, host: str, at: datetime) -> bool:
         names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except Exception:  # a damaged file has many ways to fail; each ends in a new one
         return False
-    return list(names) == [_name(host)] and found.not_valid_after_utc - at > _LEFT
-
-
-def _name(host: str) -> x509.GeneralName:
-    try:
-        return x509.IPAddress(ip_address(host))
-    except ValueError:
-        return x509.DNSName(host)
-
-
-def _signer(by: Ed25519PublicKey) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, by.public_bytes_raw().hex())])
+    return list(names) == [certificates.name_of_host(host)] and found.not_valid_after_utc - at > _LEFT
 
 
 def _made(key: Ed25519PrivateKey, by: Ed25519PublicKey, host: str, at: datetime) -> bytes:
     """Return a new key for TLS and its certificate, which ``by``'s owner, ``key``, signs; in PEM."""
-    own = ec.generate_private_key(ec.SECP256R1())
-    end = max(at, _BEGIN + _YEARS) + _YEARS  # a clock that is years slow makes none that ended
-    signed = (
-        _begun(_signer(by), end)
-        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "agent-mailbox gateway")]))
-        .public_key(own.public_key())
-        .add_extension(x509.SubjectAlternativeName([_name(host)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
-        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(by), critical=False)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(own.public_key()), critical=False)
-        .sign(key, None)
+    own = certificates.new_key()
+    end = max(at, certificates.BEGIN + certificates.YEARS) + certificates.YEARS  # also where a clock is years slow
+    signed = certificates.make_for_host(
+        own.public_key(), host, "agent-mailbox gateway", end, key, by=_signer(by), authority=by
     )
-    return own.private_bytes(_PEM, _PKCS8, serialization.NoEncryption()) + signed.public_bytes(_PEM)
+    return certificates.key_text(own) + certificates.text(signed)
 
 
-def _begun(issuer: x509.Name, end: datetime) -> x509.CertificateBuilder:
-    number = x509.random_serial_number()
-    builder = x509.CertificateBuilder().issuer_name(issuer).serial_number(number)
-    return builder.not_valid_before(_BEGIN).not_valid_after(end)
+def _signer(by: Ed25519PublicKey) -> str:
+    return by.public_bytes_raw().hex()
 
 
 def _anchor(public_key: str) -> bytes:
@@ -104,17 +78,7 @@ def _anchor(public_key: str) -> bytes:
     An anchor is a name and a key (RFC 5280, 6.1.1): nobody verifies its own signature, so any key may make that.
     """
     by = Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))
-    no = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
-    usage = dict.fromkeys((*no, "crl_sign", "encipher_only", "decipher_only"), False)
-    made = (
-        _begun(_signer(by), _END)
-        .subject_name(_signer(by))
-        .public_key(by)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-        .add_extension(x509.KeyUsage(key_cert_sign=True, **usage), critical=True)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(by), critical=False)
-        .sign(Ed25519PrivateKey.generate(), None)
-    )
+    made = certificates.make_authority(by, _signer(by), _END, Ed25519PrivateKey.generate(), signs_lists=False)
     return made.public_bytes(serialization.Encoding.DER)
 
 

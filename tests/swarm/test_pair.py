@@ -17,9 +17,11 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from agent_mailbox.core import instant
+from agent_mailbox.identity import tls_certificates as certificates
 from agent_mailbox.swarm import joining, own_certificate
 from agent_mailbox.swarm.home import Home
 from agent_mailbox.swarm.listener import LONGEST, Served
@@ -165,7 +167,7 @@ def test_a_man_in_the_middle_hears_nothing(lan: Any, authority: Authority, tmp_p
     """At a pairing nobody's word for a certificate counts but the key's: not an authority's that the person believes,
     not that of a certificate which only names the key."""
     a, b = lan("alpha"), lan("beta", ca_file=str(authority.ca))
-    at, real = own_certificate._BEGIN, a.ledger.home.key().public_key()
+    at, real = certificates.BEGIN, a.ledger.home.key().public_key()
     own = _written(tmp_path / "own.pem", own_certificate._made(OTHER, OTHER.public_key(), "localhost", at))
     forged = _written(tmp_path / "forged.pem", own_certificate._made(OTHER, real, "localhost", at))
     for files in ((own, own), (forged, forged), (str(authority.cert), str(authority.key))):
@@ -198,7 +200,7 @@ def test_whose_word_for_a_certificate_counts(authority: Authority, tmp_path: Pat
     """The peer's own key's, or an authority's, for the endpoint's name; nobody else's, and no expired one."""
 
     def files(name: str, host: str = "localhost", by: Ed25519PrivateKey = KEY) -> tuple[str, str]:
-        data = own_certificate._made(by, by.public_key(), host, own_certificate._BEGIN)
+        data = own_certificate._made(by, by.public_key(), host, certificates.BEGIN)
         return (_written(tmp_path / name, data),) * 2
 
     key, signed = signing.public_of(KEY), (str(authority.cert), str(authority.key))
@@ -269,7 +271,7 @@ def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     path.chmod(0o644)
     assert made() != open_to_others
     path.unlink()
-    slow = own_certificate.x509.load_pem_x509_certificate(made(now=0))
+    slow = x509.load_pem_x509_certificate(made(now=0))
     assert slow.not_valid_before_utc.year == 2020
     assert slow.not_valid_after_utc.year > 2035
 
