@@ -21,7 +21,7 @@ from agent_mailbox.core import proofs
 from agent_mailbox.core.records import USER
 from agent_mailbox.mailbox import opened
 from tests.door import switches
-from tests.helpers import Post, Program
+from tests.helpers import PRODUCT, Post, Program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ switches.switch_now()
 os.environ[switches.STATE] = tempfile.mkdtemp(prefix="agent-mailbox-")
 atexit.register(shutil.rmtree, os.environ[switches.STATE], ignore_errors=True)
 """The records of what tests do within their own process: never the user's."""
-opened.nobody = lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
+PRODUCT["nobody"], opened.nobody = opened.nobody, lambda who: proofs.TERMINAL if who == USER else proofs.of_session(who)
 """Within a test everyone is whom it says; tests of who is whom use real processes."""
 
 signal.signal(signal.SIGINT, signal.default_int_handler)

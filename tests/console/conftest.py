@@ -35,8 +35,13 @@ class Running:
     """A console that runs, for a ``with`` block."""
 
     def __init__(self, post: Post, *words: object, env: Mapping[str, str | None] | None = None) -> None:
+        import uvicorn.lifespan.on
+        import uvicorn.loops.asyncio  # noqa: F401 - what is forked has it
+
+        from agent_mailbox.console import console_command, console_server  # noqa: F401
+
         self.post = post
-        self._process = post.start("console", "--port", "0", "--json", *words, env=env)
+        self._process = post.start("console", "--port", "0", "--json", *words, env=env, forked=True)
         assert self._process.stdout is not None
         told = json.loads(self._process.stdout.readline() or b"null")
         if told is None or "error" in told:
