@@ -40,6 +40,11 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         (sys.executable, "-m", "tests.engine.endurance", "--seconds", "1200"),
         {},
     ),
+    "accounts": (
+        "every call of JetStream by each credential, on three servers",
+        (*PYTEST, "tests/engine/test_accounts.py"),
+        {"AGENT_MAILBOX_NIGHT": "1"},
+    ),
     "team": (
         "Claude Code, Codex, Gemini CLI and OpenCode as one team",
         (*PYTEST, "tests/e2e/test_mixed_team.py"),

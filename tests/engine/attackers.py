@@ -10,7 +10,7 @@ from agent_mailbox.nats.connection import API, NatsConnection, Publication
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from agent_mailbox.nats.nats_order import NatsOrder
 
@@ -53,6 +53,14 @@ class Attacker:
                 denied.append(line.partition(DENIED)[2].strip(b"'"))
         return denied
 
+    def end(self, calls: Iterable[tuple[str, bytes]]) -> None:
+        """Close, once the servers have answered these calls: what it did before is done then, by those that lead.
+
+        They answer several at once. To a record they answer once it is kept, in its sequence."""
+        self.settle()
+        self.connection.ask([Publication(subject, body) for subject, body in calls])
+        self.close()
+
     def close(self) -> None:
         """End it."""
         self.connection.close()
@@ -70,7 +78,7 @@ def settle(order: NatsOrder, calls: int = 20) -> None:
 
 
 def state(order: NatsOrder) -> dict[str, Any]:
-    """What the two streams of a space are and have: all but what JetStream counts by itself."""
+    """What the two streams of a space are and have: all but what JetStream counts by itself, and ``late``."""
     found: dict[str, Any] = {}
     for stream in (order.stream, f"MBXF_{order.space}"):
         info = order.api(f"STREAM.INFO.{stream}", None)
@@ -79,7 +87,8 @@ def state(order: NatsOrder) -> dict[str, Any]:
         for seq, answer in enumerate(
             order.connection.ask([Publication(f"{API}STREAM.MSG.GET.{stream}", a) for a in asked])
         ):
-            if message := json.loads(answer.data).get("message"):
+            message = json.loads(answer.data).get("message")
+            if message and not message["subject"].endswith(".late"):
                 found[f"{stream} {seq}"] = message
     return found
 

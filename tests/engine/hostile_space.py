@@ -43,12 +43,16 @@ class Joined:
     def __init__(self, place: Path, space: Space) -> None:
         self.space = space
         self.path = creation.create(str(place / space.machine), os.environ)
+        self.join()
+        self.order: SpaceOrder = spaces.order_of(space)
+
+    def join(self) -> None:
+        """Join the space, perhaps once more."""
         logs = Mailbox(self.path).logs
-        joining_space.join(logs, space)
+        joining_space.join(logs, self.space)
         self.directory = spaces.record_of(logs).path(spaces.PLACE)
         self.key = machine_keys.load(self.directory)
         self.box = Mailbox(self.path, prove=saying)
-        self.order: SpaceOrder = spaces.order_of(space)
 
     @property
     def control(self) -> Control:

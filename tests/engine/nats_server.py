@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOKEN = "a-token-of-the-tests"
+NAMED = "AGENT_MAILBOX_NATS"
+"""The variable with another server's program, to test with that version."""
 
 
 def program() -> str:
     """The server's program, or a skip that says what is missing."""
+    if named := os.environ.get(NAMED):
+        return named
     beside = Path(sys.executable).with_name("nats-server")
     found = str(beside) if beside.exists() else shutil.which("nats-server")
     if found is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
@@ -17,11 +17,14 @@ from agent_mailbox.core.space_seals import is_ignored, unsealed
 from agent_mailbox.engine import space_checks
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.space import Space
+from agent_mailbox.nats.connection import Publication
+from agent_mailbox.nats.nats_order import NatsOrder
 from agent_mailbox.store import bundles
-from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, reads_of
+from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, is_reads, reads_of
 from agent_mailbox.upkeep import doctor
 
 from .hostile_space import Joined
+from .unfit_records import lock_nobody_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -132,6 +135,18 @@ def test_a_proof_reads_back_as_it_was_made(proof: Proof) -> None:
         assert found == one
         assert found is not None
         assert (found.machine, found.kind, found.id) == (one.machine, one.kind, one.id)
+
+
+def test_no_record_locks_a_machine_out(tmp_path: Path, server: str, credential: str) -> None:
+    """Lines that no file can hold, and damaged ones, on every log: all join, leave, and have the same mail."""
+    space = f"unfit-{next(_spaces)}"
+
+    def damage(north: Joined, log: str) -> None:
+        subject = f"mbx.{space}.north.{'reads' if is_reads(log) else log}"
+        connection = cast(NatsOrder, north.order).connection
+        connection.ask([Publication(subject, b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
+
+    lock_nobody_out(tmp_path, lambda machine: Space(server, space, machine, credential), damage)
 
 
 # -- a machine tells of its own sessions alone ------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import pytest
 
 from agent_mailbox.engine import server_certificates
 from agent_mailbox.errors import Refused, Unavailable
+from agent_mailbox.mailbox.space import Space
 from agent_mailbox.postgres import database_checks, postgres_connection, space_tables
 from agent_mailbox.postgres.postgres_files import PostgresFiles
 from agent_mailbox.postgres.postgres_order import PostgresOrder, open_order
@@ -21,9 +22,11 @@ from agent_mailbox.store.space_files import MOST_PARTS, PART
 from tests.helpers import PATIENCE, Program, until
 
 from .conformance import Conformance, Pair, lines_of
+from .hostile_space import Joined
 from .postgres_server import OLD, OWNER, PASSWORD, PostgresServer, credential, made
 from .test_commands import MACHINES
 from .test_commands import Pair as Two
+from .unfit_records import lock_nobody_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -264,6 +267,17 @@ def test_rows_of_others_are_no_records(postgres: PostgresServer, opened: Postgre
     postgres.ask(f"UPDATE \"{opened.schema}\".log SET line = 'flipped' WHERE pos = 1")
     assert [one.damaged for one in opened.read(0, 9)] == [True, True, False, False]
     assert [one.line for one in opened.of_log(MESSAGES)] == [b"last"]
+
+
+def test_no_record_locks_a_machine_out(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
+    """Lines that no file can hold, and damaged ones, on every log: all join, leave, and have the same mail."""
+
+    def damage(_: Joined, log: str) -> None:
+        opened.ask("SELECT * FROM SPACE.append('north', %s, ARRAY['x'::bytea], ARRAY['wrong'], NULL, NULL)", log)
+
+    lock_nobody_out(
+        tmp_path, lambda machine: Space(postgres.url, opened.space, machine, str(tmp_path / "owner")), damage
+    )
 
 
 def test_what_does_not_fit_is_said(
