@@ -82,12 +82,16 @@ def without_standing(move: set[str], state: MailState, now: int) -> set[str]:
     return move
 
 
-def without_unread(move: set[str], state: MailState, readers: Iterable[str], now: int) -> set[str]:
-    """Return the same without what one of these readers has yet to be shown; mail that was given back is archived."""
+def without_open(move: set[str], state: MailState, readers: Collection[str], now: int) -> set[str]:
+    """Return the same without what one of these readers has yet to be shown, or to ack; mail that was given back is
+    archived."""
     asked = move - state.reads.ever_released()
     part = state.replace(messages={i: state.messages[i] for i in state.messages if i in asked})
     unread = ((who, item) for who in readers for item in inbox.waiting(who, part, now))
-    return move - {item.message.id for who, item in unread if who != USER or item.mode == DIRECT}
+    asking = [message for message in part.messages.values() if message.ack]
+    replies = obligations.repliers(state) if asking else {}
+    owed = {m.id for m in asking if _owed(m, state, replies.get(m.id, frozenset()), frozenset(readers))}
+    return move - {item.message.id for who, item in unread if who != USER or item.mode == DIRECT} - owed
 
 
 def is_finished(message: Message, state: MailState, now: int, replies: Mapping[str, set[str]]) -> bool:
@@ -116,10 +120,14 @@ def _heirs(word: str, roster: Roster) -> list[str]:
     return roster.heirs(agent.session_id if agent else word)
 
 
-def _owed(message: Message, state: MailState, repliers: set[str] | frozenset[str]) -> bool:
-    """Return whether an agent that is not dead still owes the requested ack."""
+def _owed(
+    message: Message, state: MailState, repliers: set[str] | frozenset[str], among: frozenset[str] | None = None
+) -> bool:
+    """Return whether an agent that is not dead still owes the requested ack: one ``among`` these (None: any)."""
     for read in state.reads.of(message.id):
         for heir in state.roster.heirs(read.session_id):
+            if among is not None and heir not in among:
+                continue
             lineage = state.roster.lineage(heir)
             if not state.reads.acked(message, lineage) and repliers.isdisjoint(lineage):
                 return True

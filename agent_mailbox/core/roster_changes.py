@@ -339,14 +339,17 @@ def checked_in(session_id: str, roster: Roster, now: int) -> Decision:
 def swept(
     roster: Roster, last_seen: Mapping[str, int], now: int, freeze_hours: float, retire_days: float
 ) -> tuple[RosterEvent, ...]:
-    """Return the steward's sweep: freeze the silent, retire the long frozen. ``last_seen`` in ms."""
+    """Return the steward's sweep: freeze the silent, retire the long frozen. ``last_seen`` in ms.
+
+    Another machine may freeze an agent, and say since when: one that was seen since is not frozen for so long."""
     events = []
     for agent in roster.agents.values():
-        silent = now - max(last_seen.get(agent.session_id, 0), agent.registered)
+        seen = max(last_seen.get(agent.session_id, 0), agent.registered)
+        silent = now - seen
         if agent.state == ALIVE and silent >= freeze_hours * HOUR:
             events.append(("freeze", agent, f"silent for {silent // HOUR} h"))
-        elif agent.state == FROZEN and now - agent.frozen[-1][0] >= retire_days * DAY:
-            events.append(("retire", agent, f"frozen for {(now - agent.frozen[-1][0]) // DAY} days"))
+        elif agent.state == FROZEN and (away := now - max(agent.frozen[-1][0], seen)) >= retire_days * DAY:
+            events.append(("retire", agent, f"frozen for {away // DAY} days"))
     return tuple(
         RosterEvent(event=event, session_id=agent.session_id, timestamp=now, by="steward", reason=reason)
         for event, agent, reason in events

@@ -12,7 +12,7 @@ from ..core import codec, instant
 from ..core.records import USER, BadLine, Record
 from ..errors import NotFound, Refused, Unavailable
 from ..identity import machine_keys
-from ..mailbox import absence, comparison, elsewhere, following, machine_trust, passed, publishing
+from ..mailbox import absence, comparison, elsewhere, following, machine_trust, passed, publishing, space_judge
 from ..mailbox import space as spaces
 from ..store.order import PASSED, ROSTER
 from . import purging, space_trust
@@ -149,13 +149,16 @@ def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> tuple[RosterEvent
     """Do what ``forget`` does, for a machine that joined, by a way to the space."""
     desk.catch_up()
     registered = {
-        event.session_id: record.machine
+        event.session_id: None
         for record in order.of_log(ROSTER)
-        if not isinstance(event := codec.roster_event(record.line), BadLine) and event.event == "register"
+        if record.machine == machine
+        and not isinstance(event := codec.roster_event(record.line), BadLine)
+        and event.event == "register"
     }
+    homes = space_judge.homes_of(desk.logs)
+    theirs = [who for who in registered if not homes.is_another_s(who, machine)]
     order.append(PASSED, [passed.gave_up(machine)])
     space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
-    theirs = [who for who, where in registered.items() if where == machine]
     return absence.give_up(desk, theirs, USER)
 
 

@@ -78,7 +78,7 @@ def _follow_messages(copy: LocalCopy, bundle: Bundle, *, is_ours: bool) -> None:
         now = system.time_ns() // 1_000_000
         here = [who for who in copy.logs.last_seen() if state.roster.state(who) not in (None, DEAD)]
         move = {i for i in ids if i in state.messages}
-        move = move if is_ours else retention.without_unread(move, state, (*here, USER), now)
+        move = move if is_ours else retention.without_open(move, state, (*here, USER), now)
         if any(state.messages[i].type == "control" for i in move):
             move = retention.without_standing(move, state, now)
         return retention.RetentionPlan(move=frozenset(move), pending=0)

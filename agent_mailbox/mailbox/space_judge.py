@@ -100,7 +100,7 @@ class SpaceJudge:
 
     def look(self, logs: Logs) -> None:
         """Be ready to judge the next records of the order; the roster is that before them."""
-        self._homes = Homes(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
+        self._homes = homes_of(logs)
 
     def is_here(self, record: Ordered) -> None:
         """Take note of a record that was written here before: its number is used, if nobody noted that."""
@@ -215,6 +215,11 @@ class SpaceJudge:
     def is_true(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether the seal signs its line, for this space and that log of the order."""
         return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
+
+
+def homes_of(logs: Logs) -> Homes:
+    """Return on which machines the sessions live, as this one knows them."""
+    return Homes(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
 
 
 def _is_sealable(line: bytes) -> bool:

@@ -14,14 +14,14 @@ from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import BadLine, Proof, Read, RosterEvent
 from agent_mailbox.core.space_seals import is_ignored, unsealed
-from agent_mailbox.engine import space_checks
+from agent_mailbox.engine import joining_space, space_checks
 from agent_mailbox.mailbox import machine_trust
 from agent_mailbox.mailbox.space import Space
 from agent_mailbox.nats.connection import Publication
 from agent_mailbox.nats.nats_order import NatsOrder
-from agent_mailbox.store import bundles
+from agent_mailbox.store import bundles, system
 from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, is_reads, reads_of
-from agent_mailbox.upkeep import doctor
+from agent_mailbox.upkeep import doctor, steward
 
 from .hostile_space import Joined
 from .unfit_records import lock_nobody_out
@@ -353,6 +353,71 @@ def test_nobody_archives_mail_that_another_machine_has_not_read(prey: Prey) -> N
     for month in ("2026-01.jsonl", instant.month(prey.south.box.now()) + ".jsonl"):
         for record in bundles.records_of(month, map(unsealed, lines)):
             prey.north.put("archive", record)
+    assert prey.told() == before
+
+
+def test_nobody_archives_mail_whose_ack_is_owed(prey: Prey) -> None:
+    """x1 has read all and owes acks. North decides that all mail is finished: x1 owes them still."""
+    south = prey.south
+    south.box.deliver(WORKER, lambda items: items)
+    owed = prey.owes()
+    assert {*owed} == {*prey.mail}
+    lines = [unsealed(line) for _, line in south.box.logs.messages.lines()]
+    for record in bundles.records_of("2026-01.jsonl", lines):
+        prey.north.put("archive", record)
+    assert prey.owes() == owed
+
+
+def test_what_is_frozen_since_long_ago_is_not_retired(prey: Prey) -> None:
+    """North freezes x1, and says that it did so years ago. South's own steward retires x1 no sooner for that."""
+    prey.north.tell(RosterEvent("freeze", WORKER, 5))
+    assert getattr(prey.south.agent(WORKER), "state", "") == "frozen"
+    steward.run(prey.south.box)
+    assert getattr(prey.south.agent(WORKER), "state", "") == "frozen"
+
+
+def test_a_machine_takes_no_other_s_session_with_it(prey: Prey) -> None:
+    """North registers x1, too, and south registers n1. The person gives north up: n1 is frozen, and x1 works on."""
+    prey.north.tell(RosterEvent("register", WORKER, 5))
+    prey.south.tell(RosterEvent("register", "n1", 5))
+    south = prey.south.catch_up()
+    south.box.deliver(WORKER, lambda items: items)
+    before = prey.told(), prey.owes()
+    joining_space.give_up(south.box, south.order, "north")
+    assert getattr(south.agent("n1"), "state", "") == "frozen"
+    assert (prey.told(), prey.owes()) == before
+
+
+PLACES = ["2026-01-reads.jsonl", instant.month(system.time_ns() // 1_000_000) + "-reads.jsonl"]
+
+
+def test_no_bundle_reads_or_retells_a_session_of_another(prey: Prey) -> None:
+    """North archives reads, acks and releases in the names of x1 and the person, and retells x1 as dead, or led by
+    n1."""
+    before = prey.told()
+    for event in ("read", "ack", "claim", "release", "seen"):
+        reads = [Read(i, who, 5, event, "role:dev") for i in (*prey.mail, prey.to_person) for who in (WORKER, "user")]
+        for file, record in itertools.product(PLACES, [[codec.read_line(read).rstrip() for read in reads]]):
+            for one in bundles.records_of(file, record):
+                prey.north.put("archive", one)
+    mine = [one for _, line in prey.south.box.logs.roster.lines() if b'"x1"' in (one := unsealed(line))]
+    lives = [RosterEvent("retire", WORKER, 5), RosterEvent("register", WORKER, 5, name="else", lead="n1")]
+    told = [(codec.roster_line(event).rstrip(),) for event in lives]
+    for lines, life, since in itertools.product(((), (*mine,)), ((), *told), (0, 2 * 10**15)):
+        prey.north.put("archive", bundles.packed(bundles.Bundle(bundles.ROSTER, lines, life, since)))
+    assert prey.told() == before
+
+
+def test_a_spelling_of_ours_hides_no_session(prey: Prey) -> None:
+    """A read whose first session is north's own, and whose last is x1; an answer, and a roster event, of that kind."""
+    before = prey.told()
+    head = '{"message_id":"%s","reader_session_id":"n1","timestamp":"2026-01-01T00:00:00Z","event":"read"'
+    for i in (prey.mail[0], prey.mail[3]):
+        for rest in ('"reader_session_id":"x1"', '"reader_session_id" : "x1"', '"re\u0061der_session_id":"x1"'):
+            prey.north.put(reads_of("north"), f"{head % i},{rest}}}".encode())
+    for rest in ('"event":"retire"', '"name":"else"'):
+        event = f'{{"event":"freeze","session_id":"n1","event":"update","session_id":"x1",{rest}}}'
+        prey.north.put(ROSTER, event.encode())
     assert prey.told() == before
 
 

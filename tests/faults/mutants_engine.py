@@ -193,7 +193,7 @@ MUTANTS = (
     Mutant(
         "a machine that is given up has the agents that it registered",
         "joining_space.give_up",
-        ("if where == machine]", "if where]"),
+        ("if not homes.is_another_s(who, machine)]", "if False]"),
         tests="tests/engine/test_commands.py::test_a_machine_that_is_lost_is_given_up",
     ),
     Mutant(

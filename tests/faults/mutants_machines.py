@@ -105,6 +105,24 @@ MUTANTS = (
         tests=f"{HOSTILE}::test_nobody_archives_mail_that_another_machine_has_not_read",
     ),
     Mutant(
+        "a machine archives no mail whose ack a session of another owes",
+        "retention.without_open",
+        (" - owed\n", "\n"),
+        tests=f"{HOSTILE}::test_nobody_archives_mail_whose_ack_is_owed",
+    ),
+    Mutant(
+        "a machine freezes no session of another for longer than it was not seen",
+        "roster_changes.swept",
+        ("max(agent.frozen[-1][0], seen)", "agent.frozen[-1][0]"),
+        tests=f"{HOSTILE}::test_what_is_frozen_since_long_ago_is_not_retired",
+    ),
+    Mutant(
+        "a machine that is given up takes no other's session with it",
+        "joining_space.give_up",
+        ("if not homes.is_another_s(who, machine)", ""),
+        tests=f"{HOSTILE}::test_a_machine_takes_no_other_s_session_with_it",
+    ),
+    Mutant(
         "a machine restores no words of another's sessions",
         "lost_records.take_back",
         ("judge = copy.judge if machine != copy.order.machine else None", "judge = None"),
