@@ -5,8 +5,8 @@ importing some fifty small modules costs the rest. So one derived file, a *bundl
 That saves finding, opening and decoding each by itself; within a bundle, imports are look-ups. The modules of the
 verb's rarer branches are in it, too: each is decoded when it is imported. Like ``.pyc`` files a bundle lives in
 ``__pycache__``. The first process that finds it missing or stale writes it; it counts only while every source file is
-unchanged. Its modification time is its seal, as with the mailbox's derived files (``store.cache``). Other modules are
-imported as usual.
+unchanged. Its modification time is its seal, as with the mailbox's derived files (``store.files.cache``). Other modules
+are imported as usual.
 """
 
 import marshal
@@ -183,7 +183,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
 
         site.main()  # click and the other dependencies live in site-packages
     try:
-        from .cli.main import main as run
+        from .commands.main import main as run
     except Exception as error:  # most likely a module on PYTHONPATH hides one of ours
         from .cli import boundary
 

@@ -103,8 +103,8 @@ class Walk:
         post.register(ANN)
         post.register(BOB, "--lead", ANN)
         os.environ["AGENT_MAILBOX_TEST_STATE"] = str(post.user_state)
-        from agent_mailbox.store import processes
-        from agent_mailbox.store.hosts import PIPE, HostRecords
+        from agent_mailbox.store.user_state import processes
+        from agent_mailbox.store.user_state.hosts import PIPE, HostRecords
 
         me = processes.read(os.getpid())
         assert me is not None, "the trips need /proc"

@@ -331,7 +331,7 @@ class Post(Program):
 
 def begin_again(box: Path, environ: Mapping[str, str]) -> None:
     """Have the user's records take a mailbox as it is now, after its files were put there anew."""
-    from agent_mailbox.store import custody, custody_setup
+    from agent_mailbox.store.log import custody, custody_setup
 
     if (known := custody.find(str(box), environ)) is not None:
         custody_setup.remove(known.directory)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.store import index
+from agent_mailbox.store.projection import index
 
 if TYPE_CHECKING:
     from collections.abc import Callable

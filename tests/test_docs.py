@@ -19,15 +19,24 @@ from tests.helpers import ROOT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli import hook_command, install_command, mail, roster_commands, send_commands, upkeep
 from agent_mailbox.cli.group import Commands, cli
-from agent_mailbox.console import console_command
-from agent_mailbox.control import control_commands, lease_commands, watch_commands
-from agent_mailbox.engine import engine_commands
+from agent_mailbox.commands import (
+    console_command,
+    control_commands,
+    engine_commands,
+    hook_command,
+    install_command,
+    lease_commands,
+    mail,
+    mcp_command,
+    roster_commands,
+    send_commands,
+    teams_commands,
+    upkeep,
+    watch_commands,
+)
 from agent_mailbox.known_clients.every_client import KNOWN
-from agent_mailbox.mcp import mcp_command
 from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_pair_commands, swarm_state_commands
-from agent_mailbox.teams import teams_commands
 from scripts.client_runs import record
 from scripts.documents import markdown, pages
 from scripts.prose import hard_page_sentences, written_pages
@@ -342,7 +351,7 @@ def test_the_manual_lists_every_configuration_key() -> None:
     """The TOML block of the manual is taken by the program as it stands, and names every key it knows."""
     import tomllib
 
-    from agent_mailbox import config_file
+    from agent_mailbox.config import config_file
 
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)

@@ -21,25 +21,33 @@ if TYPE_CHECKING:
 
 PACKAGE = "agent_mailbox"
 SOURCES = sorted((ROOT / PACKAGE).rglob("*.py"))
-DOORS, COMMAND_LINE = 6, 7
-FLOORS = {
-    "errors": 0,
-    "core": 1,
-    **dict.fromkeys(("known_clients", "store"), 2),
-    **dict.fromkeys(("config", "config_file", "own_config", "identity", "permissions", "nats", "postgres"), 3),
-    **dict.fromkeys(("mailbox", "control"), 4),
-    "upkeep": 5,
-    **dict.fromkeys(("clients", "console", "engine", "mcp", "swarm", "teams"), DOORS),
-    **dict.fromkeys(("cli", "start", "launch", "__main__", ""), COMMAND_LINE),
-}
-"""Every room with its floor; a module that is in no room counts as one."""
-COMMANDS = re.compile(r"(control|console|engine|mcp|swarm|teams)\.\w+_(commands?|output|context)")
-"""The command line's part of a room, which stands beside what it is for."""
-LOOSE = {"errors", "config", "config_file", "own_config", "launch"}
+ROOMS = (
+    ("errors",),
+    ("core",),
+    ("known_clients", "store"),
+    ("config", "identity"),
+    ("permissions", "space"),
+    ("control_plane",),
+    ("mailbox",),
+    ("control",),
+    ("upkeep",),
+    ("clients",),
+    ("cli",),
+    ("console", "mcp", "swarm", "teams"),
+    ("commands",),
+    ("start", "launch", "__main__", ""),
+)
+"""Every room, by floors from the ground up; a module that is in no room counts as one."""
+FLOORS = {room: floor for floor, rooms in enumerate(ROOMS) for room in rooms}
+DOORS, TOP = FLOORS["swarm"], FLOORS["start"]
+LOOSE = {"errors", "launch"}
 HEAVY = {"click", "orjson", "portalocker", "dataclasses", "re", "typing", "json", "pathlib"}
-DOOR = "store.system"
+DOOR = "store.files.system"
 """The one module through which these rooms ask the operating system: the simulation replaces it."""
-BEHIND_THE_DOOR = ("store", "mailbox", "upkeep", "control", "config", "config_file", "own_config", "clients.hooks")
+BEHIND_THE_DOOR = (
+    *("store", "mailbox", "upkeep", "control_plane", "control", "config", "space.order", "space.copy"),
+    *("clients.hooks", "clients.client_input", "clients.transcript", "clients.budget"),
+)
 BEHIND = tuple(f"{room}." for room in BEHIND_THE_DOOR)
 SYSTEM = {
     *("_socket", "_sqlite3", "asyncio", "ctypes", "datetime", "fcntl", "fileinput", "glob", "mmap", "os", "pathlib"),
@@ -48,7 +56,7 @@ SYSTEM = {
 }
 """The modules of Python that ask the system; ``builtins.open`` is one more."""
 BYPASSES = {
-    ("store.index", "_sqlite3"): "SQLite does its own input and output",
+    ("store.projection.index", "_sqlite3"): "SQLite does its own input and output",
     ("upkeep.steward", "subprocess"): "crontab is a program",
     ("upkeep.notice_ways", "subprocess"): "the person's own program",
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
@@ -56,15 +64,11 @@ BYPASSES = {
     ("upkeep.notify", "time"): "the person's hour of the day",
     ("upkeep.steward", "pathlib"): "the place of the package",
     ("upkeep.extras", "pathlib"): "the place of the package",
-    ("store.processes", "_socket"): "the maker of a hook's socket, as the kernel knows it",
+    ("store.user_state.processes", "_socket"): "the maker of a hook's socket, as the kernel knows it",
     ("control.shutdown", "subprocess"): "the person's own program",
-    ("control.lease_commands", "subprocess"): "git is a program",
-    ("control.control_commands", "threading"): "a number alone",
-    ("control.control_output", "os"): "the command's own output",
-    ("control.control_output", "select"): "the command's own output",
 }
 """The imports that go past the door, each with its reason."""
-MAY_LOCK = {DOOR, "store.rotation"}
+MAY_LOCK = {DOOR, "store.archive.rotation"}
 
 
 class Import:
@@ -81,7 +85,7 @@ class Import:
 
 
 def module_of(path: Path) -> str:
-    """The module's name without the package's: ``store.log``; empty for the package itself."""
+    """The module's name without the package's: ``store.log.log``; empty for the package itself."""
     parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
 
@@ -92,8 +96,8 @@ def room_of(module: str) -> str:
 
 
 def floor_of(module: str) -> int:
-    """The floor of a module, or of a room: that of its room, but for what a room has of the command line."""
-    return COMMAND_LINE if COMMANDS.match(module) else FLOORS[room_of(module)]
+    """The floor of a module, or of a room: that of its room."""
+    return FLOORS[room_of(module)]
 
 
 def imports_of(path: Path) -> Iterator[Import]:
@@ -117,6 +121,8 @@ def _walk(nodes: list[ast.stmt], path: Path, *, at_load: bool) -> Iterator[Impor
             inside = at_load and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for block in ("body", "orelse", "finalbody"):
                 yield from _walk(getattr(node, block, []), path, at_load=inside)
+            for case in getattr(node, "cases", []):
+                yield from _walk(case.body, path, at_load=inside)
             # A handler of ImportError names the stand-in for an interpreter that lacks the part.
             for handler in getattr(node, "handlers", []):
                 yield from _walk(handler.body, path, at_load=False)
@@ -139,6 +145,9 @@ def own(target: str) -> str | None:
     if target.split(".")[0] != PACKAGE:
         return None
     return target.partition(".")[2]
+
+
+MODULES = {module_of(path) for path in SOURCES}
 
 
 @cache
@@ -184,7 +193,7 @@ def test_imports_go_down_only() -> None:
         if target is None or module == "":
             continue
         if target in ("", "__version__"):
-            assert floor_of(module) == COMMAND_LINE, f"{imported}: the public face is for users"
+            assert floor_of(module) >= FLOORS["cli"], f"{imported}: the public face is for users"
             continue
         if floor_of(target) > floor_of(module):
             upward.append(imported)
@@ -205,12 +214,26 @@ def test_the_public_face_shows_no_door(program: Program) -> None:
     assert [room for room in result.stdout.split() if floor_of(room) >= DOORS] == []
 
 
+def test_no_two_rooms_import_each_other() -> None:
+    """Between two rooms, packages within packages too, imports run one way; those made within functions count."""
+    arrows: dict[tuple[str, str], Import] = {}
+    for imported in imports():
+        target = own(imported.target)
+        if target in MODULES:
+            user, used = module_of(imported.path).split(".")[:-1], target.split(".")[:-1]
+            for depth in (1, 2, 3):
+                pair = ".".join(user[:depth]), ".".join(used[:depth])
+                if pair[0] != pair[1] and "" not in pair:
+                    arrows[pair] = imported
+    assert [(one, arrows[two, other]) for (other, two), one in arrows.items() if (two, other) in arrows] == []
+
+
 def test_doors_do_not_know_each_other() -> None:
     """A door imports its own modules and what is below, never another door."""
     sideways = []
     for imported in imports():
         room, target = room_of(module_of(imported.path)), own(imported.target)
-        if target and floor_of(module_of(imported.path)) == DOORS and floor_of(target) == DOORS:
+        if target and FLOORS[room] == DOORS and floor_of(target) == DOORS:
             sideways += [imported] if room_of(target) != room else []
     assert sideways == []
 
@@ -262,14 +285,13 @@ def test_only_the_core_knows_how_a_line_is_spelt() -> None:
     assert STILL_SPELLING - spelling.keys() == set()
 
 
-def test_nobody_but_the_command_line_knows_the_swarm() -> None:
-    """Who does not use it pays nothing: it is imported by its own commands, as they run, and by itself."""
+def test_the_swarm_is_reached_by_the_registry_alone() -> None:
+    """Who does not use it pays nothing: the commands' registry and the doctor import it, as they run."""
     users = [
-        i for i in imports() if room_of(module_of(i.path)) != "swarm" or floor_of(module_of(i.path)) == COMMAND_LINE
+        i for i in imports() if room_of(module_of(i.path)) != "swarm" and (own(i.target) or "").startswith("swarm.")
     ]
-    parts = [i for i in users if (own(i.target) or "").startswith("swarm.") and floor_of(own(i.target) or "") == DOORS]
-    assert {room_of(module_of(i.path)) for i in parts} == {"cli", "swarm"}
-    assert [i for i in parts if i.at_load] == []
+    assert {module_of(i.path) for i in users} == {"commands.commands", "commands.upkeep"}
+    assert [i for i in users if i.at_load] == []
 
 
 def test_only_the_store_touches_locks() -> None:
@@ -314,7 +336,7 @@ def test_importing_the_facade_really_loads_none_of_them(program: Program) -> Non
     """In a fresh interpreter, the facade and the hooks' door add none of the heavy modules to those it starts with."""
     code = (
         "import sys; before = set(sys.modules)\n"
-        "import agent_mailbox, agent_mailbox.mailbox.facade, agent_mailbox.config\n"
+        "import agent_mailbox, agent_mailbox.mailbox.facade, agent_mailbox.config.config\n"
         "import agent_mailbox.clients.hooks.hook_events\n"
         f"print(sorted((set(sys.modules) - before) & {HEAVY!r}))"
     )
@@ -331,10 +353,9 @@ def test_run_time_dependencies_are_three() -> None:
     rooms = {name: {room_of(module_of(i.path)) for i in imports() if i.target.split(".")[0] == name} for name in used}
     low = {name: {room for room in where if floor_of(room) < DOORS} for name, where in rooms.items()}
     beyond = {name: where for name, where in low.items() if where and name not in names}
-    assert beyond == {"psycopg": {"postgres"}, "cryptography": {"identity"}}
-    assert [
-        i for i in imports() if i.at_load and room_of(module_of(i.path)) in beyond.get(i.target.split(".")[0], ())
-    ] == []
+    assert beyond == {"psycopg": {"space"}, "cryptography": {"identity", "space"}}
+    early = {module_of(i.path) for i in imports() if i.at_load and i.target.split(".")[0] in beyond}
+    assert {name for name in early if floor_of(name) < DOORS} == {"space.servers.server_certificates"}  # its users wait
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / PACKAGE)))

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from ..core import frame
 from ..mailbox.delivery import Offering
-from ..store import offers, system, user_state, whereabouts
+from ..store.files import system, user_state
+from ..store.polling import offers
+from ..store.user_state import whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def cut(message: Message, start: int, lines: Callable[[Message], list[str]], com
     if message.type == "control":
         whole = lines(message)
         is_long = len("\n".join(whole)) > ROOM
-        return [*whole[:-1], whole[-1][:ROOM], f"{_CUT} all: {command} --json)"] if is_long else whole
+        return [*whole[:-1], whole[-1][:ROOM], f"{_CUT} all: {command})"] if is_long else whole
     text = message.content
     end = len(text)
     while len("\n".join(found := lines(message.replace(content=text[start:end])))) > ROOM and end - start > _LEAST:

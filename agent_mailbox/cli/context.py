@@ -16,7 +16,7 @@ from ..core.roster import MIN_PREFIX
 from ..core.text import neutral, typed
 from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
-from ..store import paths
+from ..store.files import paths
 from . import mail_output
 from .mailbox_place import environment, locate
 from .output import write_in_full, write_out, write_pieces
@@ -117,7 +117,7 @@ class Context:
     def _warn_misplaced(self, desk: OpenMailbox) -> None:
         """Warn of settings in the mailbox that belong in the person's own configuration."""
         if found := desk.config.misplaced:
-            from .. import own_config
+            from ..config import own_config
 
             self.warn(f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced(', '.join(found))}")
 
@@ -161,7 +161,7 @@ class Context:
 
             misspelt_session.refuse(me, roster)  # the same look: it may have joined since
         if desk.logs.is_shared:
-            from ..mailbox import space as spaces  # a mailbox of one machine is spared it
+            from ..space import space as spaces  # a mailbox of one machine is spared it
 
             if why := spaces.why_late(desk.logs):
                 self.warn(why)

@@ -70,7 +70,7 @@ def message_json(message: Message, reads: Reads | None = None, box: str = "") ->
 def _whole(message: Message, read_by: tuple[str, ...], box: str) -> dict[str, Any]:
     if message.attachments is not None:
         from ..core import attachments  # rare in mail
-        from ..store import attachment_files
+        from ..store.attachments import attachment_files
 
         found = attachments.located(message, box, lambda file: attachment_files.is_there(box, file))
         message = message.replace(attachments=found)

@@ -9,8 +9,8 @@ import posix
 
 from ..core.text import typed
 from ..errors import NoMailbox
-from ..store import paths, system
-from ..store.system import environment as environment
+from ..store.files import paths, system
+from ..store.files.system import environment as environment
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ..core.text import typed
 from ..errors import NotFound, Refused
 from ..identity import callers
-from ..store import paths, system
+from ..store.files import paths, system
 from . import mailbox_place
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
 """Write to standard output: everything, flushed, with a time-out.
 
-Belongs here: the meaning of "shown". Mail counts as shown once its reader took it (``store.output_reader``). A reader
-that takes nothing for two seconds (an open pager) must not block other writers, so the write fails and records nothing.
+Belongs here: the meaning of "shown". Mail counts as shown once its reader took it (``store.files.output_reader``). A
+reader that takes nothing for two seconds (an open pager) must not block other writers, so the write fails and records
+nothing.
 
 A program such as ``head`` takes more than it shows. So mail is written in pieces, each when the one before was taken.
 A reader that asks for more has taken the piece before.
@@ -14,7 +15,7 @@ import sys
 import time
 
 from ..errors import MailboxError, StorageFailed
-from ..store import system
+from ..store.files import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def write_pieces(pieces: Sequence[str], patience: float = PATIENCE) -> tuple[int
     """Write pieces, each once the reader took the one before. Return how many it surely took, and why not all.
 
     A piece is surely taken if the reader took something of what follows it. Behind the last one that is its newline."""
-    from ..store import output_reader  # where mail is shown
+    from ..store.files import output_reader  # where mail is shown
 
     fd = _descriptor()
     ask = None if fd is None else output_reader.question(fd)
@@ -90,7 +91,7 @@ def write_pieces(pieces: Sequence[str], patience: float = PATIENCE) -> tuple[int
 
 
 def _why_untaken(patience: float) -> MailboxError | None:
-    from ..store import output_reader
+    from ..store.files import output_reader
 
     fd = _descriptor()
     return None if fd is None else output_reader.why_untaken(fd, patience)
@@ -144,7 +145,7 @@ def _write(fd: int, data: bytes, patience: float | None) -> None:
         while piece:
             before = time.monotonic()
             if not poll.poll(None if patience is None else patience * 1000):
-                from ..store.output_reader import stalled
+                from ..store.files.output_reader import stalled
 
                 raise stalled()
             if patience is not None:

@@ -153,19 +153,23 @@ def owing_json(owed: Sequence[Owing]) -> list[dict[str, Any]]:
 
 def _title(message: Message) -> str:
     if message.type == "control":
-        return frame.control(message, "")[0].removeprefix(frame.BAR)
+        from ..core.showing import message_frame  # rare in mail
+
+        return message_frame.control(message, "")[0].removeprefix(frame.BAR)
     return neutral(message.subject or message.content)
 
 
 def message_text(message: Message, roster: Roster, style: Style, box: str) -> list[str]:
     """Return the lines of one whole message; ``box``: the mailbox's path."""
+    from ..core.showing import message_frame  # lists have no bodies
+
     head = [
         f"{style(frame.word(message.id), 'id')}, {frame.when(message.timestamp)}",
         f"From: {style(frame.sender_of(message, roster), 'sender')}",
         f"To: {frame.target_of(message, roster)}",
     ]
     said = ", ".join(frame.notes(message))
-    return [*head, *([f"Note: {said}"] if said else []), *frame.body(message, style, box)]
+    return [*head, *([f"Note: {said}"] if said else []), *message_frame.body(message, style, box)]
 
 
 def receipts_json(records: Sequence[Read]) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from ..core import frame
 from ..core.text import neutral
 from ..errors import NoMailbox, Refused
 from ..identity import callers
-from ..store import user_state
+from ..store.files import user_state
 from . import new_place
 from .mailbox_place import locate
 

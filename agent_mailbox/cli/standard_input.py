@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from posix import read
 
-from ..store import system
+from ..store.files import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

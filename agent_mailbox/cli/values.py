@@ -14,7 +14,8 @@ from ..core import codec, compose, instant
 from ..core.attachments import MOST, File
 from ..core.records import BadLine
 from ..errors import BadData, Malformed, Refused
-from ..store import attachment_files, creation
+from ..store.attachments import attachment_files
+from ..store.user_state import creation
 from . import standard_input
 from .options import App
 
@@ -80,7 +81,7 @@ def attached(app: App, given: Sequence[str]) -> list[dict[str, Any]]:
     """Keep copies of the files in the mailbox; return the entries that name them.
 
     Raises ``Malformed`` for what is no readable file, ``Refused`` for an agent's file outside its project, and as
-    ``store.attachment_files.put`` does.
+    ``store.attachments.attachment_files.put`` does.
     """
     if len(given) > MOST:
         raise Malformed(f"too many attachments: {len(given)}", f"send at most {MOST} with one message")

@@ -30,13 +30,13 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
     roster = desk.logs.read_roster()
     found = arrival_of(desk, sent, roster)
     if any(map(is_remote, sent.message.recipients)):
-        from ..swarm import pairing  # most mail stays here
+        from ..mailbox import mailbox_gateway  # most mail stays here
 
-        if (home := pairing.elsewhere(desk.directory, app.environ)) is not None:
+        if (home := mailbox_gateway.elsewhere(desk.directory, app.environ)) is not None:
             app.given["--home"] = home
         if sent.message.ack:
             app.warn("acks do not travel to a swarm: its reader is not asked for one, and none comes back")
-        if not is_carried and not pairing.is_served(desk.directory):
+        if not is_carried and not mailbox_gateway.is_served(desk.directory):
             app.warn("no gateway serves here, so the mail waits: `agent-mailbox swarm serve` carries it")
     if app.json:
         app.confirm(mail_output.json(mail_output.sent_json(sent, found, desk.directory)))

@@ -19,7 +19,7 @@ from ..core import codec
 from ..core.records import BadLine
 from ..core.text import clipped, neutral
 from ..identity.client_processes import is_client, is_codex_server
-from ..store import processes
+from ..store.user_state import processes
 from .client import BUSY, IDLE, Client
 
 TYPE_CHECKING = False

@@ -21,11 +21,12 @@ from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
 from ..mailbox.delivery import WITHHELD, Delivery
 from ..mailbox.opened import wall_clock
-from ..store import events, paths, system
-from ..store.doorbell_lock import NOBODY, OFF
-from ..store.stamps import QUIET, Trail
-from ..store.watch import Watch
-from ..store.watched import Watched
+from ..store.files import paths, system
+from ..store.files.watch import Watch
+from ..store.files.watched import Watched
+from ..store.locks.doorbell_lock import NOBODY, OFF
+from ..store.log import events
+from ..store.log.stamps import QUIET, Trail
 from .client import BUSY, IDLE
 
 TYPE_CHECKING = False
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item
     from ..core.records import Proof
-    from ..store.doorbell_lock import Vigil
+    from ..store.locks.doorbell_lock import Vigil
     from .client import Client
 
 LINE = "agent-mailbox: new mail"
@@ -109,7 +110,7 @@ class Doorbell:
     def _wait(self, watch: Watch, due: float, quiet: bool) -> None:
         """Block until the next look. With a quiet stamp, others' mail causes one look in ``CALM`` seconds at most.
 
-        ``store.watch`` looks now and then without inotify, and needs no such pause.
+        ``store.files.watch`` looks now and then without inotify, and needs no such pause.
         """
         calm = self._calm_until
         if calm > time.monotonic():
@@ -127,7 +128,7 @@ class Doorbell:
 
     def _places(self, quiet: bool) -> list[str]:
         """Return the paths to watch. With a quiet stamp, others' mail does not matter: the stamp goes before our
-        writers bring mail for this session (``store.stamps``). A foreign write is found by the files' times."""
+        writers bring mail for this session (``store.log.stamps``). A foreign write is found by the files' times."""
         calm = quiet and self._calm_until > time.monotonic()
         places = [self._quiet, self._vigil.directory, self._client.place(), None if calm else self._directory]
         return [place for place in places if place and system.exists(place)]

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 from ..core.records import Record
 from ..core.session_steps import CALL, PROMPT, SAID, TOLD
 from ..core.text import clipped, visible_text
-from ..store import conversation_files, whereabouts
+from ..store.attachments import conversation_files
+from ..store.user_state import whereabouts
 from . import calls, markup, presenters
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from starlette.responses import PlainTextResponse, Response
 from ..core import attachments, references
 from ..core.records import Record
 from ..core.text import neutral
-from ..store import attachment_files
+from ..store.attachments import attachment_files
 
 if TYPE_CHECKING:
     from typing import Any

@@ -12,12 +12,13 @@ from collections import Counter
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from ..control.requests import Control
 from ..core import proofs
 from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.channels import Channels
 from ..mailbox.facade import Mailbox
-from ..store.index import FILE
+from ..store.projection.index import FILE
 from . import presenters
 from .tallies import Tallies
 from .unread import Unread
@@ -50,7 +51,7 @@ class Looking:
 
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove)
-        self.control = self.mailbox.control
+        self.control = Control.sharing(self.mailbox)
         self.library = Channels(self.mailbox)
         self.tallies = Tallies(self.library)
         self.unread = Unread(self.mailbox, self.library)

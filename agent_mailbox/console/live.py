@@ -19,14 +19,14 @@ from typing import TYPE_CHECKING
 from ..core import codec
 from ..core.records import BadLine, Message, Read, Record
 from ..errors import MailboxError
-from ..store.growing_log import GrowingLog
-from ..store.logs import weighed
-from ..store.watch import Watch
+from ..store.files.watch import Watch
+from ..store.log.growing_log import GrowingLog
+from ..store.log.logs import weighed
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
 
-    from ..store.logs import Logs
+    from ..store.log.logs import Logs
     from .gate import Session
 
 QUEUE = 256

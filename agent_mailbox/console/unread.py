@@ -12,7 +12,7 @@ from ..core import conversations
 from ..core.marks import Marks
 from ..core.records import USER
 from ..errors import MailboxError
-from ..store import marks_file
+from ..store.polling import marks_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

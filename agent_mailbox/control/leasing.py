@@ -6,15 +6,16 @@ The rules are ``core.control.leases``.
 
 from __future__ import annotations
 
+from ..control_plane import control_log
 from ..core import frame, ids
 from ..core.control import lease_paths, messages
 from ..core.control.leases import LONGEST, Lease
 from ..core.records import Record
 from ..core.text import neutral
 from ..errors import Malformed, NotFound, Refused
-from ..store import project_paths, system
-from ..store.edits import Edits
-from . import control_log
+from ..store.files import system
+from ..store.files.edits import Edits
+from ..store.user_state import project_paths
 from .orders import MIN_PREFIX, Coordination
 
 TYPE_CHECKING = False

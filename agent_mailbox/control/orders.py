@@ -6,6 +6,8 @@ and reports. Requests and their answers are ``control.requests``.
 
 from __future__ import annotations
 
+from ..control_plane import control_log, standing
+from ..control_plane.control_log import ControlStep, note
 from ..core import codec, ids
 from ..core.address import ALL
 from ..core.compose import Draft
@@ -18,19 +20,17 @@ from ..core.records import USER, Read
 from ..core.roster import DEAD
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Posting
-from ..store.watched import Watched
-from . import control_log, standing
-from .control_log import ControlStep, note
+from ..store.files.watched import Watched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..control_plane.standing import Standing
     from ..core.control.messages import Payload
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..mailbox.sending import Sent
-    from .standing import Standing
 
 MIN_PREFIX = 4
 """Characters to which a request's id may be shortened, as a message's."""
@@ -155,7 +155,7 @@ class Coordination(Posting):
 
     def _tell_watchers(self, me: str, event: str, task: str = "") -> None:
         if Watched(self.logs.trail).is_watched(me):
-            from . import watch_reports  # few are watched
+            from ..control_plane import watch_reports  # few are watched
 
             watch_reports.of_event(self, me, me, event, task=task)
 

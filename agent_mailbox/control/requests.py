@@ -6,6 +6,9 @@ request at the same instant, the log's order says which counts, to everyone alik
 
 from __future__ import annotations
 
+from ..control_plane import control_log
+from ..control_plane.control_log import ControlStep, note
+from ..control_plane.standing import Standing
 from ..core import frame
 from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
 from ..core.control.control_requests import ControlRequest
@@ -15,12 +18,9 @@ from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed, Refused
-from ..store import system
-from ..store.lock import Patience
-from . import control_log
-from .control_log import ControlStep, note
+from ..store.files import system
+from ..store.locks.lock import Patience
 from .orders import Coordination, written
-from .standing import Standing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ class Control(Coordination):
         """
         request = self.find(word)
         if _waits(request):
-            from ..store import watch  # ctypes, for a wait alone
+            from ..store.files import watch  # ctypes, for a wait alone
 
             with watch.Watch([self.directory, *(beside.places if beside else ())]) as changes:
                 until = watch.deadline(timeout)

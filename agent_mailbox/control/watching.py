@@ -6,15 +6,15 @@ watcher. The rules are ``core.control.watches``.
 
 from __future__ import annotations
 
+from ..control_plane import control_log, watch_reports
 from ..core import frame, ids
 from ..core.control import messages
 from ..core.control.watches import LONGEST, AgentWatch
 from ..core.roster import ALIVE
 from ..core.text import neutral, typed
 from ..errors import Malformed, NotFound, Refused
-from ..store import system
-from ..store.watched import Watched
-from . import control_log, watch_reports
+from ..store.files import system
+from ..store.files.watched import Watched
 from .orders import MIN_PREFIX, Coordination
 
 TYPE_CHECKING = False

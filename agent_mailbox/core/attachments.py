@@ -1,7 +1,8 @@
 """Attachments of a message: files in the mailbox by their SHA-256, URLs, and what a peer sent within its message.
 
-Belongs here: the shape of an entry, and the line that tells a reader of it. ``store.attachment_files`` keeps the files.
-The values in mail are other people's, of any shape; an entry that is no attachment is skipped. An entry of ours::
+Belongs here: the shape of an entry, and the line that tells a reader of it. ``store.attachments.attachment_files``
+keeps the files. The values in mail are other people's, of any shape; an entry that is no attachment is skipped. An
+entry of ours::
 
     {"type": "file", "name": "plan.png", "mime_type": "image/png", "size": 48211, "sha256": "9f86…",
      "path": "attachments/9f86….png"}

@@ -1,6 +1,6 @@
 """Whether a steward may believe its clock: by the signs of life in the mailbox, and by how steadily the clock runs.
 
-Belongs here: the decision, and how long a doubt lasts. ``upkeep.clock_signs`` reads the signs.
+Belongs here: the decision, and how long a doubt lasts. ``upkeep.doctor.clock_signs`` reads the signs.
 
 A clock far from every sign is wrong, or the mailbox lay untouched. Both look the same at first, and waiting harms
 nobody: no mail hangs on the steward. So it waits for one of these:

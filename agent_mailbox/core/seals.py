@@ -1,7 +1,7 @@
 """The seal at a line's end: what was proven of its writer.
 
 Belongs here: the form of a sealed line, putting it together, and taking it apart. Keys and positions are the store's
-(``store.keys``, ``store.custody``). A seal is the last key of the line's object:
+(``store.log.keys``, ``store.log.custody``). A seal is the last key of the line's object:
 
     {"id":"…","sender":"user",…,"seal":"1 3f2a9c01 0 4711 user@terminal 0123456789abcdef0123456789abcdef"}
 

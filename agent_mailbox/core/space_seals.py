@@ -1,7 +1,7 @@
 """The seal that a machine puts on a line for the other machines of its space: a signature (Ed25519, RFC 8032).
 
-Belongs here: the form of such a line, putting it together, and taking it apart. ``identity.machine_keys`` signs,
-``mailbox.space_judge`` tells whether a seal counts. It is on the line in the order:
+Belongs here: the form of such a line, putting it together, and taking it apart. ``space.trust.machine_keys`` signs,
+``space.trust.space_judge`` tells whether a seal counts. It is on the line in the order:
 
     {"id":"…","sender":"user",…,"seal":"2 north 1764000000000000 BASE64KEY= user@terminal BASE64SIGNATURE=="}
 

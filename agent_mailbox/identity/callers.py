@@ -1,8 +1,8 @@
 """The caller of a command: the session whose process this is, whatever the command says.
 
 Belongs here: the four cases. A *session*: a client's process is above this one, and its hooks recorded it
-(``store.hosts``). The *person*: a terminal of its own, no client above it. A *program*: anything else; it writes mail,
-and decides nothing. The console makes its own proof.
+(``store.user_state.hosts``). The *person*: a terminal of its own, no client above it. A *program*: anything else; it
+writes mail, and decides nothing. The console makes its own proof.
 
 ``cli`` says which command asks for what.
 """
@@ -12,8 +12,9 @@ from __future__ import annotations
 from ..core import proofs
 from ..core.records import USER, Record
 from ..errors import NOT_YOU, Refused
-from ..store import processes, system, user_state
-from ..store.hosts import HostRecords
+from ..store.files import system, user_state
+from ..store.user_state import processes
+from ..store.user_state.hosts import HostRecords
 from . import client_variables
 from .client_processes import is_client
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ..core.records import Proof
-    from ..store.hosts import Host
-    from ..store.processes import Process
+    from ..store.user_state.hosts import Host
+    from ..store.user_state.processes import Process
 
 SESSION, PERSON, PROGRAM = "session", "person", "program"
 NOT_THE_PERSON = "not_the_person"

@@ -6,14 +6,15 @@ Belongs here: what one process shows. ``identity.callers`` concludes who calls.
 from __future__ import annotations
 
 from ..known_clients.every_client import CLIENTS
-from ..store import processes, system
+from ..store.files import system
+from ..store.user_state import processes
 from . import client_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..store.processes import Process
+    from ..store.user_state.processes import Process
 
 MARKS = (
     *(*client_variables.SESSIONS, *client_variables.HOOKS),

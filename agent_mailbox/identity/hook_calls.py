@@ -11,9 +11,10 @@ import sys
 
 from ..core import proofs
 from ..errors import NOT_YOU, Refused
-from ..store import hosts as hosting
-from ..store import processes, system, user_state
-from ..store.hosts import HostRecords
+from ..store.files import system, user_state
+from ..store.user_state import hosts as hosting
+from ..store.user_state import processes
+from ..store.user_state.hosts import HostRecords
 from . import client_variables
 from .client_processes import is_client, is_launcher
 
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from ..core.records import Proof
-    from ..store.hosts import Host
-    from ..store.processes import Process
+    from ..store.user_state.hosts import Host
+    from ..store.user_state.processes import Process
 
 INPUT = 0
 """The file descriptor of the client's JSON."""

@@ -5,15 +5,16 @@ Belongs here: what speaks against the person. ``identity.callers`` asks it, off 
 
 from __future__ import annotations
 
-from ..store import processes, system
+from ..store.files import system
+from ..store.user_state import processes
 from .client_processes import NAMES, marks, started_by_client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..store.hosts import Host, HostRecords
-    from ..store.processes import Process
+    from ..store.user_state.hosts import Host, HostRecords
+    from ..store.user_state.processes import Process
 
 
 UNSEEN = "its ancestors cannot be read"

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ..store import processes
+from ..store.user_state import processes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..store.processes import Process
+    from ..store.user_state.processes import Process
 
 SHELLS = "/etc/shells"
 """The system's list of shells; only its administrator writes it."""

@@ -10,8 +10,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-from ..store import processes
-from ..store.processes import Process
+from ..store.user_state import processes
+from ..store.user_state.processes import Process
 from .client_processes import is_client, started_by_client
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from ..core.claims import Reads
 from ..core.records import Message, Read, RosterEvent
 from ..core.roster import ALIVE, CLIENT_ENDED, FROZEN
 from ..core.roster_changes import Decision
-from ..store.logs import proven
-from ..store.stamps import EVERYONE
+from ..store.log.logs import proven
+from ..store.log.stamps import EVERYONE
 from .registry import Registry
 
 TYPE_CHECKING = False
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from ..core.roster import Roster
-    from ..store.log import HeldLog
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.log.log import HeldLog
     from .opened import OpenMailbox
-    from .ordered_log import OrderedLog
 
 SETTLES = 600_000
 """Milliseconds for which the hook at a session's end may still look at the transcript, for what the session saw."""

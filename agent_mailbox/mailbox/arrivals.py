@@ -1,15 +1,15 @@
 """The signs by which a sender is told when each reader will see the mail.
 
 Belongs here: gathering them, for the agents that a message reaches alone, and without the network. ``core.arrival``
-has the rule, ``store.doorbell_lock`` the waiting process's side.
+has the rule, ``store.locks.doorbell_lock`` the waiting process's side.
 """
 
 from __future__ import annotations
 
 from ..core import arrival
 from ..core.recipients import is_mate
-from ..store import system
-from ..store.paths import DOORBELL
+from ..store.files import system
+from ..store.files.paths import DOORBELL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

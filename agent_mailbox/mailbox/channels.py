@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from ..core.conversations import Parent
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..store.index_keys import Row
-    from ..store.lookup import IndexView
+    from ..store.projection.index_keys import Row
+    from ..store.projection.lookup import IndexView
 
 LOOK = 300
 """The newest messages to a channel that one look takes in, with the answers to them; older ones are a link away."""

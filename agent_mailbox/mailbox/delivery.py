@@ -1,7 +1,7 @@
 """Delivering unread mail: choose, claim, show, record.
 
-Belongs here: the order of those steps and the locks around them. ``core.inbox`` decides what is unread; ``store.poll``
-finds it without reading everything.
+Belongs here: the order of those steps and the locks around them. ``core.inbox`` decides what is unread;
+``store.polling.poll`` finds it without reading everything.
 
 Role mail goes to one holder, and no lock that others need is held while output is written. So it is claimed first,
 under the reads' lock (``core.claims``):
@@ -18,10 +18,10 @@ from ..core import claims, codec, proofs
 from ..core.records import USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, StorageFailed, Unavailable
-from ..store import offers
-from ..store.lock import Patience
-from ..store.poll import Poll
-from ..store.watched import Watched
+from ..store.files.watched import Watched
+from ..store.locks.lock import Patience
+from ..store.polling import offers
+from ..store.polling.poll import Poll
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from ..core.compose import Draft
     from ..core.inbox import Item
     from ..core.roster import Agent, Roster
-    from ..store.log import HeldLog
-    from .ordered_log import OrderedLog
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.log.log import HeldLog
 
 WITHHELD = 60.0
 """Seconds until whoever waits for mail looks again at role mail that another session claimed: time may free it."""
@@ -214,7 +214,7 @@ class Delivery(OpenMailbox):
             items = [item.replace(message=self.here(item.message)) for item in items]
         if not any(item.message.type == "control" for item in items):
             return items
-        from ..control import effects  # most mail is none
+        from ..control_plane import effects  # most mail is none
 
         return effects.judged(self, me, items, self._send if apply else None)
 
@@ -243,7 +243,7 @@ class Delivery(OpenMailbox):
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.
 
-        ``store.stamps`` says why that is sound; without a stamp no lock is needed. ``recorded`` was read since, in
+        ``store.log.stamps`` says why that is sound; without a stamp no lock is needed. ``recorded`` was read since, in
         ``size`` bytes; if anything else was written, the logs are read again."""
         logs = self.logs
         if not quiet:

@@ -14,10 +14,10 @@ from ..core.address import check_id, is_remote
 from ..core.line_forms import may_be_about, may_be_message, may_begin_with
 from ..core.records import Message, Read, Record
 from ..errors import Busy, NotFound, Refused, StorageFailed
-from ..store.index_keys import NEWS
-from ..store.lines import line_at
-from ..store.logs import end_of, parse_reads, weighed
-from ..store.stamps import EVERYONE
+from ..store.files.lines import line_at
+from ..store.log.logs import end_of, parse_reads, weighed
+from ..store.log.stamps import EVERYONE
+from ..store.projection.index_keys import NEWS
 from .delivery import Delivery
 from .registry import Registry
 from .sending import Posting, retryable
@@ -26,12 +26,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ..control.requests import Control
     from ..core.compose import Draft
     from ..core.roster import Roster
-    from ..store.log import HeldLog
-    from ..store.lookup import IndexView, Where
-    from .ordered_log import OrderedLog
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.log.log import HeldLog
+    from ..store.projection.lookup import IndexView, Where
     from .sending import Sent
 
 MIN_MESSAGE_PREFIX = 4
@@ -67,13 +66,6 @@ class FoundMessage(Record):
 
 class Mailbox(Posting, Delivery, Registry):
     """A mailbox, opened; see ``OpenMailbox`` for the arguments."""
-
-    @property
-    def control(self) -> Control:
-        """Requests, orders and reports on the same open mailbox."""
-        from ..control.requests import Control  # most mail is none
-
-        return Control.sharing(self)
 
     def reply(self, message_id: str, draft: Draft, *, strict: bool = False, everyone: bool = False) -> Sent:
         """Answer a message in its thread: ``draft.to``, else its sender, or ``everyone`` it was for and its sender.
@@ -157,7 +149,7 @@ class Mailbox(Posting, Delivery, Registry):
     def find(self, message_id: str) -> FoundMessage:
         """Return the message of an id or of a unique prefix, live or archived; raises ``NotFound`` or ``Ambiguous``."""
         if self.is_large():
-            from ..store.index import MailIndex  # SQLite, which a small mailbox does not need
+            from ..store.projection.index import MailIndex  # SQLite, which a small mailbox does not need
 
             index = MailIndex(self.logs, self.archive)
             found = index.ask(lambda view: _indexed(message_id, view), at_once=True, patience=PATIENCE)

@@ -15,7 +15,7 @@ from ..core.attachments import files, size_of
 from ..core.records import USER
 from ..core.text import typed
 from ..errors import Refused
-from ..store import attachment_files
+from ..store.attachments import attachment_files
 from . import reachable
 
 TYPE_CHECKING = False

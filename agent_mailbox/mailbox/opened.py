@@ -6,28 +6,29 @@ Belongs here: the directory, its logs and configuration, the clock. ``mailbox.de
 
 from __future__ import annotations
 
-from .. import config as configuration
+from ..config import config as configuration
 from ..core.records import USER
 from ..core.roster import ALIVE
 from ..errors import StorageFailed
-from ..store import logs, paths, system
-from ..store.hosts import HostRecords
-from ..store.lock import WAIT
+from ..store.files import paths, system
+from ..store.locks.lock import WAIT
+from ..store.log import logs
+from ..store.user_state.hosts import HostRecords
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
     from typing import Any, Self, TypeVar
 
-    from ..config import Config
-    from ..config_file import Fault
+    from ..config.config import Config
+    from ..config.config_file import Fault
+    from ..config.own_config import OwnConfig
     from ..core.inbox import MailState
     from ..core.records import Message, Proof
     from ..core.roster import Agent
-    from ..own_config import OwnConfig
-    from ..store.log import Log
-    from .ordered_log import SharedLog
-    from .replica import Replica
+    from ..space.copy.replica import Replica
+    from ..space.order.ordered_log import SharedLog
+    from ..store.log.log import Log
 
     T = TypeVar("T")
 
@@ -112,7 +113,7 @@ class OpenMailbox:
         if not self.logs.is_shared:
             return None
         if self._replica is None:
-            from . import space as spaces  # a mailbox of one machine is spared it
+            from ..space import space as spaces  # a mailbox of one machine is spared it
 
             space = spaces.of(self.logs)
             self._replica = None if space is None else spaces.opened(self.logs, space, relayed=True)
@@ -124,7 +125,7 @@ class OpenMailbox:
         wanted = None if sessions is None else list(sessions)
         found = self.logs.last_seen(wanted)
         if (replica := self.replica) is not None:
-            from . import elsewhere  # likewise
+            from ..space.order import elsewhere  # likewise
 
             told = {who: at for one in elsewhere.load(replica.directory) for who, at in one.seen.items()}
             found = {**(told if wanted is None else {who: told[who] for who in wanted if who in told}), **found}
@@ -140,7 +141,7 @@ class OpenMailbox:
         """Return a log as decisions are taken in it: in the order of the machines that share the mailbox, if any do."""
         if (replica := self.replica) is None:
             return log
-        from .ordered_log import SharedLog  # likewise
+        from ..space.order.ordered_log import SharedLog  # likewise
 
         return SharedLog(replica, log)
 
@@ -151,7 +152,7 @@ class OpenMailbox:
         Another machine's is a decision, as one about anybody else is."""
         if (replica := self.replica) is None:
             return self.logs.reads
-        from .ordered_log import SharedLog  # likewise
+        from ..space.order.ordered_log import SharedLog  # likewise
 
         return SharedLog(replica, self.logs.reads, is_own=any(map(self._lives_here, sessions)))
 
@@ -177,7 +178,7 @@ class OpenMailbox:
         if message.attachments is None or not self.logs.is_shared:
             return message
         from ..core import attachments  # rare in mail
-        from ..store import attachment_files
+        from ..store.attachments import attachment_files
 
         return attachments.awaited(message, lambda file: attachment_files.is_there(self.directory, file))
 
@@ -197,7 +198,7 @@ class OpenMailbox:
     @property
     def own(self) -> OwnConfig:
         """Return the person's own configuration for the mailbox, as it is now."""
-        from .. import own_config  # where a setting of it counts
+        from ..config import own_config  # where a setting of it counts
 
         found = own_config.load(self.directory)
         self._complain(own_config.place(), found.faults)

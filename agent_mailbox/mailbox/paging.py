@@ -13,8 +13,8 @@ from ..core.inbox import MailState
 from ..core.instant import HOUR
 from ..core.records import Record
 from ..errors import NotFound
-from ..store.index_keys import NEWS
-from ..store.logs import end_of, parse_messages, parse_reads
+from ..store.log.logs import end_of, parse_messages, parse_reads
+from ..store.projection.index_keys import NEWS
 from .facade import FoundMessage
 from .queries import Library
 from .selection import candidates, chooses
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from ..core.records import Message, Read
-    from ..store.index_keys import Row
-    from ..store.log import Log
-    from ..store.lookup import IndexView
+    from ..store.log.log import Log
+    from ..store.projection.index_keys import Row
+    from ..store.projection.lookup import IndexView
     from .selection import Selection
 
 

@@ -13,8 +13,8 @@ from ..core.inbox import MailState
 from ..core.instant import DAY
 from ..core.records import Message, Record
 from ..errors import NotFound
-from ..store import system
-from ..store.lock import Patience
+from ..store.files import system
+from ..store.locks.lock import Patience
 from . import agents
 from .delivery import WITHHELD
 from .facade import MIN_MESSAGE_PREFIX
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..core.cost import Cost
     from ..core.records import Read
     from ..core.roster import Agent
-    from ..store.index_keys import Row
-    from ..store.lookup import IndexView
+    from ..store.projection.index_keys import Row
+    from ..store.projection.lookup import IndexView
     from .facade import FoundMessage, Mailbox
 
     T = TypeVar("T")
@@ -95,8 +95,8 @@ class Library:
 
     def status(self, session_id: str) -> Status:
         """Return the session's unread count, obligations, dead letters and roster line."""
-        from ..store import asking, untaken  # regular expressions, which most questions do without
-        from ..store.poll import Poll
+        from ..store.polling.poll import Poll
+        from ..store.projection import asking, untaken  # regular expressions, which most questions do without
 
         box, now = self._mailbox, self._mailbox.now()
         asked = asking.state(box.logs, session_id, box.config.ttls)
@@ -123,7 +123,7 @@ class Library:
     def waiting(self, session_id: str | None) -> list[Message]:
         """Return the mail that the session (None: anyone) sent and that waits for nobody, the newest last. The steward
         moves none of it."""
-        from ..store import untaken  # as in ``status``
+        from ..store.projection import untaken  # as in ``status``
 
         box, now = self._mailbox, self._mailbox.now()
         lonely = untaken.found(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
@@ -152,7 +152,7 @@ class Library:
 
     def wakes(self, session_id: str) -> tuple[int, int]:
         """Return how often doorbells woke a session, or its predecessors, and the tokens of that."""
-        from ..store import events
+        from ..store.log import events
 
         return events.wakes(self._mailbox.logs, self._mailbox.logs.read_roster().lineage(session_id))
 
@@ -179,7 +179,7 @@ class Library:
         The session's, or everyone's (None). Only those sent since then (ms); default: all live ones, and the archive's
         of the last thirty days.
         """
-        from ..store import untaken  # likewise
+        from ..store.projection import untaken  # likewise
 
         box, now = self._mailbox, self._mailbox.now()
         lately = now - LATELY if since is None else since
@@ -260,7 +260,7 @@ class Library:
 
     def _ask(self, question: Callable[[IndexView], T | None]) -> T | None:
         """Return the index's answer; None without an index."""
-        from ..store.index import MailIndex  # SQLite, which no other question needs
+        from ..store.projection.index import MailIndex  # SQLite, which no other question needs
 
         return MailIndex(self._mailbox.logs, self._mailbox.archive).ask(question, at_once=self.newest_alone)
 
@@ -269,7 +269,7 @@ class Library:
 
         Raises ``BadData`` if a log is cut or replaced meanwhile."""
         from ..errors import BadData
-        from ..store import watch  # ctypes, which no other question needs
+        from ..store.files import watch  # ctypes, which no other question needs
 
         with watch.Watch([self._mailbox.directory]) as changes:
             deadline, known = watch.deadline(timeout), self._mailbox.broken()

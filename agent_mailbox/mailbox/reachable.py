@@ -10,8 +10,8 @@ from ..core import codec, misspelt
 from ..core.address import swarm_of
 from ..core.records import BadLine
 from ..errors import MailboxError, NotFound
-from ..store import system
-from ..store.log import Log
+from ..store.files import system
+from ..store.log.log import Log
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,22 +1,23 @@
 """Honest receipts: mail that was offered to a session becomes ``seen``, or is offered again.
 
 Belongs here: settling a session's open offers under its delivery lock. The client's transcript tells whether it saw
-them (``clients.hooks.transcript``); ``core.claims`` and ``core.retention`` say what follows for reading and archiving.
+them (``clients.transcript``); ``core.claims`` and ``core.keeping.retention`` say what follows for reading and
+archiving.
 """
 
 from __future__ import annotations
 
 from ..core import claims, codec, proofs
 from ..core.records import Read, Record
-from ..store import offers
-from ..store.stamps import EVERYONE
+from ..store.log.stamps import EVERYONE
+from ..store.polling import offers
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from ..core.records import Message
-    from ..store.offers import Offer
+    from ..store.polling.offers import Offer
     from .opened import OpenMailbox
 
 

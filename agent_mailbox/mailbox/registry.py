@@ -13,10 +13,10 @@ from ..core.roster import DEAD
 from ..core.roster_changes import Decision, Registration
 from ..core.text import typed
 from ..errors import Busy, MailboxError, NotFound, Unavailable
-from ..store import system
-from ..store.lines import line_chunks
-from ..store.stamps import EVERYONE
-from ..store.watched import Watched
+from ..store.files import system
+from ..store.files.lines import line_chunks
+from ..store.files.watched import Watched
+from ..store.log.stamps import EVERYONE
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from ..core.records import Proof, RosterEvent
     from ..core.roster import Agent, Roster
-    from ..store.log import HeldLog
-    from .ordered_log import OrderedLog
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.log.log import HeldLog
 
 SPAN = 1 << 16
 """Bytes of reads that are passed by together if none is of an agent that died."""
@@ -52,7 +52,7 @@ class Registry(OpenMailbox):
             roster, decision = self.logs.roster.decide(lambda log: self._change(log, decide, actor))
         for event in decision.events:
             if event.lead is not None:
-                from ..store import bindings  # which most events do without
+                from ..store.user_state import bindings  # which most events do without
 
                 # It holds although the log is cut before the session's next call.
                 bindings.bind(self.logs.trail, event.session_id)
@@ -67,7 +67,7 @@ class Registry(OpenMailbox):
         return decision
 
     def _tell_watchers(self, event: RosterEvent, actor: str) -> None:
-        from ..control import watch_reports  # few are watched
+        from ..control_plane import watch_reports  # few are watched
         from ..core.control import watches
 
         try:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..store.index_keys import Row
-    from ..store.lookup import IndexView
+    from ..store.projection.index_keys import Row
+    from ..store.projection.lookup import IndexView
 
 
 class Selection(Record):

@@ -13,8 +13,8 @@ from ..core.proofs import OURS, STEWARD
 from ..core.records import Message, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
-from ..store import paths, system
-from ..store.logs import weighed
+from ..store.files import paths, system
+from ..store.log.logs import weighed
 from .opened import OpenMailbox
 
 TYPE_CHECKING = False
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from ..core.compose import Draft, Resolved
     from ..core.records import Proof
     from ..core.roster import Roster
-    from ..store.archive import Archive
-    from ..store.log import HeldLog
-    from .ordered_log import OrderedLog
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.archive.archive import Archive
+    from ..store.log.log import HeldLog
 
     T = TypeVar("T")
     R = TypeVar("R")
@@ -67,7 +67,7 @@ class Posting(OpenMailbox):
     @property
     def archive(self) -> Archive:
         """Return the archive, to which the steward moves mail."""
-        from ..store.archive import Archive  # asked only for an id that is given
+        from ..store.archive.archive import Archive  # asked only for an id that is given
 
         return Archive(self.logs.path(paths.ARCHIVE), self.logs.custody)
 
@@ -114,7 +114,7 @@ class Posting(OpenMailbox):
         if known is None:
             return [Sent(made.message, self.delivery(made.message, roster), made.warnings, True) for made in prepared]
         if orders:
-            from ..control import effects  # what most mail is spared
+            from ..control_plane import effects  # what most mail is spared
 
             effects.sent(self, [made.message for made in prepared if made.message.type == "control"], self.send)
         sent = [
@@ -165,7 +165,7 @@ class Posting(OpenMailbox):
         mates = [who for who in found.agents if recipients.is_mate(roster.get(who))]
         if not mates:
             return found
-        from ..store import team_lock  # what most mail is spared
+        from ..store.locks import team_lock  # what most mail is spared
 
         idle = [mate for mate in mates if not team_lock.runs(self.logs, f"team:{mate.partition('@')[2]}")]
         agents = tuple(agent for agent in found.agents if agent not in idle)
@@ -195,7 +195,7 @@ class Posting(OpenMailbox):
         Asked ahead of the lock: whoever writes such a line meanwhile makes the id a known one."""
         if not ids:
             return False
-        from ..store import foreign_lines  # asked only for an id that is given
+        from ..store.polling import foreign_lines  # asked only for an id that is given
 
         return foreign_lines.are_read(self.logs, ids)
 
@@ -213,12 +213,12 @@ class Posting(OpenMailbox):
         new = [made for made in prepared if made.message.id not in known]
         if self.config.max_per_minute is not None:
             # A decision that came too late because of a limit would be worse than any flood.
-            from ..store import rate_limit  # only for a mailbox with a limit
+            from ..store.files import rate_limit  # only for a mailbox with a limit
 
             chat = [made.message.sender for made in new if made.message.type != "control"]
             rate_limit.check(log.fd, chat, self.config.max_per_minute, self.now())
         if any(made.message.attachments for made in new):
-            from ..store import attachment_files  # rare in mail
+            from ..store.attachments import attachment_files  # rare in mail
 
             for made in new:
                 attachment_files.check(self.directory, made.message)

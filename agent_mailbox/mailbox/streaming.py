@@ -13,17 +13,17 @@ from contextlib import ExitStack
 from ..core import codec, proofs
 from ..core.claims import Reads
 from ..core.records import BadLine, Message
-from ..store import system
-from ..store.lines import line_at, lines_of
-from ..store.logs import parse_reads, weighed
-from ..store.paths import MESSAGES, READS
+from ..store.files import system
+from ..store.files.lines import line_at, lines_of
+from ..store.files.paths import MESSAGES, READS
+from ..store.log.logs import parse_reads, weighed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ..core.records import Read
-    from ..store.proof_view import ProofView
+    from ..store.log.proof_view import ProofView
     from .facade import Mailbox
 
     Source = tuple[int, int, ProofView | None, bool]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..core.codec import BOM
 from ..errors import BadData, Busy
-from ..store import output_reader
+from ..store.files import output_reader
 
 if TYPE_CHECKING:
     from collections.abc import Callable

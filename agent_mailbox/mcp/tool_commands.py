@@ -13,13 +13,14 @@ from ..core import frame, proofs, words
 from ..core.compose import Draft
 from ..core.records import USER
 from ..core.roster import ALIVE, FROZEN
+from ..core.showing import message_frame
 from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import agents, arrivals
 from ..mailbox.delivery import Offering
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from ..store import offers
+from ..store.polling import offers
 from .call_context import CallContext
 from .tool_schemas import MOST, TOOLS, ToolAnswer, arguments
 
@@ -104,7 +105,7 @@ def _block(item: Item, roster: Roster, room: int, box: str) -> str:
 
 
 def _whole(item: Item, roster: Roster, box: str) -> str:
-    return "\n".join(frame.item(item, roster, box=box))
+    return "\n".join(message_frame.item(item, roster, box=box))
 
 
 def _fitting(items: Sequence[Item], roster: Roster, room: int, box: str) -> list[Item]:
@@ -199,11 +200,9 @@ def _search(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None
 def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
     found = desk.find(message_id)
     roster = desk.logs.read_roster()
-    text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory)) + "\n"
-    is_all = len(text) <= WHOLE
-    text = text if is_all else f"{text[:WHOLE]}\n(cut; it has {len(text)} characters)\n"
+    text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory))[:WHOLE] + "\n"
     write(_answer(app, text, {"messages": [_sender(found.message, roster) | {"text": text}]}))
-    if is_all and (me := app.own_session) is not None:
+    if (me := app.own_session) is not None:
         show_verbs.note_told(app, desk, me, [found.message], found.reads)
 
 

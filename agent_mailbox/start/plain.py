@@ -92,7 +92,7 @@ def run(arguments: Sequence[str]) -> int | None:
         given = parsed(words, _STATUS if verb == "status" else _DEAD)
         return None if given is None else _standing(verb, given)
     if verb == "hook" and len(words) == 1 and not words[0].startswith("-"):
-        from ..cli.hook_command import answer
+        from ..commands.hook_command import answer
 
         return answer(words[0], None)
     return None
@@ -125,7 +125,7 @@ def _check(given: Given) -> int | None:
     limit = _number(given, "--limit")
     if limit == -1:
         return None
-    from ..cli import check_verb
+    from ..commands import check_verb
     from ..mailbox.delivery import Delivery
 
     most = 20 if limit is None else limit
@@ -168,7 +168,7 @@ def _about(verb: str, message_id: str, given: Given) -> int | None:
 
 
 def _standing(verb: str, given: Given) -> int:
-    from ..cli import standing_verbs
+    from ..commands import standing_verbs
     from ..mailbox.facade import Mailbox
 
     session = _one(given, "--session")
@@ -187,7 +187,7 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
     given = None if known is None else parsed(words[named is not None :], known)
     if given is None:
         return None
-    from ..cli import roster_verbs
+    from ..commands import roster_verbs
     from ..mailbox.registry import Registry
 
     session_id = _one(given, "--session-id")

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 
 from ..errors import MailboxError
+from ..mailbox import mailbox_gateway
 from ..mailbox.facade import Mailbox
 from . import pairing
 from .gateway_log import tell
@@ -22,7 +23,7 @@ Box = tuple[Mailbox, Ledger]
 
 def there(home: Home) -> tuple[int, ...]:
     """Return what changes when a mailbox is attached or detached, or goes or comes: a few ``stat`` calls."""
-    return (*_inode(home.path(pairing.IN_HOME)), *map(os.path.isdir, pairing.mailboxes(home)))
+    return (*_inode(home.path(mailbox_gateway.IN_HOME)), *map(os.path.isdir, pairing.mailboxes(home)))
 
 
 def _inode(path: str) -> tuple[int, ...]:

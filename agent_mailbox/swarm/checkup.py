@@ -14,7 +14,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from ..core import instant
-from ..store.lock import is_held
+from ..mailbox.mailbox_gateway import SERVING
+from ..store.locks.lock import is_held
 from . import home as names
 from . import own_certificate
 from .home_checks import SKEW, Finding
@@ -44,7 +45,7 @@ async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> li
     for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
         ours = endpoint == known.endpoint
         if answer.status != 200 or answer.body is None:
-            start = "" if not ours or is_held(ledger.home.path(names.SERVING)) else "; run `agent-mailbox swarm serve`"
+            start = "" if not ours or is_held(ledger.home.path(SERVING)) else "; run `agent-mailbox swarm serve`"
             found.append((endpoint, f"{agent} cannot be reached: {answer.message}{start}", not ours))
         elif ours and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))

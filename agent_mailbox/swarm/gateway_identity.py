@@ -15,9 +15,9 @@ from pydantic import Field, ValidationError
 
 from ..core import instant
 from ..errors import BadData, Malformed, NotFound, Refused
-from ..store.log import HeldLog, Log
-from ..store.paths import storage_failed
-from ..store.system import sync_directory
+from ..store.files.paths import storage_failed
+from ..store.files.system import sync_directory
+from ..store.log.log import HeldLog, Log
 from . import home as names
 from .home import Home, write_private
 from .ledger import Ledger, each_event

@@ -22,7 +22,7 @@ from hypercorn.config import Config
 from ..core.records import Record
 from ..errors import MailboxError, Refused
 from ..mailbox.facade import Mailbox
-from ..store.lock import FileLock
+from ..store.locks.lock import FileLock
 from ..upkeep import extras
 from . import boxes, gateway_log, local, server, sockets
 from . import home as names

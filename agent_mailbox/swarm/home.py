@@ -8,32 +8,20 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
-from ..store.paths import open_file, storage_failed
-from ..store.system import make_directory, sync_directory
+from ..store.files.paths import open_file, storage_failed
+from ..store.files.system import make_directory, sync_directory
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 KEY, LEDGER, OUTBOX, STATUSES, STATE = "key.pem", "ledger.jsonl", "outbox.jsonl", "statuses.jsonl", "state.json"
-SERVING, CARRYING, STATE_LOCK = "serving.lock", "carrying.lock", "state.lock"
+CARRYING, STATE_LOCK = "carrying.lock", "state.lock"
 SOCKET = "local.sock"
 INIT = "run `agent-mailbox swarm init --agent ID --endpoint URL`"
 """The hint for a home without an identity."""
-
-
-def default(environ: Mapping[str, str]) -> str:
-    """Return ``AGENT_SWARM_HOME``, else the founding text's place: ``~/.swarm``, ``%APPDATA%\\swarm`` on Windows."""
-    named = environ.get("AGENT_SWARM_HOME")
-    if named:
-        return os.path.abspath(named)
-    if sys.platform == "win32":
-        return os.path.join(environ.get("APPDATA") or os.path.expanduser("~"), "swarm")
-    return os.path.join(environ.get("HOME") or os.path.expanduser("~"), ".swarm")
 
 
 class Home:

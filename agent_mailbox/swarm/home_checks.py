@@ -13,16 +13,18 @@ from typing import Any
 from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import MailboxError
-from ..store.log import Log
+from ..mailbox import mailbox_gateway
+from ..mailbox.reachable import IN_MAILBOX
+from ..store.log.log import Log
 from ..upkeep import extras
 from ..upkeep.doctor.findings import Problem
-from . import extra, pairing
+from . import extra
 from . import home as names
 from .home import Home
 
 SKEW = 60_000
 """Milliseconds two clocks may differ before a finding; messages are refused at fifteen minutes."""
-LOGS = (names.LEDGER, names.OUTBOX, names.STATUSES, pairing.IN_HOME)
+LOGS = (names.LEDGER, names.OUTBOX, names.STATUSES, mailbox_gateway.IN_HOME)
 Finding = tuple[str, str, bool]
 
 
@@ -80,7 +82,7 @@ def _log(path: str, now: int) -> Iterator[Finding]:
 
 def _wrong(name: str) -> Callable[[Mapping[str, Any]], str]:
     """Return the judge of a log's records; without the extra's libraries one that knows nothing wrong."""
-    if name == pairing.IN_HOME or extra.missing():
+    if name == mailbox_gateway.IN_HOME or extra.missing():
         return lambda _: ""
     from .protocol.gateway_events import problem
 
@@ -89,7 +91,7 @@ def _wrong(name: str) -> Callable[[Mapping[str, Any]], str]:
 
 def examine(mailbox: str, now: int) -> Iterator[Problem]:
     """Yield the findings about a mailbox's gateway, if it has one, as ``doctor`` reports them."""
-    bound = pairing.gateway_of(mailbox)
+    bound = mailbox_gateway.gateway_of(mailbox)
     if bound is None:
         return
     directory, mutual = bound
@@ -100,11 +102,11 @@ def examine(mailbox: str, now: int) -> Iterator[Problem]:
             yield Problem(home.path(names.KEY), None, what)
             return
         what = f"gateway missing, mail to swarms waits: {directory}; make one with `agent-mailbox swarm init`"
-        yield Problem(os.path.join(mailbox, pairing.IN_MAILBOX), None, what, note=True)
+        yield Problem(os.path.join(mailbox, IN_MAILBOX), None, what, note=True)
         return
     if not mutual:
         what = f"gateway does not name this mailbox: {directory}; pair them by any `agent-mailbox swarm` command here"
-        yield Problem(os.path.join(mailbox, pairing.IN_MAILBOX), None, what, note=True)
+        yield Problem(os.path.join(mailbox, IN_MAILBOX), None, what, note=True)
         return
     for place, what, note in files(home, now):
         path, _, line = place.rpartition(":")

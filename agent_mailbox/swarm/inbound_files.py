@@ -14,7 +14,7 @@ from typing import Any
 from ..core import attachments
 from ..core.records import Message
 from ..errors import BadData, Refused
-from ..store import attachment_files
+from ..store.attachments import attachment_files
 from .protocol import wire
 
 MANY = f"a message brings at most {attachments.MOST} files"

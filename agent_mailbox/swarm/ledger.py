@@ -16,10 +16,10 @@ from ..core.records import BadLine
 from ..errors import BadData, NotFound
 from ..mailbox import reachable
 from ..mailbox.opened import wall_clock
-from ..store.growing_log import GrowingLog
-from ..store.lines import line_at
-from ..store.lock import FileLock
-from ..store.log import HeldLog, Log
+from ..store.files.lines import line_at
+from ..store.locks.lock import FileLock
+from ..store.log.growing_log import GrowingLog
+from ..store.log.log import HeldLog, Log
 from . import home as names
 from . import state_file
 from .home import Home

@@ -21,9 +21,9 @@ from ..core.records import USER, Message
 from ..errors import MailboxError, Refused
 from ..mailbox import leaving
 from ..mailbox.facade import Mailbox
-from ..store import replacement
-from ..store.growing_log import GrowingLog
-from ..store.log import HeldLog, Log
+from ..store.log import replacement
+from ..store.log.growing_log import GrowingLog
+from ..store.log.log import HeldLog, Log
 from . import home as names
 from .home import Home
 from .inbound import derived_id, is_storable, key_of, notice

@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ..identity import tls_certificates as certificates
-from ..store.paths import storage_failed
-from ..store.system import sync_directory
+from ..store.files.paths import storage_failed
+from ..store.files.system import sync_directory
 from .home import Home, mode_problem, write_private
 from .protocol import wire
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
-from ..store.paths import open_file
+from ..store.files.paths import open_file
 from . import home as names
 from .ledger import Ledger
 

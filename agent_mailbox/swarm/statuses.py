@@ -21,10 +21,10 @@ from ..core.line_forms import may_have
 from ..core.records import Message
 from ..errors import NotFound
 from ..mailbox.facade import Mailbox
-from ..store.growing_log import GrowingLog
-from ..store.lines import line_at
-from ..store.log import Log
-from ..store.logs import end_of, parse_reads
+from ..store.files.lines import line_at
+from ..store.log.growing_log import GrowingLog
+from ..store.log.log import Log
+from ..store.log.logs import end_of, parse_reads
 from . import home as names
 from .home import Home
 from .ledger import events_of, line

@@ -15,6 +15,7 @@ from ..cli.options import App, Verb, pass_app
 from ..core.frame import word
 from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
+from ..mailbox.mailbox_gateway import SERVING
 from .swarm_context import Door, home_option, session_option, swarm_json, with_door
 
 
@@ -107,7 +108,7 @@ def serve(door: Door, quic_bind: str | None, self_signed: bool, **given: Any) ->
         door.app.out(f"listening at {address}\n", {"listening": address})
 
     try:
-        serving = gateway_process.lock(door.home, home.SERVING).take()
+        serving = gateway_process.lock(door.home, SERVING).take()
     except Busy as error:
         raise Busy(
             f"gateway is served already: {door.home.directory} ({error.what})",

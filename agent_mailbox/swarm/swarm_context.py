@@ -16,6 +16,7 @@ from ..cli.options import App, complete_session, pass_app
 from ..core.records import USER
 from ..core.roster_changes import Registration
 from ..errors import Busy, NoMailbox, NotFound, Refused
+from ..mailbox import mailbox_gateway
 from ..mailbox.opened import nobody
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Door:
         if directory:
             app.given["--home"] = directory
         app.proves = nobody  # only mail passes here: it proves no writer
-        self.home: Home = home.Home(directory or home.default(app.environ))
+        self.home: Home = home.Home(directory or mailbox_gateway.default_home(app.environ))
         self.ledger: Ledger = ledger.Ledger(self.home)
 
     @property

@@ -18,8 +18,10 @@ from ..cli.options import Verb, complete_session
 from ..core import frame
 from ..core.compose import Draft
 from ..core.records import PRIORITIES
+from ..core.showing import message_frame
 from ..core.text import clipped, neutral
 from ..errors import Malformed
+from ..mailbox.mailbox_gateway import SERVING
 from .swarm_commands import swarm
 from .swarm_context import Door, swarm_json, with_door
 
@@ -129,14 +131,14 @@ def flush(door: Door) -> None:
 def status(door: Door) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
     from ..errors import Busy
-    from . import gateway_identity, gateway_process, home
+    from . import gateway_identity, gateway_process
     from .inbox_view import InboxView
     from .protocol import signing
 
     known = door.ledger.identified()
     public = signing.public_of(gateway_identity.key_of(door.home, door.ledger))
     try:
-        with gateway_process.lock(door.home, home.SERVING):
+        with gateway_process.lock(door.home, SERVING):
             serving = False
     except Busy:
         serving = True
@@ -192,7 +194,7 @@ def context(door: Door, which: str, limit: int) -> None:
         lines += [
             f"{frame.short(message.id)}  {frame.sender_of(message, roster)}, {frame.when(message.timestamp)}, {state}"
         ]
-        lines += [*frame.body(message, box=box), ""]
+        lines += [*message_frame.body(message, box=box), ""]
     value = {
         "swarm": swarm_json(found, known.agent_id),
         "messages": [{**mail_output.message_json(m, box=box), "status": state} for m, state, _ in recent],

@@ -5,10 +5,10 @@ Belongs here: the values as the gateway uses them; ``config_file`` checks the ke
 
 from __future__ import annotations
 
-from ..config import Config
+from ..config.config import Config
+from ..config.own_config import OwnConfig
 from ..core.records import Record
 from ..errors import BadData
-from ..own_config import OwnConfig
 
 
 class GatewaySettings(Record):

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from ..core import naming
 from ..core.roster import DEAD
 from ..errors import Busy, Refused
-from ..store import system, team_lock, watch
-from ..store.lock import FileLock
+from ..store.files import system, watch
+from ..store.locks import team_lock
+from ..store.locks.lock import FileLock
 from . import team_files
 from .members import bury, members_here
 from .mirror import Mirror, MirrorStep

@@ -18,7 +18,7 @@ from ..core.roster_changes import Registration
 from ..core.text import clipped, neutral
 from ..errors import Busy, MailboxError, StorageFailed
 from ..mailbox.streaming import stream
-from ..store.stamps import EVERYONE
+from ..store.log.stamps import EVERYONE
 from . import format as form
 from . import team_files
 from .configuration import LEAD

@@ -23,10 +23,11 @@ from ..core.claims import DOUBT
 from ..core.line_forms import may_be_read_by, may_release
 from ..core.records import BadLine, Read, Record
 from ..core.roster import DEAD
+from ..core.showing import message_frame
 from ..core.text import clipped, neutral, typed
 from ..errors import Busy, Refused
-from ..store import offers
-from ..store.stamps import EVERYONE
+from ..store.log.stamps import EVERYONE
+from ..store.polling import offers
 from . import format as form
 from . import team_files, transcripts
 from .members import members_here
@@ -242,7 +243,7 @@ class Outward:
     def _entry(self, item: Item, me: str, nonce: str, *, again: bool) -> dict[str, Any]:
         """Return a message as an entry. Its text begins with a line of ours, never with what could be protocol."""
         message, roster = item.message, self._mailbox.logs.read_roster()
-        head, *lines = frame.item(item, roster, box=self._mailbox.directory)
+        head, *lines = message_frame.item(item, roster, box=self._mailbox.directory)
         first = [f"{form.FIRST}{head}{', possibly repeated' if again else ''}]"]
         reply = (
             f"agent-mailbox reply {frame.short_typed(message.id)} --from {me} --dir {typed(self._mailbox.directory)}"

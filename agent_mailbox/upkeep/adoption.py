@@ -1,11 +1,12 @@
 """Trust a mailbox on the person's word: its logs count as they are now, with ``adopt`` their unsealed lines, too.
 
-Belongs here: restarting a mailbox's record (``store.custody``) from its present logs, and reporting the rules that
+Belongs here: restarting a mailbox's record (``store.log.custody``) from its present logs, and reporting the rules that
 count then. The command line checks that the person asked.
 """
 
 from __future__ import annotations
 
+from ..control.requests import Control
 from ..core import claims, codec, frame, proofs, seals
 from ..core.control import message_text, summary
 from ..core.control import messages as m
@@ -13,10 +14,12 @@ from ..core.records import USER, BadLine, Message, Record
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Refused
-from ..store import keys, log_ends, proof_view, replacement, rotation, system, user_state
-from ..store.lines import lines_of
-from ..store.manifest import Manifest
-from ..store.stamps import EVERYONE
+from ..store.archive import rotation
+from ..store.archive.manifest import Manifest
+from ..store.files import system, user_state
+from ..store.files.lines import lines_of
+from ..store.log import keys, log_ends, proof_view, replacement
+from ..store.log.stamps import EVERYONE
 from . import withheld_rules
 
 TYPE_CHECKING = False
@@ -25,8 +28,8 @@ if TYPE_CHECKING:
 
     from ..core.roster import Roster
     from ..mailbox.facade import Mailbox
-    from ..store.custody import Custody, Kept
-    from ..store.log import HeldLog
+    from ..store.log.custody import Custody, Kept
+    from ..store.log.log import HeldLog
     from .withheld_rules import Withheld
 
 
@@ -202,7 +205,7 @@ def _standing(mailbox: Mailbox) -> Iterator[str]:
 
 
 def _rules(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
-    control = mailbox.control
+    control = Control.sharing(mailbox)
     roster = control.plane().roster
     for agent in roster.agents.values():
         if agent.state == DEAD:

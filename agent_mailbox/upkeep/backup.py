@@ -19,11 +19,12 @@ from ..core.address import check_id
 from ..core.attachments import DIRECTORY, is_stored
 from ..core.records import BadLine, Record
 from ..errors import BadData, MailboxError, NotFound, Refused
-from ..store import attachment_files, paths, system
-from ..store.lines import CHUNK
-from ..store.lock import FileLock
-from ..store.snapshot import Snapshot
+from ..store.attachments import attachment_files
+from ..store.files import paths, system
+from ..store.files.lines import CHUNK
+from ..store.locks.lock import FileLock
 from . import brought_settings
+from .snapshot import Snapshot
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import tomllib
 
-from .. import config_file
-from ..config import Config
+from ..config import config_file
+from ..config.config import Config
 from ..core.codec import BOM
 from ..core.text import clipped, neutral
-from ..store.paths import CONFIG
+from ..store.files.paths import CONFIG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

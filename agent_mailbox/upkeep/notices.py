@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ..core.inbox import MailState
-    from ..core.retention import RetentionPlan
+    from ..core.keeping.retention import RetentionPlan
     from ..mailbox.facade import Mailbox
 
     Letters = list[tuple[Message, str]]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from ..control.requests import Control
 from ..core import attention, codec, frame, instant
 from ..core.address import DIRECT
 from ..core.attention import LastNotice, Notice, WaitingThing
@@ -16,9 +17,10 @@ from ..core.control import summary
 from ..core.records import USER, BadLine, Record
 from ..errors import Busy
 from ..mailbox.facade import Mailbox
-from ..store import events, paths
-from ..store.lock import FileLock
-from ..store.small_files import replace_file
+from ..store.files import paths
+from ..store.files.small_files import replace_file
+from ..store.locks.lock import FileLock
+from ..store.log import events
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -86,7 +88,7 @@ def waiting(mailbox: Mailbox) -> list[WaitingThing]:
             frame.name_of(request.asker, roster) + ("" if request.proven else " (unverified)"),
             summary.line(request.payload),
         )
-        for request in mailbox.control.pending(USER)
+        for request in Control.sharing(mailbox).pending(USER)
     ]
     for item in mailbox.peek(USER):
         message = item.message

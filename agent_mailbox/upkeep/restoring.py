@@ -9,8 +9,10 @@ from __future__ import annotations
 from ..core.attachments import DIRECTORY
 from ..core.text import typed
 from ..errors import Refused
-from ..store import creation, custody, custody_setup, paths, system
-from ..store.lock import FileLock
+from ..store.files import paths, system
+from ..store.locks.lock import FileLock
+from ..store.log import custody, custody_setup
+from ..store.user_state import creation
 from . import backup
 
 TYPE_CHECKING = False

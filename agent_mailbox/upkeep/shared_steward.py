@@ -1,6 +1,6 @@
 """The steward of a mailbox that several machines share: one decides, all follow.
 
-Belongs here: making the decisions, and recording them in the order. ``mailbox.following`` carries them out on every
+Belongs here: making the decisions, and recording them in the order. ``space.copy.following`` carries them out on every
 machine, this one included.
 
 **There is no lease.** A steward looks with its copy caught up and nothing waiting. Its decision counts only if nothing
@@ -13,14 +13,15 @@ from __future__ import annotations
 
 from functools import partial
 
-from ..core import codec, instant, retention
+from ..core import codec, instant
+from ..core.keeping import retention
 from ..core.records import BadLine, Message, Read, Record
-from ..mailbox.ordered_log import decide_again
-from ..store import bundles
-from ..store.archive import ROSTER
-from ..store.order import MOST, WIDEST
-from ..store.roster_compaction import COMPACT_ABOVE
-from ..store.rotation import Rotated
+from ..space.order import bundles
+from ..space.order.order import MOST, WIDEST
+from ..space.order.ordered_log import decide_again
+from ..store.archive.archive import ROSTER
+from ..store.archive.roster_compaction import COMPACT_ABOVE
+from ..store.archive.rotation import Rotated
 from . import notices
 
 TYPE_CHECKING = False
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from ..core.inbox import MailState
+    from ..core.keeping.retention import RetentionPlan
     from ..core.records import RosterEvent
-    from ..core.retention import RetentionPlan
     from ..mailbox.facade import Mailbox
-    from ..mailbox.replica import Replica
+    from ..space.copy.replica import Replica
 
 PARTS = 10_000
 """The most decisions of one run."""

@@ -1,7 +1,7 @@
 """The steward, which cron runs: archive, sweep the roster, verify.
 
-Belongs here: the order of a run, and its cron line. ``core.retention`` and ``core.roster_changes.swept`` have the
-rules; ``store.rotation`` moves the mail.
+Belongs here: the order of a run, and its cron line. ``core.keeping.retention`` and ``core.roster_changes.swept`` have
+the rules; ``store.archive.rotation`` moves the mail.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ import sys
 from contextlib import nullcontext
 from pathlib import Path
 
-from ..core import obligations, retention, roster_changes
+from ..core import obligations, roster_changes
+from ..core.keeping import retention
 from ..core.proofs import STEWARD
 from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
@@ -20,10 +21,12 @@ from ..errors import BadData, MailboxError, Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from ..store import attachment_files, events, leftovers, obstacles, roster_compaction, rotation
-from ..store.paths import CONFIG
-from . import clock_signs, doctor, notices
-from .doctor import use_checks
+from ..store.archive import roster_compaction, rotation
+from ..store.attachments import attachment_files
+from ..store.files.paths import CONFIG
+from ..store.log import events
+from . import doctor, leftovers, notices
+from .doctor import clock_signs, obstacles, use_checks
 from .doctor.findings import Problem
 
 TYPE_CHECKING = False
@@ -148,7 +151,7 @@ def _tell(mailbox: Mailbox) -> None:
 def _tell_watchers(mailbox: Mailbox) -> None:
     """Tell what a process that was killed could not, and forget the watches that are over."""
     if mailbox.prove(STEWARD) is not None:
-        from ..control import watch_reports  # the control plane
+        from ..control_plane import watch_reports  # the control plane
 
         watch_reports.of_all_that_is(mailbox, STEWARD)
 

@@ -13,12 +13,14 @@ from ..core import codec, instant, text, waking
 from ..core.records import USER, BadLine, Message
 from ..core.waking import Woken
 from ..errors import Busy
-from ..store import events, paths, system, whereabouts
-from ..store.hosts import HostRecords
-from ..store.lock import FileLock
-from ..store.logs import proven
-from ..store.small_files import replace_file
-from ..store.whereabouts import Whereabouts
+from ..store.files import paths, system
+from ..store.files.small_files import replace_file
+from ..store.locks.lock import FileLock
+from ..store.log import events
+from ..store.log.logs import proven
+from ..store.user_state import whereabouts
+from ..store.user_state.hosts import HostRecords
+from ..store.user_state.whereabouts import Whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from ..core.ids import uuid_of
 from ..core.records import USER, Message, Record
 from ..core.roster import DEAD
 from ..core.text import typed
-from ..store import system
+from ..store.files import system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from agent_mailbox.core import instant
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store import paths
+from agent_mailbox.store.files import paths
 
 from . import launch, writers
 from .children import Child, ask

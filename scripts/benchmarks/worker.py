@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store.poll import Poll
-from agent_mailbox.store.stamps import EVERYONE, Trail
+from agent_mailbox.store.log.stamps import EVERYONE, Trail
+from agent_mailbox.store.polling.poll import Poll
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core import codec, instant
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import BadLine, RosterEvent
-from agent_mailbox.store import paths
+from agent_mailbox.store.files import paths
 
 from . import launch, timing
 

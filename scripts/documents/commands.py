@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_mailbox.cli import commands as registered
 from agent_mailbox.cli.group import Commands, cli
+from agent_mailbox.commands import commands as registered
 
 from .markdown import anchor, code, paragraph, plain, table
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from agent_mailbox import config_file
-from agent_mailbox.config import Config
+from agent_mailbox.config import config_file
+from agent_mailbox.config.config import Config
+from agent_mailbox.config.own_config import OwnConfig
 from agent_mailbox.core import waking
 from agent_mailbox.core.expiry import DEFAULT_TTL
-from agent_mailbox.own_config import OwnConfig
 from agent_mailbox.swarm import swarm_settings
 from agent_mailbox.upkeep import notify
 

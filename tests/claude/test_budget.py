@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.clients.hooks import budget
+from agent_mailbox.clients import budget
 from agent_mailbox.core import inbox, proofs
 from agent_mailbox.core.records import Message
 from tests.core.build import at, message, register, state

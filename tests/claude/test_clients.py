@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.install import hook_entries, texts
+from agent_mailbox.clients import texts
+from agent_mailbox.clients.install import hook_entries
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from tests.claude.test_guard import SHELLS, Shim

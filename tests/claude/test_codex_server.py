@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.clients import codex_server
 from agent_mailbox.clients.client import BUSY, IDLE
 from agent_mailbox.clients.codex_server import HELD, ServedSession
-from agent_mailbox.store import processes
+from agent_mailbox.store.user_state import processes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

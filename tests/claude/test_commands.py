@@ -138,7 +138,7 @@ LEFT_ALONE = (
     "grep -rn -- '--from user' agent_mailbox/",
     'rg "agent-mailbox send --from" docs',
     "echo agent-mailbox send --from user",
-    "cat agent_mailbox/cli/roster_commands.py | grep update",
+    "cat agent_mailbox/commands/roster_commands.py | grep update",
     "python -m pytest tests/agent_mailbox --from x",
     "pytest tests/agent_mailbox.py --session x",
     "cat > notes.md <<'EOF'\nagent-mailbox send --from user\nEOF",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.install import installation, places
+from agent_mailbox.clients import places
+from agent_mailbox.clients.install import installation
 from agent_mailbox.known_clients.cursor_cli import CURSOR_CLI, OLD_FILES
 from agent_mailbox.known_clients.known_client import BEFORE_TOOL, Wanted
 from tests.claude.test_guard import Shim

@@ -18,9 +18,9 @@ import pytest
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.clients.client import Client as ClientProcess
-from agent_mailbox.store import system
-from agent_mailbox.store.doorbell_lock import Vigil
-from agent_mailbox.store.stamps import Trail
+from agent_mailbox.store.files import system
+from agent_mailbox.store.locks.doorbell_lock import Vigil
+from agent_mailbox.store.log.stamps import Trail
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import pytest
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.mailbox.delivery import Delivery, Offering
 from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.store.stamps import STARTED, Trail
+from agent_mailbox.store.log.stamps import STARTED, Trail
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -352,7 +352,7 @@ def test_a_stamp_without_its_word_is_none(shim: Shim, then: str) -> None:
     shim.post.file(".cache/quiet", ME).unlink()
     code = (
         "import resource, signal, sys\n"
-        "from agent_mailbox.store.stamps import Trail\n"
+        "from agent_mailbox.store.log.stamps import Trail\n"
         f"signal.signal(signal.SIGXFSZ, signal.{then})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
         "Trail(sys.argv[1]).stamp(sys.argv[2], int(sys.argv[3]), led=True)\n"

@@ -18,7 +18,7 @@ import pytest
 from agent_mailbox import Mailbox, Registration
 from agent_mailbox.clients.hooks import session
 from agent_mailbox.core import address
-from agent_mailbox.store.whereabouts import Whereabouts
+from agent_mailbox.store.user_state.whereabouts import Whereabouts
 from tests.helpers import (
     HEARTBEATS,
     MESSAGES,

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.clients.install import foreign_files, hook_entries, installation, merge, places, texts
+from agent_mailbox.clients import places, texts
+from agent_mailbox.clients.install import foreign_files, hook_entries, installation, merge
 from agent_mailbox.errors import Busy
 from agent_mailbox.known_clients.claude_code import BELLS, CLAUDE_CODE
 from agent_mailbox.known_clients.known_client import BELL, FILES, PERMIT

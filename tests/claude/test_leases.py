@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox.store.edits import RECENT
+from agent_mailbox.store.files.edits import RECENT
 from tests.claude.test_files import by_shim, call_of, writing
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients import doorbell
-from agent_mailbox.clients.install import opencode_plugin, texts
+from agent_mailbox.clients import doorbell, texts
+from agent_mailbox.clients.install import opencode_plugin
 from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.claude.test_guard import SHELLS, Shim
 from tests.claude.test_install import House

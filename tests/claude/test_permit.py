@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.cli.hook_command import program
 from agent_mailbox.clients.permission import permit
+from agent_mailbox.commands.hook_command import program
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import message_text, messages, summary
 from agent_mailbox.errors import Malformed
 from agent_mailbox.permissions import policy
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, record, until
 

@@ -7,7 +7,8 @@ import os
 from typing import TYPE_CHECKING
 
 from agent_mailbox import __version__
-from agent_mailbox.clients.install import hook_entries, merge, plugin, texts
+from agent_mailbox.clients import texts
+from agent_mailbox.clients.install import hook_entries, merge, plugin
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.helpers import ROOT
 

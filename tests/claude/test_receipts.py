@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.hooks import receipt_rules, transcript
+from agent_mailbox.clients import transcript
+from agent_mailbox.clients.hooks import receipt_rules
 from agent_mailbox.mailbox.receipts import Settlement
-from agent_mailbox.store import offers
-from agent_mailbox.store.logs import Logs
+from agent_mailbox.store.log.logs import Logs
+from agent_mailbox.store.polling import offers
 from tests.claude.test_hooks import ME, Client
 from tests.helpers import MESSAGES, READS, Post, record, stamp
 
@@ -459,7 +460,7 @@ def test_what_is_owed_is_found_however_foreign_programs_spell_it(talk: Talk) -> 
 
 def _program() -> str:
     """How an agent starts ours, as these tests run."""
-    from agent_mailbox.cli.hook_command import program
+    from agent_mailbox.commands.hook_command import program
 
     return program("")
 

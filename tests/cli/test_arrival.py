@@ -8,8 +8,9 @@ import threading
 from typing import TYPE_CHECKING
 
 from agent_mailbox.mailbox import arrivals
-from agent_mailbox.store import processes, system
-from agent_mailbox.store.doorbell_lock import Vigil
+from agent_mailbox.store.files import system
+from agent_mailbox.store.locks.doorbell_lock import Vigil
+from agent_mailbox.store.user_state import processes
 from tests.cli.test_gone import DEAD as ADA
 from tests.cli.test_gone import OTHER, pair, record_of, said, sent, waiting
 from tests.helpers import until

@@ -20,7 +20,7 @@ from agent_mailbox.core.records import Message
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox import leaving
 from agent_mailbox.permissions import own_questions
-from agent_mailbox.store import attachment_files
+from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.upkeep import backup, restoring
 from agent_mailbox.upkeep import steward as stewards
 from tests.cli.test_file_arguments import AGENT, project, send  # noqa: F401 - the fixture

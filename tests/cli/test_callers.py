@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Mailbox
-from agent_mailbox.cli import reserved, send_commands
+from agent_mailbox.cli import reserved
+from agent_mailbox.commands import send_commands
 from agent_mailbox.errors import NOT_YOU
 from agent_mailbox.identity import callers, client_processes
-from agent_mailbox.store import processes, user_state
-from agent_mailbox.store.hosts import PIPE, SESSIONS, SOCKET, HostRecords
+from agent_mailbox.store.files import user_state
+from agent_mailbox.store.user_state import processes
+from agent_mailbox.store.user_state.hosts import PIPE, SESSIONS, SOCKET, HostRecords
 from tests.door import switches
 from tests.helpers import MESSAGES, ROOT, ROSTER, copy_package, refused, stamp, until
 from tests.surroundings import NOBODY_SAID, Client, at_terminal, kind, line, who, words

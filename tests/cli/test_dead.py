@@ -11,8 +11,9 @@ import pytest
 from agent_mailbox.core.proofs import STEWARD
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.store import leftovers, system
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.files import system
+from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.upkeep import leftovers
 from agent_mailbox.upkeep import notices as steward_notices
 from tests.helpers import HEARTBEATS, MESSAGES, ROSTER, record, stamp
 

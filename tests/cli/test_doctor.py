@@ -15,12 +15,15 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.clients.hooks.hook_events import HOOKS
-from agent_mailbox.clients.install.texts import FLOOR
+from agent_mailbox.clients.texts import FLOOR
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.store import bindings, cache, index, mounts, rotation
-from agent_mailbox.store.stamps import STARTED
+from agent_mailbox.store.archive import rotation
+from agent_mailbox.store.files import cache, mounts
+from agent_mailbox.store.log.stamps import STARTED
+from agent_mailbox.store.projection import index
+from agent_mailbox.store.user_state import bindings
 from agent_mailbox.upkeep import doctor
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
 from tests.store.test_crash import crashed, stored

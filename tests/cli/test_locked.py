@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.mailbox import space as spaces
 from agent_mailbox.mailbox.opened import OpenMailbox
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.space import space as spaces
+from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROSTER, Post, refused
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox import config, config_file, own_config
+from agent_mailbox.config import config, config_file, own_config
 from tests.door import switches
 from tests.helpers import ROOT, Post
 

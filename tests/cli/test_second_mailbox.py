@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_mailbox.store.paths import GITIGNORE
+from agent_mailbox.store.files.paths import GITIGNORE
 from tests.cli.test_terminal import on_terminal
 from tests.helpers import MESSAGES, Post, Program, refused, refused_both
 from tests.store.test_finding import git

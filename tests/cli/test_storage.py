@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Mailbox
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROSTER, Post, refused, refused_both
 
 if TYPE_CHECKING:

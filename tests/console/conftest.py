@@ -38,7 +38,7 @@ class Running:
         import uvicorn.lifespan.on
         import uvicorn.loops.asyncio  # noqa: F401 - what is forked has it
 
-        from agent_mailbox.console import console_command, console_server  # noqa: F401
+        from agent_mailbox.commands import console_command  # noqa: F401
 
         self.post = post
         self._process = post.start("console", "--port", "0", "--json", *words, env=env, forked=True)

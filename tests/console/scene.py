@@ -20,8 +20,8 @@ from agent_mailbox.core.records import Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.store import whereabouts
-from agent_mailbox.store.whereabouts import Whereabouts
+from agent_mailbox.store.user_state import whereabouts
+from agent_mailbox.store.user_state.whereabouts import Whereabouts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from playwright.sync_api import expect
 
-from agent_mailbox.store import conversation_files
+from agent_mailbox.store.attachments import conversation_files
 from tests.claude.test_hooks import ME, Client
 from tests.console.conftest import Window
 

@@ -27,9 +27,9 @@ from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import index
-from agent_mailbox.store.index_keys import NEWS
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.projection import index
+from agent_mailbox.store.projection.index_keys import NEWS
 from tests.console.conftest import Running, Window
 from tests.console.test_live import Stream, named, played, some
 from tests.helpers import MESSAGES, PATIENCE, Post, record, until

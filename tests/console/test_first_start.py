@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 from agent_mailbox.console import desk
-from agent_mailbox.store import index
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.projection import index
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES, Post, until
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, OpenPage, Watcher
 from agent_mailbox.core.instant import HOUR
-from agent_mailbox.store.logs import Logs, of_mailbox
+from agent_mailbox.store.log.logs import Logs, of_mailbox
 from tests.console.conftest import PATIENCE, Running
 from tests.helpers import MESSAGES, READS, ROSTER, Post, delete, record, stamp, until
 

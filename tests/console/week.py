@@ -16,7 +16,7 @@ from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.instant import HOUR, MINUTE
 from agent_mailbox.core.records import Read
-from agent_mailbox.store import attachment_files
+from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.upkeep import steward
 from tests.console.scene import PLAN, TALK, Scene
 

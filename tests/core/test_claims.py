@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import claims, retention
+from agent_mailbox.core import claims
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import unread
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.obligations import owed_on_death
 from agent_mailbox.core.records import Message, Read, RosterEvent
 

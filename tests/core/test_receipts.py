@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.core import claims, dead_letters, inbox, obligations, proofs, retention
+from agent_mailbox.core import claims, dead_letters, inbox, obligations, proofs
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.cost import Cost, costs
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import Read
 
 from .build import ack, at, event, message, register, release, state

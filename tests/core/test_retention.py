@@ -6,13 +6,14 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import codec, inbox, obligations, retention
+from agent_mailbox.core import codec, inbox, obligations
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL, expires_at
 from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.keeping import retention
+from agent_mailbox.core.keeping.retention import compacted
 from agent_mailbox.core.proofs import BEFORE
 from agent_mailbox.core.records import ROSTER_EVENTS, Message, Read, RosterEvent
-from agent_mailbox.core.retention import compacted
 from agent_mailbox.core.roster import Agent, Roster
 
 from .build import ack, at, event, message, read, register, release, state

@@ -10,7 +10,7 @@ from agent_mailbox.core import codec, inbox, obligations, recipients
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.inbox import MailState
-from agent_mailbox.core.retention import compacted
+from agent_mailbox.core.keeping.retention import compacted
 from agent_mailbox.core.roster import Roster
 
 from .world import EVERYBODY, STEPS, World

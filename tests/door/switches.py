@@ -153,12 +153,12 @@ def _switch_compaction(roster_compaction: Any) -> None:
 
 
 SWITCHES: dict[str, Callable[[Any], None]] = {
-    "agent_mailbox.store.user_state": _switch_records,
-    "agent_mailbox.store.roster_compaction": _switch_compaction,
+    "agent_mailbox.store.files.user_state": _switch_records,
+    "agent_mailbox.store.archive.roster_compaction": _switch_compaction,
     "agent_mailbox.identity.callers": _switch_callers,
     "agent_mailbox.identity.hook_calls": _switch_hook_calls,
     "agent_mailbox.cli.context": _switch_context,
-    "agent_mailbox.cli.hook_command": _switch_starting,
+    "agent_mailbox.commands.hook_command": _switch_starting,
     "agent_mailbox.clients.install.installation": _switch_installation,
 }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.clients.install.texts import SECTION
+from agent_mailbox.clients.texts import SECTION
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows
 from tests.e2e.standin import bash, conversation, in_turn, said

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.clients import doorbell
-from agent_mailbox.clients.hooks.budget import client_frame
+from agent_mailbox.clients.budget import client_frame
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.standin import bash, said
 from tests.e2e.terminal import Terminal

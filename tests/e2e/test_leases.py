@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.install.texts import SECTION
+from agent_mailbox.clients.texts import SECTION
 from tests.e2e.standin import ANSWER, bash, conversation, said, use
 from tests.helpers import PATIENCE
 from tests.store.test_finding import git

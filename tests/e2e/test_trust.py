@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.control.requests import Control
-from agent_mailbox.store import bindings
+from agent_mailbox.store.user_state import bindings
 from tests.e2e.standin import bash, in_turn, use
 from tests.e2e.test_control import LEAD, Worker, worker  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, PATIENCE, ROSTER, record, stamp

@@ -6,13 +6,13 @@ import json
 import time
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.nats.connection import API, NatsConnection, Publication
+from agent_mailbox.space.nats.connection import API, NatsConnection, Publication
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from agent_mailbox.nats.nats_order import NatsOrder
+    from agent_mailbox.space.nats.nats_order import NatsOrder
 
 DENIED = b"Permissions Violation for "
 

@@ -8,13 +8,24 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import BadData
-from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, MOST, PASSED, ROSTER, WIDEST, Moved, Taken, reads_of
+from agent_mailbox.space.order.order import (
+    ARCHIVE,
+    CLAIMS,
+    MESSAGES,
+    MOST,
+    PASSED,
+    ROSTER,
+    WIDEST,
+    Moved,
+    Taken,
+    reads_of,
+)
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from agent_mailbox.store.order import Ordered, TotalOrder
+    from agent_mailbox.space.order.order import Ordered, TotalOrder
 
 Pair = tuple["TotalOrder", "TotalOrder"]
 

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.store.order import CLAIMS, MESSAGES, ROSTER, is_reads
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, is_reads
+from agent_mailbox.store.log.unordered import unsealed
 from tests.helpers import MESSAGES as MAIL
 from tests.helpers import PATIENCE, READS, Program, until
 from tests.helpers import ROSTER as AGENTS

@@ -18,9 +18,9 @@ from statistics import median, quantiles
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Draft, Mailbox
-from agent_mailbox.engine import joining_space
-from agent_mailbox.mailbox.space import Space
-from agent_mailbox.store import creation
+from agent_mailbox.space import joining_space
+from agent_mailbox.space.space import Space
+from agent_mailbox.store.user_state import creation
 from scripts.benchmarks import launch, world
 from scripts.benchmarks.arguments import given as arguments_given
 from tests.helpers import ROOT, Program, until

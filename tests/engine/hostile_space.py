@@ -14,20 +14,19 @@ from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec, proofs, space_seals
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.speaking import Rights
-from agent_mailbox.engine import joining_space
-from agent_mailbox.identity import machine_keys
-from agent_mailbox.mailbox import machine_trust
-from agent_mailbox.mailbox import space as spaces
-from agent_mailbox.store import creation
-from agent_mailbox.store.order import MESSAGES
+from agent_mailbox.space import joining_space
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.space.trust import machine_keys, machine_trust
+from agent_mailbox.store.user_state import creation
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_mailbox.core.records import RosterEvent
     from agent_mailbox.core.roster import Agent
-    from agent_mailbox.mailbox.space import Space
-    from agent_mailbox.store.order import SpaceOrder
+    from agent_mailbox.space.order.order import SpaceOrder
+    from agent_mailbox.space.space import Space
 
 _numbers = itertools.count(2 * 10**15)
 

@@ -18,12 +18,11 @@ from typing import TYPE_CHECKING
 from agent_mailbox import Draft
 from agent_mailbox.core import compose
 from agent_mailbox.core.ids import uuid_of
-from agent_mailbox.engine import purging
-from agent_mailbox.mailbox import passed
-from agent_mailbox.nats.nats_order import open_order as open_nats
-from agent_mailbox.postgres.postgres_order import open_order as open_postgres
-from agent_mailbox.store import bundles
-from agent_mailbox.store.order import ARCHIVE, MESSAGES, MOST, PASSED
+from agent_mailbox.space import purging
+from agent_mailbox.space.nats.nats_order import open_order as open_nats
+from agent_mailbox.space.order import bundles, passed
+from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, MOST, PASSED
+from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
 
 from . import postgres_server
 from .nats_server import TOKEN, serving
@@ -31,7 +30,7 @@ from .nats_server import TOKEN, serving
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_mailbox.store.order import SpaceOrder
+    from agent_mailbox.space.order.order import SpaceOrder
 
 FILE = "2026-01.jsonl"
 

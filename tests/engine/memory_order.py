@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from threading import Condition
 
-from agent_mailbox.store.order import ARCHIVE, Moved, Ordered, Taken, Unavailable, check_size
+from agent_mailbox.space.order.order import ARCHIVE, Moved, Ordered, Taken, Unavailable, check_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

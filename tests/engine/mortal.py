@@ -14,12 +14,12 @@ import pytest
 from agent_mailbox import Mailbox
 from agent_mailbox.core.address import ALL
 from agent_mailbox.core.speaking import Rights
-from agent_mailbox.identity import machine_keys
-from agent_mailbox.mailbox import machine_trust
-from agent_mailbox.mailbox.replica import Replica
-from agent_mailbox.mailbox.space_judge import SpaceJudge
-from agent_mailbox.store import creation, system
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.trust import machine_keys, machine_trust
+from agent_mailbox.space.trust.space_judge import SpaceJudge
+from agent_mailbox.store.files import system
+from agent_mailbox.store.log.unordered import unsealed
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
 from .memory_order import MemoryOrder, MemorySpace
@@ -27,7 +27,7 @@ from .memory_order import MemoryOrder, MemorySpace
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent_mailbox.store.order import Ordered
+    from agent_mailbox.space.order.order import Ordered
 
 
 class Killed(BaseException):

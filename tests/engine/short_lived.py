@@ -15,9 +15,9 @@ from pathlib import Path
 from statistics import median
 
 from agent_mailbox import Draft, Mailbox, Registration
-from agent_mailbox.engine import joining_space
-from agent_mailbox.mailbox.space import Space, order_in
-from agent_mailbox.store import creation
+from agent_mailbox.space import joining_space
+from agent_mailbox.space.space import Space, order_in
+from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
 from tests.door import switches
 

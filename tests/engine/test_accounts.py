@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from agent_mailbox.engine import cluster
-from agent_mailbox.engine.cluster_record import ClusterChange
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.nats import stream_settings
-from agent_mailbox.nats.nats_files import NatsFiles
-from agent_mailbox.nats.nats_order import NatsOrder, open_order
-from agent_mailbox.store.order import MESSAGES, ROSTER
+from agent_mailbox.space.nats import stream_settings
+from agent_mailbox.space.nats.nats_files import NatsFiles
+from agent_mailbox.space.nats.nats_order import NatsOrder, open_order
+from agent_mailbox.space.order.order import MESSAGES, ROSTER
+from agent_mailbox.space.servers import cluster
+from agent_mailbox.space.servers.cluster_record import ClusterChange
 from tests.helpers import until
 from tests.ports import free_row
 

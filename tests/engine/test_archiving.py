@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Mailbox, Registration
-from agent_mailbox.core import instant, proofs, retention
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core import instant, proofs
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import USER
-from agent_mailbox.engine import purging
 from agent_mailbox.errors import Refused
-from agent_mailbox.mailbox import comparison, following, replica
-from agent_mailbox.mailbox.replica import Replica
-from agent_mailbox.store import bundles, creation, rotation
-from agent_mailbox.store.order import ARCHIVE, MESSAGES
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space import purging
+from agent_mailbox.space.copy import comparison, following, replica
+from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.order import bundles
+from agent_mailbox.space.order.order import ARCHIVE, MESSAGES
+from agent_mailbox.store.archive import rotation
+from agent_mailbox.store.log.unordered import unsealed
+from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
 
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from agent_mailbox.core.records import Message
-    from agent_mailbox.store.rotation import Rotated
+    from agent_mailbox.store.archive.rotation import Rotated
 
 
 def steward(box: Mailbox, *hopeless: str) -> Rotated:
@@ -157,7 +161,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # 
     """Another machine may have plain mail archived here, and no order that stands by this machine's own judgement."""
     north, south = two.boxes
     north.prove = lambda _: proofs.TERMINAL
-    order = north.control.set_policy(USER, ["ann"], deny=["Bash"]).message.id
+    order = Control.sharing(north).set_policy(USER, ["ann"], deny=["Bash"]).message.id
     plain = north.send(Draft(sender="ann", to=("ann",), content="plain")).message.id
     lines = [unsealed(line) for _, line in north.logs.messages.lines()]
     records = [*bundles.records_of(f"{instant.month(north.now())}.jsonl", lines)]

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.engine import joining_space
-from agent_mailbox.mailbox import elsewhere
-from agent_mailbox.nats.connection import Publication
-from agent_mailbox.nats.nats_order import open_order
-from agent_mailbox.store.order import MESSAGES
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space import joining_space
+from agent_mailbox.space.nats.connection import Publication
+from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.order import elsewhere
+from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.store.log.unordered import unsealed
 from tests.helpers import PATIENCE, Program, until
 
 from .conformance import lines_of

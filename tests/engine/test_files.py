@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.core.instant import DAY
-from agent_mailbox.mailbox import space as spaces
-from agent_mailbox.mailbox.exchanged_files import MOST_WANTED, ExchangedFiles
-from agent_mailbox.nats.nats_files import NatsFiles
-from agent_mailbox.nats.nats_order import open_order
-from agent_mailbox.postgres.postgres_files import PostgresFiles
-from agent_mailbox.postgres.postgres_order import open_order as open_postgres
-from agent_mailbox.store import attachment_files
-from agent_mailbox.store.attachment_files import digest
-from agent_mailbox.store.space_files import MOST_PARTS, PART
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.exchanged_files import MOST_WANTED, ExchangedFiles
+from agent_mailbox.space.nats.nats_files import NatsFiles
+from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.order.space_files import MOST_PARTS, PART
+from agent_mailbox.space.postgres.postgres_files import PostgresFiles
+from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
+from agent_mailbox.store.attachments import attachment_files
+from agent_mailbox.store.attachments.attachment_files import digest
 from tests.helpers import MESSAGES, PATIENCE, Program, until
 
 from .postgres_server import credential as password_file
@@ -28,7 +28,7 @@ from .test_commands import MACHINES, Pair
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from agent_mailbox.store.space_files import SpaceFiles
+    from agent_mailbox.space.order.space_files import SpaceFiles
 
 
 _spaces = itertools.count()

@@ -22,11 +22,12 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, rule
 
 from agent_mailbox import Draft, MailboxError, Request
 from agent_mailbox.core import claims, codec, instant
-from agent_mailbox.core.records import Message, Read
-from agent_mailbox.engine import joining_space, purging
-from agent_mailbox.mailbox import comparison, opened
-from agent_mailbox.store import system
-from agent_mailbox.store.order import reads_of
+from agent_mailbox.core.records import USER, Message, Read
+from agent_mailbox.mailbox import absence, opened
+from agent_mailbox.space import joining_space, purging
+from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.order.order import reads_of
+from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import shared_steward
 
 from .memory_order import MemorySpace
@@ -208,7 +209,8 @@ class Space(RuleBasedStateMachine):
             if any(HOME[who] == other and (message_id, who) not in shipped for who in holders):
                 self.excused.add(message_id)
         try:
-            joining_space.give_up(self.machines[machine].box, self.machines[machine].order, other)
+            box, order = self.machines[machine].box, self.machines[machine].order
+            absence.give_up(box, joining_space.give_up(box, order, other), USER)
         except (MailboxError, Killed):
             pass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agent_mailbox.core.proofs import is_machine
-from agent_mailbox.store.order import MESSAGES, Unavailable, is_reads, reads_of
+from agent_mailbox.space.order.order import MESSAGES, Unavailable, is_reads, reads_of
 
 from .conformance import Conformance, Pair, lines_of
 from .memory_order import MemoryOrder, MemorySpace

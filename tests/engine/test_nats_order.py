@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.engine import purging
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.mailbox import passed
-from agent_mailbox.nats import nats_order
-from agent_mailbox.nats.connection import Publication
-from agent_mailbox.nats.nats_order import open_order
-from agent_mailbox.store import bundles
-from agent_mailbox.store.order import ARCHIVE, MESSAGES, PASSED, ROSTER, Ordered, reads_of
+from agent_mailbox.space import purging
+from agent_mailbox.space.nats import nats_order
+from agent_mailbox.space.nats.connection import Publication
+from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.order import bundles, passed
+from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, Ordered, reads_of
 
 from .conformance import Conformance, Pair, lines_of
 from .nats_server import serving

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.store.log.unordered import unsealed
 from scripts.benchmarks import launch, world
 from tests.helpers import MESSAGES, READS, ROSTER, Program
 

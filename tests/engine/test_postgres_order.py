@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.engine import server_certificates
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.mailbox.space import Space
-from agent_mailbox.postgres import database_checks, postgres_connection, space_tables
-from agent_mailbox.postgres.postgres_files import PostgresFiles
-from agent_mailbox.postgres.postgres_order import PostgresOrder, open_order
-from agent_mailbox.store.order import MESSAGES, ROSTER, reads_of
-from agent_mailbox.store.space_files import MOST_PARTS, PART
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, reads_of
+from agent_mailbox.space.order.space_files import MOST_PARTS, PART
+from agent_mailbox.space.postgres import database_checks, postgres_connection, space_tables
+from agent_mailbox.space.postgres.postgres_files import PostgresFiles
+from agent_mailbox.space.postgres.postgres_order import PostgresOrder, open_order
+from agent_mailbox.space.servers import server_certificates
+from agent_mailbox.space.space import Space
 from tests.helpers import PATIENCE, Program, until
 
 from .conformance import Conformance, Pair, lines_of

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.engine.relay import MOST, Relay
 from agent_mailbox.errors import Unavailable
-from agent_mailbox.postgres.relayed_order import SOCKET, RelayedOrder, connected, send
-from agent_mailbox.store.order import MESSAGES, ROSTER
+from agent_mailbox.space.order.order import MESSAGES, ROSTER
+from agent_mailbox.space.relay.relay import MOST, Relay
+from agent_mailbox.space.relay.relayed_order import SOCKET, RelayedOrder, connected, send
 from tests.helpers import Program
 
 from .conformance import Conformance, lines_of

@@ -12,12 +12,12 @@ from agent_mailbox import Draft, Mailbox, Refused, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Read
 from agent_mailbox.errors import BadData, Busy
-from agent_mailbox.mailbox import comparison
-from agent_mailbox.mailbox.replica import Replica
-from agent_mailbox.mailbox.taken_records import CROWD
-from agent_mailbox.store import creation
-from agent_mailbox.store.log import HeldLog, Log
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.copy.taken_records import CROWD
+from agent_mailbox.store.log.log import HeldLog, Log
+from agent_mailbox.store.log.unordered import unsealed
+from agent_mailbox.store.user_state import creation
 
 from .memory_order import MemoryOrder, MemorySpace
 

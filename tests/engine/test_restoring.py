@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Registration
-from agent_mailbox.mailbox import comparison, passed
-from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
+from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.order import passed
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.nats.nats_order import open_order
-from agent_mailbox.store.order import MESSAGES
+from agent_mailbox.space.nats.nats_order import open_order
+from agent_mailbox.space.order.order import MESSAGES
 from tests.helpers import PATIENCE, Post, until
 
 from .conformance import everything

@@ -9,9 +9,9 @@ import os
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Draft, Mailbox, Registration
-from agent_mailbox.engine import joining_space, space_checks
-from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space import joining_space, space_checks
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
+from agent_mailbox.store.log.unordered import unsealed
 
 from .hostile_space import Joined
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from agent_mailbox.mailbox.space import Space
+    from agent_mailbox.space.space import Space
 
 LINES = b"", b"\n", b"a\nb", b"\r", b"\0", b"\xff\xfe", b"{}"
 LOGS = MESSAGES, ROSTER, CLAIMS, ARCHIVE, PASSED, reads_of("north")

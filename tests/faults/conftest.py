@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store import roster_compaction
+from agent_mailbox.store.archive import roster_compaction
 from tests.faults import faults, world
 from tests.faults.faults import Case
 

@@ -480,7 +480,7 @@ MUTANTS = (
     ),
     Mutant(
         "an error is no second document behind an answer",
-        "cli.hook_command.answer",
+        "commands.hook_command.answer",
         (" and not answers)", ")"),
         tests=f"{ERRORS}::test_refused_a_system_call[hook UserPromptSubmit]",
     ),
@@ -505,8 +505,8 @@ MUTANTS = (
     ),
     Mutant(
         "a subject is behind its bar on one line",
-        "frame.brief",
-        ("[BAR + clipped(neutral(m.subject), SUBJECT)]", "[m.subject]"),
+        "message_frame.brief",
+        ("[frame.BAR + clipped(neutral(m.subject), frame.SUBJECT)]", "[m.subject]"),
         tests="tests/claude/test_budget.py::test_no_field_of_a_message_makes_a_line_of_the_frame[subject]",
     ),
     Mutant(

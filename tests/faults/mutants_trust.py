@@ -164,8 +164,8 @@ MUTANTS = (
     ),
     Mutant(
         "a subject is quoted",
-        "frame.body",
-        ("term(message.subject, SUBJECT)", "clipped(neutral(message.subject), SUBJECT)"),
+        "message_frame.body",
+        ("term(message.subject, frame.SUBJECT)", "clipped(neutral(message.subject), frame.SUBJECT)"),
         tests=f"{SHOWN}::test_a_subject_is_quoted",
     ),
     Mutant(

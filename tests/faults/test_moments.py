@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING
 
 from agent_mailbox import Mailbox
-from agent_mailbox.core import retention
-from agent_mailbox.store import rotation
+from agent_mailbox.core.keeping import retention
+from agent_mailbox.store.archive import rotation
 from tests.faults import commands, world
 from tests.faults.evidence import Evidence
 from tests.faults.world import OLD_CLAIM, ROLE
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from agent_mailbox.core.inbox import Item, MailState
-    from agent_mailbox.core.retention import RetentionPlan
+    from agent_mailbox.core.keeping.retention import RetentionPlan
     from tests.faults.commands import Command
     from tests.faults.faults import Case
 

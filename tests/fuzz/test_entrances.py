@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox import config
+from agent_mailbox.config import config
 from tests.claude.test_hooks import SAMPLES
 from tests.fuzz import strategies as some
 from tests.helpers import MESSAGES, Post, Result

@@ -13,14 +13,15 @@ from hypothesis import example, given
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Read, RosterEvent
-from agent_mailbox.engine import purging
-from agent_mailbox.identity import machine_keys
-from agent_mailbox.mailbox import comparison
-from agent_mailbox.mailbox.replica import Replica
-from agent_mailbox.mailbox.space_judge import SpaceJudge
-from agent_mailbox.store import creation, system
-from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space import purging
+from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.copy.replica import Replica
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
+from agent_mailbox.space.trust import machine_keys
+from agent_mailbox.space.trust.space_judge import SpaceJudge
+from agent_mailbox.store.files import system
+from agent_mailbox.store.log.unordered import unsealed
+from agent_mailbox.store.user_state import creation
 from tests.engine.memory_order import MemoryOrder, MemorySpace
 from tests.fuzz import strategies as some
 

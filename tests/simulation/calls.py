@@ -1,6 +1,6 @@
 """The calls that the simulation answers, by what they do.
 
-Belongs here: the names of calls in ``agent_mailbox.store.system``, and what can happen at each.
+Belongs here: the names of calls in ``agent_mailbox.store.files.system``, and what can happen at each.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Belongs here: the client beside its hooks. It writes down what the model was given and said; it may drop a hook's text,
 or be interrupted before the model speaks. The judge learns what the model certainly took in. The lines are those of
-Claude Code, each with its session's id (``agent_mailbox.clients.hooks.transcript``).
+Claude Code, each with its session's id (``agent_mailbox.clients.transcript``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from agent_mailbox.core import instant
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 from tests.simulation import hooks, hosts
 from tests.simulation.letters import OFFERED, TAKEN
 from tests.simulation.stage import LASTING

@@ -13,12 +13,12 @@ from __future__ import annotations
 from math import inf
 from typing import TYPE_CHECKING
 
-from agent_mailbox.clients.hooks import client_input, hook_events
+from agent_mailbox.clients import client_input
 from agent_mailbox.clients.permission.lease_guard import LeaseGuard
 from agent_mailbox.control.leasing import Leasing
 from agent_mailbox.errors import NotFound, Refused
-from agent_mailbox.store import system
-from agent_mailbox.store.edits import RECENT
+from agent_mailbox.store.files import system
+from agent_mailbox.store.files.edits import RECENT
 from tests.simulation.coordination_told import Lease, is_there
 from tests.simulation.places import BOX
 from tests.simulation.scene import Scene
@@ -279,5 +279,5 @@ def _answer(stage: Stage, me: Session, tree: str, what: str, tool: str = "Write"
         event="PreToolUse", session_id=me.id, cwd=tree, here=tree, tool=tool, given=given, told=True,
         command=given.get("command", ""),
     )  # fmt: skip
-    desk = Leasing.sharing(stage.desk(me.id, wait=hook_events.LOCK_WAIT))
+    desk = Leasing.sharing(stage.desk(me.id, wait=client_input.LOCK_WAIT))
     return LeaseGuard(call=call, desk=desk, program="agent-mailbox").answer()

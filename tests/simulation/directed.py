@@ -43,7 +43,7 @@ class Direction(NamedTuple):
     shares: dict[str, float]
     """How often each kind of plan is."""
     beside: list[str]
-    """The functions that changed, ``store/log.py:HeldLog.append``."""
+    """The functions that changed, ``store/log/log.py:HeldLog.append``."""
 
 
 class Reach(NamedTuple):
@@ -145,7 +145,7 @@ def shares(lines: set[Line], reached: dict[str, Reach], usual: dict[str, float])
 
 
 def functions(lines: Iterable[Line]) -> list[str]:
-    """The functions that hold these lines, ``store/log.py:HeldLog.append``."""
+    """The functions that hold these lines, ``store/log/log.py:HeldLog.append``."""
     found: set[str] = set()
     for path, there in groupby(sorted(lines), key=lambda line: line[0]):
         file = path.removeprefix("agent_mailbox/")

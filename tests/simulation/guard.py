@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_mailbox.store import system
-from agent_mailbox.store.stamps import STARTED, VOUCHED
+from agent_mailbox.store.files import system
+from agent_mailbox.store.log.stamps import STARTED, VOUCHED
 from tests.simulation.places import LIVE
 
 if TYPE_CHECKING:

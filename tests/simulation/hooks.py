@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.clients.hooks import client_input, hook_events
+from agent_mailbox.clients import client_input
+from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.clients.permission.permit import Permit
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.delivery import Delivery
@@ -70,7 +72,9 @@ def permit(stage: Stage, process: Process, me: Session) -> None:
         watch.permits(nothing=nothing)
     if not nothing and not me.led:
         call = client_input.Call(event="Permit", session_id=me.id, cwd="/work", told=True)
-        asked = Permit(call=call, control=stage.desk(me.id).control, environ={}, program="", write=lambda _: None)
+        asked = Permit(
+            call=call, control=Control.sharing(stage.desk(me.id)), environ={}, program="", write=lambda _: None
+        )
         asked._unbind()  # it looks again, under the locks; one that is bound would wait for its lead
 
 
@@ -87,7 +91,7 @@ def hooked(
 ) -> tuple[list[str], list[str]]:
     """Run an event's hook; return the ids of the mail it showed, and its answers. With a transcript it offers mail."""
     shown: list[str] = []
-    desk = Watched(BOX, wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    desk = Watched(BOX, wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen = lambda items: shown.extend(seen(stage, process, me, items))
     desk.recorded = lambda: stage.judge.recorded(me.id, shown, OFFERED if transcript else READ)
     client = CLAUDE_CODE if transcript else None

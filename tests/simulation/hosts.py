@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_mailbox.store import system
-from agent_mailbox.store.hosts import HostRecords
-from agent_mailbox.store.processes import Process as SeenProcess
+from agent_mailbox.store.files import system
+from agent_mailbox.store.user_state.hosts import HostRecords
+from agent_mailbox.store.user_state.processes import Process as SeenProcess
 from tests.simulation.places import STATE
 
 if TYPE_CHECKING:

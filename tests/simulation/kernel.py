@@ -1,6 +1,6 @@
 """The simulated system calls: what each does to the disk, the locks and the clock.
 
-Belongs here: the calls that ``agent_mailbox.store.system`` names, as one process makes them; those on files are
+Belongs here: the calls that ``agent_mailbox.store.files.system`` names, as one process makes them; those on files are
 ``kernel_files``'. Must not decide who goes on and what goes wrong (``world``): a call runs at once and whole.
 """
 
@@ -12,7 +12,7 @@ import os
 import posixpath
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.store.system import LOCK_EX, LOCK_NB, LOCK_UN
+from agent_mailbox.store.files.system import LOCK_EX, LOCK_NB, LOCK_UN
 from tests.simulation.kernel_files import Files
 from tests.simulation.kernel_libraries import LibraryLock, Raw
 from tests.simulation.open_files import OpenFile, failed

@@ -9,7 +9,7 @@ import errno
 import os
 from typing import TYPE_CHECKING
 
-from agent_mailbox.store.stamps import STARTED
+from agent_mailbox.store.log.stamps import STARTED
 from tests.simulation.disk import Disk, Inode
 from tests.simulation.open_files import Entries, Entry, OpenFile, Status, failed
 

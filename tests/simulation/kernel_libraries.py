@@ -11,7 +11,7 @@ from typing import Any
 
 from portalocker import LockException
 
-from agent_mailbox.store.system import LOCK_EX, LOCK_NB, LOCK_UN
+from agent_mailbox.store.files.system import LOCK_EX, LOCK_NB, LOCK_UN
 
 
 class Raw(io.RawIOBase):

@@ -1,7 +1,7 @@
 """Several simulated machines that share one mailbox: each its disk, clock and processes, one order, a bad network.
 
 Belongs here: such a world, and its way to the engine. The commands and the judge are ``machines_run``'s. The product
-reaches the engine at one place, ``mailbox.space.order_of``; there stands ``LossyOrder``, an order in memory
+reaches the engine at one place, ``space.space.order_of``; there stands ``LossyOrder``, an order in memory
 (``tests.engine.memory_order``) behind a network. Every question is a call of the world, at which its process may be
 killed or overtaken. The network loses questions and answers, delays, doubles, lets them come after their sender has
 died, and cuts machines off.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import space_seals
 from agent_mailbox.errors import MailboxError, Unavailable
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.store.log.unordered import unsealed
 from tests.engine.memory_order import MemoryOrder, MemorySpace
 from tests.simulation.disk import SECOND, Disk
 from tests.simulation.hosts import Processes
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from agent_mailbox.core.records import Proof
-    from agent_mailbox.store.order import Ordered
+    from agent_mailbox.space.order.order import Ordered
     from tests.simulation.machines_plans import Network
 
 NAMES = ("north", "south", "west")

@@ -9,12 +9,15 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.clients.hooks import client_input, hook_events
+from agent_mailbox.clients import client_input
+from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.core import instant, proofs
-from agent_mailbox.engine import joining_space
+from agent_mailbox.core.records import USER
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from agent_mailbox.store import system
-from agent_mailbox.store.order import MESSAGES
+from agent_mailbox.mailbox import absence
+from agent_mailbox.space import joining_space
+from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.store.files import system
 from tests.simulation.hooks import Watched
 from tests.simulation.machines_mail import return_of
 from tests.simulation.machines_stage import box_of
@@ -40,7 +43,7 @@ def offer(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.show(me, items, process)
         shown.extend(item.message.id for item in items)
 
-    desk = Watched(box_of(me.machine), wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    desk = Watched(box_of(me.machine), wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen, desk.recorded = show, lambda: stage.judge.recorded(me, process)
     event, written = "UserPromptSubmit", list[str]()
     call = client_input.Call(
@@ -70,7 +73,8 @@ def forget(stage: Stage, process: Process, me: Session) -> None:
     others = [machine for machine in stage.world.machines if machine is not me.machine and machine.joined]
     other = others[int(process.chance.random() * len(others))]
     stage.judge.gives_up(other)
-    joining_space.forget(stage.desk(me.machine, proofs.TERMINAL), other.name)
+    desk = stage.desk(me.machine, proofs.TERMINAL)
+    absence.give_up(desk, joining_space.forget(desk, other.name), USER)
 
 
 def unclaim(stage: Stage, process: Process, me: Session) -> None:

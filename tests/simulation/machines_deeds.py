@@ -19,12 +19,13 @@ from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as orders
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import USER, RosterEvent
-from agent_mailbox.engine import purging
-from agent_mailbox.identity.machine_keys import MachineKey
-from agent_mailbox.mailbox import space as spaces
-from agent_mailbox.store import bundles, paths, system
-from agent_mailbox.store.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.space import purging
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.order import bundles
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Ordered, reads_of
+from agent_mailbox.space.trust.machine_keys import MachineKey
+from agent_mailbox.store.files import paths, system
+from agent_mailbox.store.log.unordered import unsealed
 from tests.engine.memory_order import MemoryOrder
 from tests.simulation.disk import SECOND
 from tests.simulation.machines_stage import box_of

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.mailbox import space as spaces
-from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
-from agent_mailbox.store import attachment_files, system
-from agent_mailbox.store.attachment_files import digest
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.exchanged_files import ExchangedFiles
+from agent_mailbox.store.attachments import attachment_files
+from agent_mailbox.store.attachments.attachment_files import digest
+from agent_mailbox.store.files import system
 from tests.simulation.machines import Question
 from tests.simulation.machines_stage import box_of, space_of
 from tests.simulation.stage import LASTING

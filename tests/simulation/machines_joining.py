@@ -8,11 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
-from agent_mailbox.engine import joining_space
-from agent_mailbox.engine.space_trust import RightsChange
-from agent_mailbox.identity import machine_keys
-from agent_mailbox.mailbox import space as spaces
-from agent_mailbox.store import creation, system
+from agent_mailbox.space import joining_space
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.trust import machine_keys
+from agent_mailbox.space.trust.space_trust import RightsChange
+from agent_mailbox.store.files import system
+from agent_mailbox.store.user_state import creation
 from tests.simulation.machines_mail import look, post_as
 from tests.simulation.machines_sessions import register
 from tests.simulation.machines_stage import box_of, space_of

@@ -22,8 +22,8 @@ import json
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core.ids import uuid_of
-from agent_mailbox.store import system
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.store.files import system
+from agent_mailbox.store.log.unordered import unsealed
 from tests.simulation.machines import NAMES
 
 if TYPE_CHECKING:

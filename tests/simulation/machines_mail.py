@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_mailbox.clients.hooks import client_input, hook_events
+from agent_mailbox.clients import client_input
+from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.core import compose, proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Busy, StorageFailed
-from agent_mailbox.store import paths, system
-from agent_mailbox.store.order import MESSAGES
+from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.store.files import paths, system
 from tests.simulation.hooks import Watched
 from tests.simulation.machines_judge import MAYBE, READ
 from tests.simulation.machines_stage import box_of, desk_of
@@ -116,7 +117,7 @@ def look(stage: Stage, process: Process, me: Session, room: int = 1000) -> int:
 def hook(stage: Stage, process: Process, me: Session) -> None:
     """A client's hook, in Python."""
     event = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")[int(process.chance.random() * 4)]
-    desk = Watched(box_of(me.machine), wait=hook_events.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    desk = Watched(box_of(me.machine), wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
     desk.seen = lambda items: stage.judge.show(me, items, process)
     desk.recorded = lambda: stage.judge.recorded(me, process)
     call = client_input.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)

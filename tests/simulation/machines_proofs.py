@@ -18,16 +18,17 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
-from agent_mailbox.store import bindings
-from agent_mailbox.store.unordered import unsealed
+from agent_mailbox.store.log.unordered import unsealed
+from agent_mailbox.store.user_state import bindings
 from tests.simulation.machines_judge import MOVING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from agent_mailbox.mailbox.facade import Mailbox
-    from agent_mailbox.store.log import Log
+    from agent_mailbox.store.log.log import Log
     from tests.simulation.machines import Machine
     from tests.simulation.machines_stage import Stage
     from tests.simulation.process import Process
@@ -47,7 +48,7 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
     for log in (desk.logs.messages, desk.logs.roster, desk.logs.reads):
         _log(stage, machine, log)
     for who, rule in judge.forbidden.items():
-        standing = desk.control.standing(who).policy
+        standing = Control.sharing(desk).standing(who).policy
         if rule not in standing.deny:
             judge.breach(f"{rule} was forbidden {who}, and {machine.name} says {standing.deny}")
         lives = any(one.id == who and one.machine is machine for one in judge.sessions)

@@ -9,10 +9,10 @@ import traceback
 from time import process_time
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.engine import joining_space, replicator
-from agent_mailbox.identity import machine_keys
-from agent_mailbox.mailbox import replica
-from agent_mailbox.mailbox import space as spaces
+from agent_mailbox.space import joining_space, replicator
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.copy import replica
+from agent_mailbox.space.trust import machine_keys
 from agent_mailbox.upkeep import shared_steward
 from tests.simulation import machines_absence, machines_files, machines_proofs
 from tests.simulation.disk import SECOND
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
-    from agent_mailbox.mailbox.space import Space
+    from agent_mailbox.space.space import Space
     from tests.simulation.machines import Machine
     from tests.simulation.machines_plans import MachinePlan
     from tests.simulation.plans import Job

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.mailbox import elsewhere
-from agent_mailbox.mailbox import space as spaces
-from agent_mailbox.store import system
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.order import elsewhere
+from agent_mailbox.store.files import system
 from tests.simulation.machines_stage import desk_of
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def forbid(stage: Stage, process: Process, me: Session) -> None:
         stage.count += 1
         other, rule = others[int(process.chance.random() * len(others))], f"Bash(number{stage.count})"
         desk = stage.desk(me.machine, proofs.TERMINAL)
-        desk.control.set_policy(USER, [other.id], deny=(rule,))
+        Control.sharing(desk).set_policy(USER, [other.id], deny=(rule,))
         stage.judge.forbidden[other.id] = rule
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.space import Space
+from agent_mailbox.space.space import Space
 
 if TYPE_CHECKING:
     from agent_mailbox.core.records import Proof

@@ -8,17 +8,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
-from agent_mailbox.engine import replicator, space_trust
 from agent_mailbox.errors import Refused
-from agent_mailbox.mailbox import comparison
-from agent_mailbox.mailbox import space as spaces
-from agent_mailbox.mailbox.exchanged_files import ExchangedFiles
-from agent_mailbox.store import system
+from agent_mailbox.space import replicator
+from agent_mailbox.space import space as spaces
+from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.exchanged_files import ExchangedFiles
+from agent_mailbox.space.trust import space_trust
+from agent_mailbox.store.files import system
 from agent_mailbox.upkeep import steward
 from tests.simulation.machines_stage import space_of
 
 if TYPE_CHECKING:
-    from agent_mailbox.mailbox.replica import Replica
+    from agent_mailbox.space.copy.replica import Replica
     from tests.simulation.machines import Machine
     from tests.simulation.machines_judge import Session
     from tests.simulation.machines_stage import Stage

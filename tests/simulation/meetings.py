@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 from tests.simulation import clients, reading, sending, sessions, upkeep
 from tests.simulation.scene import Sweep
 from tests.simulation.stage import ROLES

@@ -30,13 +30,13 @@ _sites: dict[CodeType, str] = {}
 
 
 def site_of(frame: FrameType | None) -> str:
-    """The function of the product that makes a call, ``store/log.py:HeldLog.append``: the first outside the door."""
+    """The product's function that makes a call, as ``store/log/log.py:HeldLog.append``: the first outside the door."""
     while frame is not None:
         code = frame.f_code
         site = _sites.get(code)
         if site is None:
             _, ours, file = code.co_filename.rpartition(PRODUCT)
-            inner = not ours or file == "store/system.py"
+            inner = not ours or file == "store/files/system.py"
             site = _sites[code] = "" if inner else f"{file}:{code.co_qualname.partition('.<')[0]}"
         if site:
             return site

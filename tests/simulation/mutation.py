@@ -32,7 +32,7 @@ SECONDS = 60
 FOUND = ROOT / "docs/internals/simulation-mutants.json"
 PLACES = (
     *("agent_mailbox/store/", "agent_mailbox/mailbox/"),
-    *("agent_mailbox/core/retention.py", "agent_mailbox/core/dead_letters.py"),
+    *("agent_mailbox/core/keeping/retention.py", "agent_mailbox/core/dead_letters.py"),
 )
 FORGER = "trust: needs a forger; tests/trust"
 FILES = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.store import rotation
+from agent_mailbox.store.archive import rotation
 from tests.simulation.disk import SECOND
 
 if TYPE_CHECKING:

@@ -116,7 +116,7 @@ def kept(met: list[list[Any]], sums: dict[str, Any]) -> dict[str, Any]:
 
 
 def asking() -> set[str]:
-    """Every function of the product's rooms that asks the system, ``store/log.py:HeldLog.append``."""
+    """Every function of the product's rooms that asks the system, ``store/log/log.py:HeldLog.append``."""
     found = set()
     for path in sorted(file for room in ROOMS for file in (PACKAGE / room).glob("*.py")):
         if path.name != "system.py":
@@ -161,7 +161,8 @@ def page(figures: dict[str, Any], found: dict[str, Any]) -> str:
         "",
         "`scripts/simulate` runs the real store, facade, control plane, steward, backup and hooks on a simulated",
         "machine.",
-        "All their system calls go through one module, `agent_mailbox/store/system.py`, which the simulation replaces.",
+        "All their system calls go through one module, which the simulation replaces:",
+        "`agent_mailbox/store/files/system.py`.",
         "Many processes run in one thread. At every call a seed decides who goes on, and what goes wrong.",
         "A judge knows only what was acknowledged and shown. After each acknowledgement and change of names it asks:",
         "would all of it survive if the power failed now?",

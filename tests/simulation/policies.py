@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.clients.hooks import client_input, hook_events
+from agent_mailbox.clients import client_input
 from agent_mailbox.clients.permission.permit import Permit
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
@@ -122,7 +122,7 @@ def _rule(stage: Stage, process: Process, me: Session, *, is_forbidden: bool) ->
     changes = rules.changes
     try:
         desk = stage.desk(proof=proofs.TERMINAL)
-        sent = desk.control.set_policy("user", [me.id], deny=[TOOL] if is_forbidden else [])
+        sent = Control.sharing(desk).set_policy("user", [me.id], deny=[TOOL] if is_forbidden else [])
         stage.judge.acknowledge(("message", sent.message.id))
         if is_alone and changes == rules.changes:
             rules.forbidden[me.id] = is_forbidden
@@ -161,7 +161,7 @@ def wish(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.breach(f"{me.id} is told {said or 'nothing'} about a tool that is forbidden to it")
     if is_forbidden or not said:
         return
-    asked = [stage.desk(me.id).control.find(one) for one in mine]
+    asked = [Control.sharing(stage.desk(me.id)).find(one) for one in mine]
     states = [one.state for one in asked if one.asker == me.id]
     if (transitions.APPROVED in states) != (said == "allow"):
         stage.judge.breach(f"{me.id} is told {said}, and its requests are {states}")
@@ -172,7 +172,7 @@ def _answer(stage: Stage, me: Session, event: str) -> str:
     call = client_input.Call(
         event=event, session_id=me.id, cwd="/work", told=True, tool=TOOL, given={"place": "staging"}, use_id="use-1"
     )
-    control = Asking(BOX, prove=lambda _: proofs.of_session(me.id), wait=hook_events.LOCK_WAIT)
+    control = Asking(BOX, prove=lambda _: proofs.of_session(me.id), wait=client_input.LOCK_WAIT)
     control.stage = stage
     written: list[str] = []
     try:

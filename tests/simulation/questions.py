@@ -12,13 +12,13 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox import config
+from agent_mailbox.config import config
 from agent_mailbox.core import codec, dead_letters, inbox, obligations
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import Read
 from agent_mailbox.mailbox.queries import LATELY, Library
-from agent_mailbox.store import system
-from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.files import system
+from agent_mailbox.store.polling.poll import Poll
 from tests.simulation.places import BOX, LIVE
 
 if TYPE_CHECKING:

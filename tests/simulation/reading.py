@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 from tests.simulation.letters import FREE, READ
 from tests.simulation.stage import LASTING, pick
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
 from agent_mailbox.core.control import messages
 from agent_mailbox.core.roster_changes import Registration
@@ -26,7 +27,7 @@ def ask(stage: Stage, process: Process, me: Session) -> None:
     """Ask one's lead, and wait for a while."""
     if not me.led:
         return
-    control = stage.desk(me.id).control
+    control = Control.sharing(stage.desk(me.id))
     asked = control.request(me.id, messages.PlanRequest(goal=f"plan {stage.count}"))
     stage.requests.append(asked.id)
     stage.judge.acknowledge(("message", asked.message_id))
@@ -40,7 +41,7 @@ def decide(stage: Stage, process: Process, me: Session) -> None:
         return
     word, as_user = str(pick(process, stage.requests[-4:])), process.chance.random() < 0.5
     leader = stage.present.get(LEAD, LEAD)
-    control = stage.desk(leader, proof=proofs.TERMINAL if as_user else None).control
+    control = Control.sharing(stage.desk(leader, proof=proofs.TERMINAL if as_user else None))
     try:
         _told(stage, control.answer("user" if as_user else leader, word, process.chance.random() < 0.5))
     except Refused:

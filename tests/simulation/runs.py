@@ -15,18 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_mailbox.clients.permission import permit
 from agent_mailbox.errors import MailboxError
-from agent_mailbox.store import (
-    asking,
-    attachment_files,
-    events,
-    foreign_lines,
-    id_table,
-    poll,
-    roster_compaction,
-    stamps,
-    system,
-    untaken,
-)
+from agent_mailbox.store.archive import roster_compaction
+from agent_mailbox.store.attachments import attachment_files
+from agent_mailbox.store.files import system
+from agent_mailbox.store.log import events, stamps
+from agent_mailbox.store.polling import foreign_lines, poll
+from agent_mailbox.store.projection import asking, id_table, untaken
 from tests.simulation import (
     clients,
     commands,

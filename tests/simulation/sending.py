@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Busy, NotFound, StorageFailed
-from agent_mailbox.store import attachment_files
+from agent_mailbox.store.attachments import attachment_files
 from tests.simulation.places import BOX
 from tests.simulation.stage import LASTING, ROLES, TAGS, pick
 

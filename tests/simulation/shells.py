@@ -16,7 +16,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from agent_mailbox.store.stamps import VOUCHED
+from agent_mailbox.store.log.stamps import VOUCHED
 from tests.helpers import ROOT
 from tests.simulation import guard
 from tests.simulation.disk import SECOND

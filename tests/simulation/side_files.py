@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.mailbox import streaming
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import attachment_files, bindings, system
-from agent_mailbox.store.doorbell_lock import NOBODY, Vigil
+from agent_mailbox.store.attachments import attachment_files
+from agent_mailbox.store.files import system
+from agent_mailbox.store.locks.doorbell_lock import NOBODY, Vigil
+from agent_mailbox.store.user_state import bindings
 from tests.simulation.places import BOX
 from tests.simulation.questions import Moment, alone
 from tests.simulation.scene import Scene

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.store.system import LOCK_UN, O_WRONLY
+from agent_mailbox.store.files.system import LOCK_UN, O_WRONLY
 from tests.simulation.calls import CAN_FAIL, LOOKS
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ NEAR = 4
 DEPTH = 3
 OTHER, OURS, NAMED = 0, 1, 2
 """Of functions: outside the product, or in its doors; in the product; one that is named."""
-DOORS = ("store/system.py", "store/lock.py")
+DOORS = ("store/files/system.py", "store/locks/lock.py")
 """Modules through which all of them ask."""
 
 
@@ -73,7 +73,7 @@ class Sites:
 
     def __init__(self, beside: Collection[str] = ()) -> None:
         self._beside = beside
-        """Functions, ``store/log.py:HeldLog.append``, beside which half of the places are drawn."""
+        """Functions, ``store/log/log.py:HeldLog.append``, beside which half of the places are drawn."""
         self._codes: dict[int, int] = {}
         self._alive: list[CodeType] = []
         """These functions, so that no other gets the number of one."""

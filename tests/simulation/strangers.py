@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.core import codec
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import Message, Read
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 from tests.simulation.letters import Letter, Session
 from tests.simulation.places import LIVE
 from tests.simulation.sending import address

@@ -13,8 +13,8 @@ from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import MailState
 from agent_mailbox.errors import NotFound, Refused
 from agent_mailbox.mailbox.queries import LATELY, Library
-from agent_mailbox.store import asking, untaken
-from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.polling.poll import Poll
+from agent_mailbox.store.projection import asking, untaken
 from tests.simulation import mortal, reading, sessions, strangers
 from tests.simulation.letters import Session
 from tests.simulation.questions import Moment, _ids, _own, _same, _told, alone

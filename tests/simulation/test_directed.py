@@ -14,7 +14,7 @@ from tests.simulation.directed import Reach
 from tests.simulation.sites import Site
 
 BEFORE = "one\ntwo\nthree\nfour\n"
-REPLACES = "store/replacement.py:replace"
+REPLACES = "store/log/replacement.py:replace"
 TRIED = ("sweep a steward", "sweep the first read")
 
 

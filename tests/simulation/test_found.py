@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.core import proofs
-from agent_mailbox.store import attachment_files, creation, custody, custody_setup, system, user_state
-from agent_mailbox.store.edits import RECENT, Edit, Edits
+from agent_mailbox.store.attachments import attachment_files
+from agent_mailbox.store.files import system, user_state
+from agent_mailbox.store.files.edits import RECENT, Edit, Edits
+from agent_mailbox.store.log import custody, custody_setup
+from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
 from tests.simulation import upkeep
 from tests.simulation.judge import Judge

@@ -12,7 +12,7 @@ import pytest
 
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.mailbox import space as spaces
+from agent_mailbox.space import space as spaces
 from tests.engine.memory_order import MemorySpace
 from tests.helpers import ROOT
 from tests.simulation import machines_joining, machines_run, machines_stage, machines_upkeep

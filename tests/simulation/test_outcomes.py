@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.store import custody_setup
+from agent_mailbox.store.log import custody_setup
 from tests.simulation import durability, outcomes, runs, sweeps, upkeep
 from tests.simulation.places import BOX
 from tests.simulation.test_found import alone, append_unsynced, lose_record, machine

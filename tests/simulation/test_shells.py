@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store.stamps import VOUCHED
+from agent_mailbox.store.log.stamps import VOUCHED
 from tests.simulation import shells
 
 if TYPE_CHECKING:

@@ -84,7 +84,7 @@ def test_the_same_seed_is_the_same_trace_byte_for_byte() -> None:
 
 def test_a_broken_promise_is_found_replayed_and_told_in_few_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A store that does not sync is caught at once; the story is shorter than the run, and breaks the same promise."""
-    from agent_mailbox.store.log import HeldLog
+    from agent_mailbox.store.log.log import HeldLog
 
     monkeypatch.setattr(HeldLog, "_unlock_then_sync", lambda _: None)
     broken = (result for result in map(runs.run, range(1, 9)) if result.breaches)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
-from agent_mailbox.store import creation, system
+from agent_mailbox.store.files import system
+from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import backup, doctor, restoring, steward
 from tests.simulation.places import BOX
 from tests.simulation.stage import pick

@@ -1,8 +1,8 @@
 """The simulated machine: processes in one thread, and who goes on at every system call.
 
-Belongs here: the door, which replaces ``agent_mailbox.store.system``; the scheduler, the clock, signals, power. What
-happens at a call is chosen by ``choices`` and done by ``mishaps``. The calls are ``kernel``'s, the content of a power
-failure is ``disk``'s, what processes do is ``commands``'.
+Belongs here: the door, which replaces ``agent_mailbox.store.files.system``; the scheduler, the clock, signals, power.
+What happens at a call is chosen by ``choices`` and done by ``mishaps``. The calls are ``kernel``'s, the content of a
+power failure is ``disk``'s, what processes do is ``commands``'.
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from zlib import crc32
 
 from greenlet import getcurrent
 
-from agent_mailbox.store import lock, system
+from agent_mailbox.store.files import system
+from agent_mailbox.store.locks import lock
 from tests.simulation.calls import CALLS, DOUBTED, PURE, SILENT
 from tests.simulation.choices import Choices
 from tests.simulation.disk import SECOND, Disk

@@ -41,7 +41,7 @@ class Fuse:
 
     def lay(self) -> None:
         """Put itself around every step."""
-        from agent_mailbox.store import system
+        from agent_mailbox.store.files import system
 
         for module in (os, system):
             for name in STEPS:
@@ -80,7 +80,7 @@ def chosen(kinds: list[Kind]) -> list[tuple[int, bool]]:
 
 def loaded() -> Callable[[Sequence[str]], int]:
     """The program's entry with what that imports at its first call: once, before the forks."""
-    from agent_mailbox.cli.main import main
+    from agent_mailbox.commands.main import main
 
     with contextlib.redirect_stdout(io.StringIO()):
         main(["--version"])
@@ -110,7 +110,8 @@ def steps_of(run: Callable[[], int]) -> tuple[list[Kind], int]:
 
 def run(box: str, out: str, words: list[str]) -> None:
     """Make all the runs: the last is the one that tells the steps."""
-    from agent_mailbox.store import creation, roster_compaction
+    from agent_mailbox.store.archive import roster_compaction
+    from agent_mailbox.store.user_state import creation
     from agent_mailbox.upkeep import backup, doctor, restoring, steward  # noqa: F401 - loaded once, before the forks
 
     main = loaded()

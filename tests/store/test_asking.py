@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from agent_mailbox.core import codec, obligations
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
-from agent_mailbox.store import asking, offers
-from agent_mailbox.store.logs import Logs
-from agent_mailbox.store.offers import Offer
+from agent_mailbox.store.log.logs import Logs
+from agent_mailbox.store.polling import offers
+from agent_mailbox.store.polling.offers import Offer
+from agent_mailbox.store.projection import asking
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
 
 if TYPE_CHECKING:

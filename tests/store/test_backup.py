@@ -19,10 +19,10 @@ from agent_mailbox.core.roster import Agent
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import BadData, Busy
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import rotation
-from agent_mailbox.store.snapshot import Snapshot, SnapshotFile
+from agent_mailbox.store.archive import rotation
 from agent_mailbox.upkeep import backup, doctor, restoring
 from agent_mailbox.upkeep import steward as stewards
+from agent_mailbox.upkeep.snapshot import Snapshot, SnapshotFile
 from tests.helpers import ARCHIVE, MESSAGES, READS, Post, Program, Result, refused, refused_both
 from tests.store.test_crash import crashed
 from tests.store.test_processes import LAST, together

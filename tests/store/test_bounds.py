@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox import Draft, Request
-from agent_mailbox.cli import exporting
-from agent_mailbox.core import retention, threads
+from agent_mailbox.commands import exporting
+from agent_mailbox.core import threads
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.mailbox.streaming import stream

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store import cache, system
+from agent_mailbox.store.files import cache, system
 
 if TYPE_CHECKING:
     from pathlib import Path

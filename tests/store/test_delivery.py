@@ -14,8 +14,8 @@ from agent_mailbox.core import codec, inbox, obligations, proofs
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.store.lock import FileLock
-from agent_mailbox.store.stamps import Trail
+from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.log.stamps import Trail
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import PATIENCE, Post
 

@@ -12,9 +12,10 @@ from agent_mailbox.core import dead_letters, inbox, instant, proofs
 from agent_mailbox.core.instant import HOUR, MINUTE
 from agent_mailbox.errors import Malformed, Refused
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.store import creation, poll
-from agent_mailbox.store.logs import parse_messages
-from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.log.logs import parse_messages
+from agent_mailbox.store.polling import poll
+from agent_mailbox.store.polling.poll import Poll
+from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward
 from tests.door import switches
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core.address import route
 from agent_mailbox.core.codec import MAX_LINE
-from agent_mailbox.store import creation
-from agent_mailbox.store.logs import parse_messages
+from agent_mailbox.store.log.logs import parse_messages
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
 if TYPE_CHECKING:

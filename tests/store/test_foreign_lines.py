@@ -11,9 +11,11 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
-from agent_mailbox.store import asking, creation, foreign_lines, id_table, word_table
-from agent_mailbox.store.stamps import Trail
-from agent_mailbox.store.word_table import TWINS, entry
+from agent_mailbox.store.log.stamps import Trail
+from agent_mailbox.store.polling import foreign_lines
+from agent_mailbox.store.projection import asking, id_table, word_table
+from agent_mailbox.store.projection.word_table import TWINS, entry
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 from tests.steps import steps
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agent_mailbox.store.growing_log import GrowingLog
-from agent_mailbox.store.log import Log
+from agent_mailbox.store.log.growing_log import GrowingLog
+from agent_mailbox.store.log.log import Log
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -21,16 +21,20 @@ from hypothesis import given, settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
-from agent_mailbox.core import claims, codec, instant, retention, threads, words
+from agent_mailbox.core import claims, codec, instant, threads, words
 from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.errors import NotFound
 from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.mailbox.streaming import stream
-from agent_mailbox.store import creation, index, indexing, paths, rotation
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.archive import rotation
+from agent_mailbox.store.files import paths
+from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.projection import index, indexing
+from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward as stewards
 from tests.door import switches
 from tests.helpers import PATIENCE, Post, start_at_once
@@ -394,7 +398,7 @@ def message(content: str, subject: str | None = None, n: int = 0) -> Message:
         ("A ledger", "edger*", False),
         ("store/index.python", "index.py*", True),
         ("store/index.python", "inde.py*", False),
-        ("see store/index.py", "index.py", True),
+        ("see store/projection/index.py", "index.py", True),
         ("index in py", "index.py", False),
         ("snake_case", "case", True),
         ("Straße öffnen", "STRASSE OFFNEN", True),

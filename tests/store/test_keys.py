@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from agent_mailbox.store import keys
+from agent_mailbox.store.log import keys
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,9 +10,10 @@ import pytest
 from agent_mailbox.core import codec, line_forms, roster_cache
 from agent_mailbox.core.records import RosterEvent
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.store import cache, logs, stamps
-from agent_mailbox.store import lines as lines_in
-from agent_mailbox.store.stamps import EVERYONE, Trail
+from agent_mailbox.store.files import cache
+from agent_mailbox.store.files import lines as lines_in
+from agent_mailbox.store.log import logs, stamps
+from agent_mailbox.store.log.stamps import EVERYONE, Trail
 
 COUNT = 40
 

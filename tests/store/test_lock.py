@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox import Busy, Draft, Mailbox
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
 from tests.helpers import MESSAGES, PATIENCE, READS, ROSTER, Post, Program
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OURS = """
 import sys
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
 with FileLock(sys.argv[1]):
     print("held", flush=True)
     sys.stdin.read()
@@ -105,7 +105,7 @@ def test_busy_names_its_holder_even_a_stopped_one(program: Program, path: Path) 
 
 FORKED = """
 import os, sys
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
 lock = FileLock(sys.argv[1]).take()
 ours, theirs = os.pipe()
 if os.fork() == 0:
@@ -192,7 +192,7 @@ QUEUED = """
 import os, sys
 from agent_mailbox import Busy
 from agent_mailbox.store import system
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
 holder = FileLock(sys.argv[1]).take()
 for _ in range(12):
     try:
@@ -222,7 +222,7 @@ def test_a_lock_that_comes_too_late_is_given_back(program: Program, path: Path) 
 WAITING = """
 import sys
 from agent_mailbox.store import system
-from agent_mailbox.store.lock import FileLock
+from agent_mailbox.store.locks.lock import FileLock
 system.sleep = None
 print("waiting", flush=True)
 with FileLock(sys.argv[1]):

@@ -15,11 +15,12 @@ from hypothesis import strategies as st
 
 from agent_mailbox import Draft, Mailbox, StorageFailed
 from agent_mailbox.core import codec
-from agent_mailbox.store import lines as reading
-from agent_mailbox.store import replacement, system
-from agent_mailbox.store.lock import FileLock
-from agent_mailbox.store.log import HeldLog, Log
-from agent_mailbox.store.stamps import Trail
+from agent_mailbox.store.files import lines as reading
+from agent_mailbox.store.files import system
+from agent_mailbox.store.locks.lock import FileLock
+from agent_mailbox.store.log import replacement
+from agent_mailbox.store.log.log import HeldLog, Log
+from agent_mailbox.store.log.stamps import Trail
 from tests.helpers import MESSAGES, PATIENCE, Post, Program, record
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ def test_the_append_goes_to_the_file_that_is_at_the_path(tmp_path: Path) -> None
 FULL = """
 import resource, sys
 from agent_mailbox.errors import StorageFailed
-from agent_mailbox.store.log import Log
+from agent_mailbox.store.log.log import Log
 path, room, tail = sys.argv[1], int(sys.argv[2]), sys.argv[3].encode()
 import os
 resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path) + room,) * 2)

@@ -11,8 +11,10 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration, StorageFailed
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message
-from agent_mailbox.store import creation, foreign_lines, system
-from agent_mailbox.store.stamps import Trail
+from agent_mailbox.store.files import system
+from agent_mailbox.store.log.stamps import Trail
+from agent_mailbox.store.polling import foreign_lines
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
 if TYPE_CHECKING:

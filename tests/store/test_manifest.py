@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox, Message
 from agent_mailbox.core import codec
-from agent_mailbox.store.manifest import Manifest
+from agent_mailbox.store.archive.manifest import Manifest
 from agent_mailbox.upkeep import doctor
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import ARCHIVE, Post
@@ -145,7 +145,7 @@ def test_a_flipped_bit_in_old_mail_is_found_with_its_place(kept: Post) -> None:
 
 def test_a_large_file_is_sealed_in_stretches_that_end_with_a_line(kept: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """So damage has a place within it; around a line that is longer than a stretch it is a longer one."""
-    from agent_mailbox.store import manifest
+    from agent_mailbox.store.archive import manifest
 
     monkeypatch.setattr(manifest, "STRETCH", 300)
     kept.file(NAME).unlink()

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.store import obstacles, system
+from agent_mailbox.store.files import system
+from agent_mailbox.upkeep.doctor import obstacles
 
 if TYPE_CHECKING:
     from pathlib import Path

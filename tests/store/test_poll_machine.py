@@ -19,10 +19,15 @@ from hypothesis import settings
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
-from agent_mailbox.core import codec, inbox, instant, retention
+from agent_mailbox.core import codec, inbox, instant
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import Message, Read, RosterEvent
-from agent_mailbox.store import creation, paths, poll, quiet_polls, rotation, scan
-from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.archive import rotation
+from agent_mailbox.store.files import paths
+from agent_mailbox.store.log import scan
+from agent_mailbox.store.polling import poll, quiet_polls
+from agent_mailbox.store.polling.poll import Poll
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
 AGENTS = ("amy", "bob", "cat")

@@ -9,8 +9,10 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.core import instant
-from agent_mailbox.store import creation, quiet_polls, system
-from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.files import system
+from agent_mailbox.store.polling import quiet_polls
+from agent_mailbox.store.polling.poll import Poll
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
 if TYPE_CHECKING:

@@ -14,8 +14,11 @@ from hypothesis import HealthCheck, given, settings
 from agent_mailbox import Mailbox, Request
 from agent_mailbox.core import codec, inbox, instant
 from agent_mailbox.core.records import Read
-from agent_mailbox.store import creation, paths, poll, scan
-from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.files import paths
+from agent_mailbox.store.log import scan
+from agent_mailbox.store.polling import poll
+from agent_mailbox.store.polling.poll import Poll
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
 if TYPE_CHECKING:

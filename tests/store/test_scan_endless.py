@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from agent_mailbox.core import codec
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.store import lines as read_lines
-from agent_mailbox.store import scan
-from agent_mailbox.store.lines import line_at, lines_of
-from agent_mailbox.store.logs import Logs
+from agent_mailbox.store.files import lines as read_lines
+from agent_mailbox.store.files.lines import line_at, lines_of
+from agent_mailbox.store.log import scan
+from agent_mailbox.store.log.logs import Logs
 from tests.core.build import T0, message
 from tests.helpers import MESSAGES, record
 

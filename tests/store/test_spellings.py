@@ -11,13 +11,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from agent_mailbox import Mailbox, Request
-from agent_mailbox.control import control_table
 from agent_mailbox.core import codec, exact_lines, inbox, instant, line_forms
 from agent_mailbox.core.address import Reader
 from agent_mailbox.core.exact_lines import ExactLines
 from agent_mailbox.core.records import BadLine, Message
-from agent_mailbox.store import asking, creation, indexing, paths, poll
-from agent_mailbox.store.poll import Poll
+from agent_mailbox.store.files import paths
+from agent_mailbox.store.polling import poll
+from agent_mailbox.store.polling.poll import Poll
+from agent_mailbox.store.projection import asking, control_table, indexing
+from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
 if TYPE_CHECKING:

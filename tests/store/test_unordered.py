@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.store.log import Log
-from agent_mailbox.store.unordered import Unordered, digest, number
+from agent_mailbox.store.log.log import Log
+from agent_mailbox.store.log.unordered import Unordered, digest, number
 
 WORDS = st.sampled_from(
     (b"a", b"b", b"ccc", b'{"x":1,"seal":"1 00000000 0 1 user@terminal 0123456789abcdef0123456789abcdef"}')

@@ -14,9 +14,11 @@ import pytest
 from agent_mailbox import Mailbox
 from agent_mailbox.core import attachments
 from agent_mailbox.errors import NotFound, StorageFailed
-from agent_mailbox.store import attachment_files, bindings, paths, system, user_state
-from agent_mailbox.store.stamps import EVERYONE, UNBOUND, Trail
-from agent_mailbox.store.user_state import BOUND
+from agent_mailbox.store.attachments import attachment_files
+from agent_mailbox.store.files import paths, system, user_state
+from agent_mailbox.store.files.user_state import BOUND
+from agent_mailbox.store.log.stamps import EVERYONE, UNBOUND, Trail
+from agent_mailbox.store.user_state import bindings
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, NOBODY, Post, as_nobody, refused, refused_both
 
 

@@ -14,8 +14,9 @@ from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.exact_lines import ExactLines
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.instant import DAY, HOUR
-from agent_mailbox.store import cache, untaken
-from agent_mailbox.store.logs import Logs
+from agent_mailbox.store.files import cache
+from agent_mailbox.store.log.logs import Logs
+from agent_mailbox.store.projection import untaken
 from tests.helpers import MESSAGES, READS, ROSTER
 
 if TYPE_CHECKING:

@@ -221,7 +221,7 @@ TAKEN = (
     (
         "a mailbox has one gateway",
         "pairing._check_home",
-        ("    if other not in (None, mine) and ", "    if False and "),
+        ("other not in (None, mine)\n", "False\n"),
         f"{BESIDE}::test_a_mailbox_has_one_gateway_and_a_gateway_one_mailbox",
     ),
     (
@@ -458,8 +458,8 @@ TAKEN = (
     ),
     (
         "a mailbox is believed about its gateway if that says so",
-        "pairing.gateway_of",
-        ("here in _places(home))", "True)"),
+        "mailbox_gateway.gateway_of",
+        ("here in places_of(home))", "True)"),
         f"{BESIDE}::test_the_doctor_looks_at_no_gateway_of_another_mailbox",
     ),
     (

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_mailbox.cli import commands
+from agent_mailbox.commands import commands
 from tests.helpers import PATIENCE, ROOT, until
 from tests.ports import free_port
 from tests.swarm.conftest import Make

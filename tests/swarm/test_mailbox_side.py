@@ -6,17 +6,18 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox import config_file
-from agent_mailbox.config import Config
+from agent_mailbox.config import config_file
+from agent_mailbox.config.config import Config
+from agent_mailbox.config.own_config import OwnConfig
 from agent_mailbox.console import presenters
 from agent_mailbox.core import address, frame, references
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster import Roster
+from agent_mailbox.core.showing import message_frame
 from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox import leaving
 from agent_mailbox.mailbox.sending import Posting
-from agent_mailbox.own_config import OwnConfig
 from agent_mailbox.swarm import swarm_settings
 from tests.helpers import Post, refused
 
@@ -101,7 +102,7 @@ def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
 def test_whatever_stands_beside_a_message_it_can_be_shown(odd: Any) -> None:
     """Other programs write what they like: references and the gateway's note of any shape."""
     for refs in (odd, [odd], [{"repo": odd, "number": odd, "sha": odd, "url": odd, "action": odd}]):
-        presenters = frame.body(message(type="system", subject="s", references=refs, extra={"swarm": odd}))
+        presenters = message_frame.body(message(type="system", subject="s", references=refs, extra={"swarm": odd}))
         assert presenters[-1] == "| text"
 
 
@@ -124,9 +125,9 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
     hides nothing."""
     event = message(type="system", subject="bob joined demo", content='{"action":"member_joined"}')
     noted = event.replace(extra={"swarm": {"event": True}})
-    assert frame.body(noted) == ['Subject: "bob joined demo"']
+    assert message_frame.body(noted) == ['Subject: "bob joined demo"']
     assert frame.notes(noted) == ["swarm event"]
-    assert frame.body(noted.replace(sender="eve"))[-1].startswith("| {")
+    assert message_frame.body(noted.replace(sender="eve"))[-1].startswith("| {")
     assert frame.sender_of(noted, Roster()) == "swarm:demo/bob (remote)"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from agent_mailbox.core.attachments import DIRECTORY, MOST
 from agent_mailbox.errors import Busy
-from agent_mailbox.store import attachment_files
+from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.swarm import decisions, inbound_files
 from agent_mailbox.swarm.gateway import Gateway
 from agent_mailbox.swarm.protocol import tokens, wire

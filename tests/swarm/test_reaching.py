@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_mailbox import config_file
+from agent_mailbox.config import config_file
 from agent_mailbox.errors import BadData
 from agent_mailbox.swarm import peer_client
 from agent_mailbox.swarm.peer_client import Peers

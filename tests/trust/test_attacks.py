@@ -12,7 +12,7 @@ from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.store.custody import Kept
+from agent_mailbox.store.log.custody import Kept
 from agent_mailbox.upkeep import steward
 from tests.helpers import MESSAGES, ROSTER, record
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene

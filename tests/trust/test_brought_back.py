@@ -10,7 +10,7 @@ import pytest
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.store.custody import Custody
+from agent_mailbox.store.log.custody import Custody
 from tests.helpers import MESSAGES, ROSTER, Post
 from tests.surroundings import at_terminal, line
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene

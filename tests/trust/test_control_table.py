@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.control import control_log, control_table, standing
+from agent_mailbox.control_plane import control_log, standing
 from agent_mailbox.core import codec, proofs
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER, Message
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.store.projection import control_table
 from tests.helpers import MESSAGES
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 from tests.trust.test_custody import ATTACKS, RULE

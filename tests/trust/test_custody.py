@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.cli import confirming
+from agent_mailbox.commands import confirming
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
@@ -17,12 +17,14 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store import creation, custody, roster_compaction
-from agent_mailbox.store.custody import Kept
-from agent_mailbox.store.log import HeldLog
-from agent_mailbox.store.log_ends import LogEnd
-from agent_mailbox.store.proof_view import ProofView
-from agent_mailbox.store.tails import TAIL
+from agent_mailbox.store.archive import roster_compaction
+from agent_mailbox.store.files.tails import TAIL
+from agent_mailbox.store.log import custody
+from agent_mailbox.store.log.custody import Kept
+from agent_mailbox.store.log.log import HeldLog
+from agent_mailbox.store.log.log_ends import LogEnd
+from agent_mailbox.store.log.proof_view import ProofView
+from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import adoption, backup, restoring
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, refused
 from tests.surroundings import at_terminal, line
@@ -374,7 +376,7 @@ def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
         if at == "follow":
             patch.setattr(Kept, "follow", killed)
         else:
-            patch.setattr("agent_mailbox.store.system.rename", killed_but_for_small_files)
+            patch.setattr("agent_mailbox.store.files.system.rename", killed_but_for_small_files)
         with pytest.raises(Killed):
             rotation_run(scene)
     assert scene.rules() == ((), (RULE,))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.store import bindings
+from agent_mailbox.store.user_state import bindings
 from tests.helpers import MESSAGES, ROOT
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 

@@ -14,7 +14,7 @@ from agent_mailbox.control.requests import Control
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store import bindings
+from agent_mailbox.store.user_state import bindings
 from tests.helpers import until
 from tests.trust.scene import LEAD, WORKER, Scene
 

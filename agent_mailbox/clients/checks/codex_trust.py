@@ -14,7 +14,7 @@ import tomllib
 from ...core.codec import BOM
 from ...known_clients.codex import CODEX
 from ..install.hook_entries import calls_us
-from ..install.places import user_directory
+from ..places import user_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

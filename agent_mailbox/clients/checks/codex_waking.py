@@ -13,8 +13,9 @@ from ...core.roster import ALIVE
 from ...identity.client_processes import is_codex_server
 from ...known_clients.codex import CODEX
 from ...mailbox.opened import OpenMailbox
-from ...store import processes, user_state, whereabouts
-from ...store.hosts import HostRecords
+from ...store.files import user_state
+from ...store.user_state import processes, whereabouts
+from ...store.user_state.hosts import HostRecords
 from ...upkeep.doctor.findings import Problem
 from .. import codex_server
 

@@ -15,7 +15,7 @@ from ...known_clients.every_client import CLIENTS
 from ...upkeep.doctor.findings import Problem
 from ..install import opencode_plugin
 from ..install.hook_entries import calls_us, part
-from ..install.places import user_directory
+from ..places import user_directory
 from . import codex_trust, hook_sources, runnable
 
 TYPE_CHECKING = False

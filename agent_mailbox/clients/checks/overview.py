@@ -11,7 +11,8 @@ import os
 from ...core.records import Record
 from ...known_clients import abilities
 from ...known_clients.every_client import INSTALLED
-from ..install import opencode_plugin, places
+from .. import places
+from ..install import opencode_plugin
 from ..install.hook_entries import calls_us
 from . import hook_sources
 

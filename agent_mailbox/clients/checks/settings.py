@@ -11,7 +11,7 @@ import shlex
 import shutil
 
 from ...control.requests import Control
-from ...control.standing import withholds
+from ...control_plane.standing import withholds
 from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD
@@ -19,8 +19,9 @@ from ...core.text import typed
 from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
 from ...upkeep.doctor.findings import Problem
+from .. import texts
 from ..hooks.hook_events import HOOKS
-from ..install import installation, texts
+from ..install import installation
 from ..install.hook_entries import PROGRAM, SHIM, called, calls_us, covers, part
 from . import codex_waking, hook_sources, other_clients, runnable
 from .runnable import INSTALL, SHIMS
@@ -29,7 +30,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from ..install.places import Target
+    from ..places import Target
     from .hook_sources import HookSource
 
 

@@ -16,11 +16,12 @@ from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.copilot_cli import COPILOT_CLI
 from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
-from ...store import cache, offers, system
-from ...store.paths import CONFIG
-from ...store.watched import Watched
-from . import budget
-from .client_input import Call
+from ...store.files import cache, system
+from ...store.files.paths import CONFIG
+from ...store.files.watched import Watched
+from ...store.polling import offers
+from .. import budget
+from ..client_input import Call
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,10 +30,8 @@ if TYPE_CHECKING:
 
     from ...core.inbox import Item
     from ...mailbox.delivery import Delivery
-    from ...store.offers import Offer
+    from ...store.polling.offers import Offer
 
-LOCK_WAIT = 1.0
-"""Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
 FLUSH = (0.05, 0.1, 0.2)
 """Seconds between looks at a turn's end for the model's last words: the client writes them a moment late."""
 MAX_CHAIN = 5
@@ -67,7 +66,7 @@ class Hook(Record):
     def enter(self, source: str) -> list[str]:
         """Enter the session (``session.enter``), and make its later commands know who they are. Returns the lines to
         tell it."""
-        from ...store.whereabouts import Whereabouts
+        from ...store.user_state.whereabouts import Whereabouts
         from . import session  # once or twice in a session's life
 
         where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)

@@ -8,14 +8,14 @@ mail after which the model said nothing.
 from __future__ import annotations
 
 from ...mailbox.receipts import Settlement
-from ...store import system
-from . import transcript
+from ...store.files import system
+from .. import transcript
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ...store.offers import Offer
+    from ...store.polling.offers import Offer
 
 
 def judge(event: str, path: str, session_id: str, client: str) -> Callable[[Sequence[Offer]], Settlement]:

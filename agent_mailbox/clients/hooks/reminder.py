@@ -7,7 +7,7 @@ no reminder.
 from __future__ import annotations
 
 from ...core import frame, obligations
-from ...store import asking
+from ...store.projection import asking
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

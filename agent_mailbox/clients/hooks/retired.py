@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...core import frame
 from ...core.text import clipped, neutral, typed
-from ...store import cache
+from ...store.files import cache
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from ...core import codec, instant
 from ...core.records import BadLine
-from . import budget
-from .transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read
+from .. import budget
+from ..transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from typing import Any
 
-    from ...store.offers import Offer
+    from ...store.polling.offers import Offer
 
 _GIVEN = ("function_call_output", "custom_tool_call_output")
 """The kinds of items that the model did not make, beside messages of others."""

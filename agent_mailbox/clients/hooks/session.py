@@ -16,8 +16,9 @@ from ...known_clients import claude_code
 from ...known_clients.codex import CODEX
 from ...mailbox import absence
 from ...mailbox.registry import Registry
-from ...store import creation, paths, system, user_state, whereabouts
-from ...store.whereabouts import Whereabouts
+from ...store.files import paths, system, user_state
+from ...store.user_state import creation, whereabouts
+from ...store.user_state.whereabouts import Whereabouts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     was, and gets what the variables add. A wish that fails (a taken name, a malformed tag) is left out and told; the
     session registers all the same. A new session's lead is never left out: the person replaces an unusable one.
     """
-    desk.logs.trail.try_to_disturb(session_id)  # a crash may have restored a stamp (``store.stamps``)
+    desk.logs.trail.try_to_disturb(session_id)  # a crash may have restored a stamp (``store.log.stamps``)
     roster = desk.logs.read_roster()
     told: list[str] = []
     if where.client == CODEX.word:
@@ -79,9 +80,9 @@ def _take_along(session_id: str, mailbox: str, wait: float) -> None:
     """Mark a session that starts elsewhere as bound, if the mailbox where it was binds it.
 
     Its mark may be lost, and the note of that mailbox is about to be."""
-    from ...control import standing  # a session seldom changes its mailbox
     from ...control.requests import Control
-    from ...store import bindings
+    from ...control_plane import standing  # a session seldom changes its mailbox
+    from ...store.user_state import bindings
 
     try:
         control = Control(mailbox, wait=wait)

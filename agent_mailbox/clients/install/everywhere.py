@@ -10,15 +10,16 @@ import os
 
 from ...core.records import Record
 from ...known_clients.every_client import CLIENTS
-from ...store import paths, user_state
+from ...store.files import paths, user_state
+from .. import places
 from . import foreign_files as files
-from . import installation, places
+from . import installation
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from .places import Target
+    from ..places import Target
 
 
 class Remains(Record):

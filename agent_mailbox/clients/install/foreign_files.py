@@ -15,8 +15,8 @@ import stat
 from ...core import codec
 from ...core.records import BadLine, Record
 from ...errors import Busy
-from ...store import paths, system
-from ...store.system import sync_directory
+from ...store.files import paths, system
+from ...store.files.system import sync_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

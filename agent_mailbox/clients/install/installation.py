@@ -13,12 +13,13 @@ from difflib import unified_diff
 from ...core.records import Record
 from ...core.text import shell_quoted
 from ...errors import StorageFailed
-from ...store import paths, user_state
-from ...store.lock import FileLock
+from ...store.files import paths, user_state
+from ...store.locks.lock import FileLock
+from .. import texts
 from ..permission import file_guard as ours
+from ..places import Target
 from . import foreign_files as files
-from . import hook_entries, merge, opencode_plugin, texts
-from .places import Target
+from . import hook_entries, merge, opencode_plugin
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import re
 from ...errors import StorageFailed
 from ...identity import client_variables
 from ...known_clients.opencode import OPENCODE
+from .. import texts
 from . import foreign_files as files
-from . import texts
 
 SOURCE = "agent-mailbox.js"
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -10,7 +10,7 @@ import json
 import os
 
 from ...known_clients.claude_code import CLAUDE_CODE
-from . import texts
+from .. import texts
 from .hook_entries import SHIM, group
 
 TYPE_CHECKING = False

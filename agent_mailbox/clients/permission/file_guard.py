@@ -14,8 +14,9 @@ from ...core.address import check_id
 from ...core.records import BadLine
 from ...errors import BadData
 from ...known_clients.known_client import FILES
-from ...store import custody, paths, user_state
-from ..hooks import client_input
+from ...store.files import paths, user_state
+from ...store.log import custody
+from .. import client_input
 from . import tool_files
 from .guarded_names import COMMANDS, GuardedNames
 

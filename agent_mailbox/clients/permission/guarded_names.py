@@ -13,8 +13,8 @@ import subprocess
 from typing import TYPE_CHECKING
 
 from ...known_clients.every_client import CLIENTS
-from ...store import system
-from ..install import places
+from ...store.files import system
+from .. import places
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

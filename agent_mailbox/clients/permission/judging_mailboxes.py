@@ -14,8 +14,9 @@ from ...core.address import check_id
 from ...core.records import BadLine
 from ...core.text import typed
 from ...permissions.policy import DENY
-from ...store import bindings, system, user_state
-from ..hooks.hook_events import LOCK_WAIT
+from ...store.files import system, user_state
+from ...store.user_state import bindings
+from ..client_input import LOCK_WAIT
 from . import permit
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ...core.records import Proof
-    from ..hooks.client_input import Call
+    from ..client_input import Call
 
     Answer = tuple[str | None, str]
     """A mailbox's decision, and the words for the client."""

@@ -19,14 +19,14 @@ from ...core.text import ascii_json, clipped, neutral, shell_quoted
 from ...errors import MailboxError
 from ...permissions import written_files
 from ...permissions.policy import DENY
-from ...store import project_paths
-from ...store.edits import Edits
+from ...store.files.edits import Edits
+from ...store.user_state import project_paths
 from . import permit, tool_files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...core.control.leases import Lease
-    from ..hooks.client_input import Call
+    from ..client_input import Call
 
 _MOST = 50
 """Files of one call that are looked up: a patch may name any number, and its person waits."""

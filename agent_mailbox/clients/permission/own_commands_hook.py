@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ...errors import MailboxError
 from ...permissions import own_commands, own_questions
-from ...store import paths, system
+from ...store.files import paths, system
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

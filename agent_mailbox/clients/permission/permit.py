@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 
 from ...control.requests import Beside, Control
-from ...control.standing import binds, is_over, policy_of
+from ...control_plane.standing import binds, is_over, policy_of
 from ...core import codec, frame
 from ...core.control import lasting, messages, transitions
 from ...core.records import Record
@@ -21,8 +21,9 @@ from ...known_clients.known_client import PERMISSION
 from ...permissions import policy, rules
 from ...permissions.patterns import Where
 from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
-from ...store import bindings, system
-from ..install import texts
+from ...store.files import system
+from ...store.user_state import bindings
+from .. import texts
 from . import tool_files
 
 TYPE_CHECKING = False
@@ -30,11 +31,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import Any
 
-    from ...control.standing import Standing
+    from ...control_plane.standing import Standing
     from ...core.control.control_requests import ControlRequest
     from ...core.control.messages import Payload
     from ...core.roster import Agent
-    from ..hooks.client_input import Call
+    from ..client_input import Call
 
 SHARE = 4
 """The fraction (1/4) of a message that a tool's input, its summary, or a plan may take up, as it is written."""
@@ -185,7 +186,7 @@ class Permit(Record):
         return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
 
     def _unbind(self) -> None:
-        """Spare the hooks that follow the question; sound as the quiet stamps are (``store.bindings``)."""
+        """Spare the hooks that follow the question; sound as the quiet stamps are (``store.user_state.bindings``)."""
         logs, me = self.control.logs, self.call.session_id
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
             logs.trail.vouch(self.control.config.stamp)
@@ -252,7 +253,7 @@ class Permit(Record):
         """Return the client's dialog beside the question. The client does not tell the hook that it was answered, but
         its transcript says how the call ended. Claude Code writes that behind time: a first call may ask before there
         is one."""
-        from ..hooks import transcript  # where a lead is asked
+        from .. import transcript  # where a lead is asked
 
         call, path = self.call, self.call.transcript
         if not self.asks_the_person or not path:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from ...core import codec, naming
 from ...core.records import BadLine
-from ...store import processes, system
+from ...store.files import system
+from ...store.user_state import processes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
-from ...store import index as search_index
-from ...store import paths, replacement, rotation, system
-from ...store.lines import chunks
-from ...store.lock import FileLock
-from ...store.log import Log
+from ...store.archive import rotation
+from ...store.files import paths, system
+from ...store.files.lines import chunks
+from ...store.locks.lock import FileLock
+from ...store.log import replacement
+from ...store.log.log import Log
+from ...store.projection import index as search_index
 from . import (
     agent_checks,
     archive_checks,

@@ -8,9 +8,10 @@ from __future__ import annotations
 from ...core import instant
 from ...core.roster import ALIVE
 from ...errors import BadData
-from ...store import paths, rotation
-from ...store.line_numbers import newlines
-from .. import clock_signs
+from ...store.archive import rotation
+from ...store.files import paths
+from ...store.files.line_numbers import newlines
+from . import clock_signs
 from .derived_checks import Underived
 from .findings import Problem
 

@@ -5,8 +5,8 @@ Belongs here: the manifest's sums and its own lines. ``log_checks`` reads the re
 
 from __future__ import annotations
 
-from ...store import paths, system
-from ...store.manifest import Manifest
+from ...store.archive.manifest import Manifest
+from ...store.files import paths, system
 from .findings import REMOVE_TORN, Problem
 from .torn_lines import is_torn
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...mailbox.facade import Mailbox
-    from ...store.archive import Archive
-    from ...store.manifest import Damage
+    from ...store.archive.archive import Archive
+    from ...store.archive.manifest import Damage
 
 RESTORE = "restore it from a backup, or accept it as it is: remove its lines from MANIFEST.jsonl"
 RESTORE_ALL = "restore the archive from a backup, or accept it as it is: `agent-mailbox doctor --trust`"

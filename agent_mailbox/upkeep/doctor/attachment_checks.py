@@ -6,8 +6,9 @@ from ...core import codec
 from ...core.attachments import files
 from ...core.frame import short
 from ...core.records import BadLine
-from ...mailbox import exchanged_files
-from ...store import attachment_files, system
+from ...space import exchanged_files
+from ...store.attachments import attachment_files
+from ...store.files import system
 from .findings import Problem
 
 TYPE_CHECKING = False

@@ -12,18 +12,20 @@ from __future__ import annotations
 from contextlib import ExitStack
 from functools import partial
 
-from ...control import standing
 from ...control.orders import Coordination
+from ...control_plane import standing
 from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import Rollbook
 from ...errors import BadData, MailboxError, StorageFailed
-from ...store import bindings, cache, obstacles, stamps, system
-from ...store.lines import lines_of
-from ...store.lock import Patience
-from ...store.logs import Logs, parse_roster, read_head
-from ...store.poll import CURSORS, Poll
-from . import search_checks
+from ...store.files import cache, system
+from ...store.files.lines import lines_of
+from ...store.locks.lock import Patience
+from ...store.log import stamps
+from ...store.log.logs import Logs, parse_roster, read_head
+from ...store.polling.poll import CURSORS, Poll
+from ...store.user_state import bindings
+from . import obstacles, search_checks
 from .findings import REMOVE_DERIVED, Problem
 
 TYPE_CHECKING = False
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
 
     from ...core.inbox import Item, MailState
     from ...mailbox.facade import Mailbox
-    from ...store.log import Log
-    from ...store.poll import Cursor
-    from ...store.proof_view import ProofView
+    from ...store.log.log import Log
+    from ...store.log.proof_view import ProofView
+    from ...store.polling.poll import Cursor
 
 PATIENCE = 1.0
 """Seconds that a check waits for each log's lock; ``use_checks`` tells who keeps one."""

@@ -9,9 +9,9 @@ from array import array
 
 from ...core import codec, instant, space_seals
 from ...core.records import BadLine
-from ...store import system
-from ...store.line_numbers import newlines, numbered, numbered_in
-from ...store.manifest import Manifest
+from ...store.archive.manifest import Manifest
+from ...store.files import system
+from ...store.files.line_numbers import newlines, numbered, numbered_in
 from .clock_checks import Clock
 from .findings import Problem
 from .id_index import Census, CheckedLog, twins
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from ...mailbox.facade import Mailbox
-    from ...store.log import Log
-    from ...store.logs import OpenLogs
+    from ...store.log.log import Log
+    from ...store.log.logs import OpenLogs
 
 
 def examine(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:

@@ -5,11 +5,11 @@ Belongs here: everything about the files except their content.
 
 from __future__ import annotations
 
-from ... import config, own_config
+from ...config import config, own_config
 from ...core.text import typed
-from ...store import mounts, paths, system
-from ...store.git_index import tracked
+from ...store.files import mounts, paths, system
 from .findings import CHMOD, Problem
+from .git_index import tracked
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

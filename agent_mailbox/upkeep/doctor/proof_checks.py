@@ -1,7 +1,8 @@
 """Check the proofs: do the logs continue what our writers left, and what would unproven lines have done?
 
-Belongs here: comparing the mailbox's record outside the project (``store.custody``) with the logs, and naming the lines
-on whose proof something hangs. Most unproven lines need none: mail, and the roster's lines of agents without a client.
+Belongs here: comparing the mailbox's record outside the project (``store.log.custody``) with the logs, and naming the
+lines on whose proof something hangs. Most unproven lines need none: mail, and the roster's lines of agents without a
+client.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from ...core.proofs import proves
 from ...core.records import USER, BadLine, Message, Record
 from ...core.roster import Roster, narrowed
 from ...core.text import clipped, neutral, typed
-from ...store import system
-from ...store.line_numbers import numbered_in
+from ...store.files import system
+from ...store.files.line_numbers import numbered_in
 from .findings import Problem
 
 TYPE_CHECKING = False
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from ...mailbox.facade import Mailbox
-    from ...store.log import Log
-    from ...store.proof_view import ProofView
+    from ...store.log.log import Log
+    from ...store.log.proof_view import ProofView
 
 TRUST = "`agent-mailbox doctor --trust`"
 LOOK = "if you do not know it, look which program wrote it"
@@ -72,7 +73,7 @@ def _read(fd: int, view: ProofView | None) -> bool:
 
 def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield (line number, byte offset, line) of an open log."""
-    from ...store.lines import lines_of
+    from ...store.files.lines import lines_of
 
     positions = lines_of(fd, 0, system.fstat(fd).st_size)
     for (number, line), (position, _) in zip(numbered_in(fd, system.fstat(fd).st_size), positions, strict=False):

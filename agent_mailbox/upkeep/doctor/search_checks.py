@@ -10,11 +10,12 @@ from urllib.parse import quote
 from ...core import codec
 from ...core.records import BadLine
 from ...errors import MailboxError
-from ...store import cache, index, system
-from ...store.index_keys import number_of
-from ...store.indexing import sources
-from ...store.lines import lines_of
-from ...store.lock import FileLock
+from ...store.files import cache, system
+from ...store.files.lines import lines_of
+from ...store.locks.lock import FileLock
+from ...store.projection import index
+from ...store.projection.index_keys import number_of
+from ...store.projection.indexing import sources
 from .findings import REMOVE_DERIVED, Problem
 
 TYPE_CHECKING = False
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ...mailbox.facade import Mailbox
-    from ...store.indexing import IndexSource
+    from ...store.projection.indexing import IndexSource
 else:
     sqlite3 = index.sqlite3  # None in an interpreter without it
 

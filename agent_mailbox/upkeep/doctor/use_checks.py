@@ -1,7 +1,7 @@
 """Try what the commands need: is each place still written as they write it, is each lock free, is each helper at work?
 
-Belongs here: what each file and directory is for, and so what fails without it. ``store.obstacles`` tries, and adds no
-line.
+Belongs here: what each file and directory is for, and so what fails without it. ``upkeep.doctor.obstacles`` tries, and
+adds no line.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from __future__ import annotations
 from ...core.attachments import DIRECTORY
 from ...core.text import neutral, typed
 from ...errors import MailboxError, StorageFailed
-from ...mailbox import space as spaces
-from ...store import index, keys, obstacles, paths, system
-from ...store.archive import LOCK
-from ...store.holder import STOPPED, holder_of
-from ...store.lock import Patience, is_held
-from ...store.read_lock import ReadLock
-from ...store.user_state import BOUND
+from ...space import space as spaces
+from ...store.archive.archive import LOCK
+from ...store.files import paths, system
+from ...store.files.user_state import BOUND
+from ...store.locks.holder import STOPPED, holder_of
+from ...store.locks.lock import Patience, is_held
+from ...store.locks.read_lock import ReadLock
+from ...store.log import keys
+from ...store.projection import index
+from . import obstacles
 from .findings import Problem
 
 TYPE_CHECKING = False
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from ...mailbox.facade import Mailbox
-    from ...store.obstacles import Obstacle
+    from .obstacles import Obstacle
 
     Try = Callable[[str], Obstacle | None]
 

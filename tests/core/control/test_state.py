@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core import proofs, retention
+from agent_mailbox.core import proofs
 from agent_mailbox.core.control import authority, message_text, transitions
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.control.state import Plane
+from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.core.records import Message, Proof, RosterEvent
 from agent_mailbox.core.roster import Roster

@@ -1,0 +1,199 @@
+"""Unread mail as text for a model: framed, labelled, within a number of tokens.
+
+Belongs here: how much of the mail is shown at once, and in what words. The most urgent comes in full, the rest by
+title; mail without room even for its title stays unread. A cut text names the command that shows the rest.
+"""
+
+from __future__ import annotations
+
+from ..core import frame, instant, proofs
+from ..core.address import MODES, is_remote
+from ..core.records import USER, Record
+from ..core.text import clipped
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from ..core.inbox import Item
+    from ..core.records import Message
+    from ..core.roster import Roster
+
+PROGRAM = "agent-mailbox"
+"""Our program's plain name, by which memory files and skills call it."""
+TOKEN = 4
+"""Characters that count as one token, as estimates of English usually have it."""
+BODY = 1500
+"""Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
+FRESH = instant.HOUR
+"""Mail younger than this (ms) just came, and bears no date."""
+_LOOK_BACK = 6
+"""Lines in which to look for the end of a sentence, before a text is cut anywhere."""
+
+
+def units(text: str) -> int:
+    """Return the length as the client counts it: UTF-16 code units, as in JavaScript strings."""
+    return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # minus the byte order mark
+
+
+class Told(Record):
+    """A delivery's text; the items it shows, in order; by message id the cost of each in tokens. That includes its
+    share of the lines around, ours and the client's. ``titles`` are the ids of those that it gives by title."""
+
+    text: str
+    items: Sequence[Item]
+    tokens: Mapping[str, int]
+    titles: Collection[str] = ()
+
+
+class Sheet(Record):
+    """The surroundings of a delivery's text: the roster, the time, how an agent starts our program. ``nonce``
+    identifies the delivery in the transcript (empty: it will not be looked for). ``around``: UTF-16 units that the
+    client puts around the text. ``box``: the mailbox's path."""
+
+    roster: Roster
+    now: int
+    program: str
+    nonce: str = ""
+    around: int = 0
+    box: str = ""
+
+
+def client_frame(event: str, tool: str = "") -> int:
+    """Return the UTF-16 units that Claude Code puts around a hook's context (observed with 2.1.329)."""
+    name = f"{event}:{tool}" if tool else event
+    return units(f"{name} hook additional context: ") + (_REMINDER if event == "Stop" else 0)
+
+
+_REMINDER = len("<system-reminder>\n\n</system-reminder>")
+"""Only a turn that goes on at its end has these around the context."""
+
+
+def mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) -> Told:
+    """Return as many ``items`` as text as fit into ``room`` UTF-16 units: at least one. ``others`` more are unread.
+
+    In full: control and high priority first, then direct, role, tag, broadcast. Within a rank each sender's first
+    message comes before anyone's second, so that no sender crowds the others out. Mail from other machines comes behind
+    that of this one, and its priority counts for nothing: a stranger chose it.
+    """
+    left = room - _HEAD - 2 * units(page.program)
+    reserve = min(left // 3, (len(items) - 1) * (frame.TITLE + 20))
+    full: dict[str, str] = {}
+    for item in _ranked(items):
+        block = _block(item, page, room if full else left - reserve)
+        if full and units(block) + 1 > left - reserve:
+            break
+        full[item.message.id] = block
+        left -= units(block) + 1
+    rest = sorted((item for item in items if item.message.id not in full), key=_is_from_elsewhere)
+    titles, digest = _digest(rest, page, left)
+    shown = [item for item in items if item.message.id in full or item.message.id in titles]
+    parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
+    if more := len(items) - len(shown) + others:
+        parts.append(f"{more} more unread: {page.program} check")
+    asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
+    if asking and page.program != PROGRAM:  # else the client's memory file or skill said it once
+        parts.append(f'{page.program} reply {frame.short_typed(asking[0])} --body "…"')
+    text = "\n".join(parts)
+    own = {i: units(part) for i, part in (full | titles).items()}
+    around = (page.around + units(text) - sum(own.values())) // len(own)
+    return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()}, titles.keys())
+
+
+_HEAD = 200
+"""Room for the lines around the messages, without the program's name."""
+
+
+def _head(items: Sequence[Item], page: Sheet) -> str:
+    # Factual: models are taught to distrust orders in a system's voice, and to take a hook's words for the user's.
+    persons = sum(proofs.speaker(m.proof, USER) == USER == m.sender for m in (item.message for item in items))
+    return heads(page.nonce)[0 if not persons else 1 if persons == len(items) else 2]
+
+
+def heads(nonce: str) -> tuple[str, str, str]:
+    """Return the first lines that a delivery can have: of agents' mail, the user's, both."""
+    mail = f"mail {nonce}".rstrip()
+    return f"Agent {mail}", f"User {mail}", f"Agent and user {mail}"
+
+
+def _ranked(items: Sequence[Item]) -> list[Item]:
+    turns: dict[str, int] = {}
+    ranked = []
+    for place, item in enumerate(items):
+        m = item.message
+        remote = _is_from_elsewhere(item)
+        urgent = m.priority == "high" and not remote
+        rank = 0 if m.type == "control" else 1 if urgent else 2 + MODES.index(item.mode)
+        turns[m.sender] = turn = turns.get(m.sender, 0) + 1
+        ranked.append((rank, remote, turn, place))
+    return [items[place] for *_, place in sorted(ranked)]
+
+
+def _is_from_elsewhere(item: Item) -> bool:
+    return is_remote(item.message.sender)
+
+
+def _block(item: Item, page: Sheet, room: int) -> str:
+    """Return one message; cut its body at a sentence if it is longer than ``BODY`` or the room."""
+    from ..core.showing import message_frame  # most hooks show none
+
+    lines = message_frame.brief(item, page.roster, _when(item.message, page.now), page.program, page.box)
+    head = 2 if item.message.subject else 1
+    limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
+    kept: list[str] = []
+    for line in lines[head:]:
+        if units(line) > limit:
+            break
+        kept.append(line)
+        limit -= units(line) + 1
+    rest = lines[head + len(kept) :]
+    if rest:
+        kept = _at_a_sentence([*kept, rest[0][: max(limit, 0) // 2]])
+        kept.append(f"(cut; all: {page.program} show {frame.short_typed(item.message.id)})")
+    return "\n".join([*lines[:head], *kept])
+
+
+def _when(message: Message, now: int) -> str:
+    return "" if abs(now - message.timestamp) < FRESH else frame.when(message.timestamp)
+
+
+def _at_a_sentence(lines: list[str]) -> list[str]:
+    """Return the lines up to the last end of a sentence; if none is near, all of them with an ellipsis."""
+    for back in range(1, min(_LOOK_BACK, len(lines)) + 1):
+        line = lines[-back]
+        end = max(line.rfind(f"{mark} ") for mark in ".!?:")
+        if line.endswith((".", "!", "?", ":")) and back > 1:
+            end = len(line) - 1
+        if end > 0:
+            return [*lines[:-back], line[: end + 1]]
+    return [*lines[:-1], f"{lines[-1].rstrip()}…"] if lines[-1].strip(frame.BAR) else lines[:-1]
+
+
+def _digest(items: Sequence[Item], page: Sheet, room: int) -> tuple[dict[str, str], list[str]]:
+    """Return the items' titles by id, and their lines, one for each sender and thread, as far as there is room."""
+    if not items:
+        return {}, []
+    head = f"By title; {page.program} show ID gives the text:"
+    room -= units(head) + 1
+    groups: dict[str, list[str]] = {}
+    titles: dict[str, str] = {}
+    for item in items:
+        m = item.message
+        thread = f", thread {frame.short(m.thread)}" if m.thread else ""
+        group = f"{frame.sender_of(m, page.roster)}{thread}"
+        title = f'{frame.short(m.id)} "{_title(m)}"' + (f" {frame.BRIEF_NOTES[1]}" if m.ack else "")
+        cost = units(title) + 2 + (0 if group in groups else units(group) + 2)
+        if cost > room:
+            break
+        room -= cost
+        titles[m.id] = title
+        groups.setdefault(group, []).append(title)
+    return titles, [head, *(f"{group}: {', '.join(entries)}" for group, entries in groups.items())] if titles else []
+
+
+def _title(message: Message) -> str:
+    if message.type == "control":
+        from ..core.showing import message_frame  # rare in mail
+
+        return clipped(message_frame.control(message, "")[-1].removeprefix(frame.BAR), frame.TITLE).replace('"', "'")
+    return frame.title(message)

@@ -1,0 +1,122 @@
+"""The input of a hook: a client's JSON, and the session that it names.
+
+Belongs here: which fields of which client mean what (Claude Code hooks reference; observed with 2.1.329). The answers
+are ``hook_events``'.
+"""
+
+from __future__ import annotations
+
+from ..core.address import is_shown
+from ..core.records import BadLine, Record
+from ..errors import BadData
+from ..known_clients import codex, cursor_cli
+from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.copilot_cli import COPILOT_CLI, PARENT
+from ..known_clients.every_client import calling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ..known_clients.known_client import KnownClient
+
+LOCK_WAIT = 1.0
+"""Seconds a hook waits for any lock: SessionEnd hooks share 1.5 s."""
+MAX_INPUT = 64 << 20
+"""Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
+
+
+class Call(Record):
+    """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
+    project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
+    ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
+    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins."""
+
+    event: str
+    session_id: str
+    cwd: str
+    source: str = ""
+    reason: str = ""
+    transcript: str = ""
+    agent_id: str | None = None
+    stop_hook_active: bool = False
+    command: str = ""
+    here: str = "/"
+    tool: str = ""
+    given: dict[str, Any] | None = None
+    use_id: str = ""
+    suggestions: tuple[Any, ...] = ()
+    prompt_id: str = ""
+    told: bool = False
+    conversation: str = ""
+    client: KnownClient | None = None
+    prompt: str = ""
+
+    @property
+    def only_denies(self) -> bool:
+        """Return whether the client takes a refusal before a tool, and goes on at any other answer."""
+        return self.client is not None and self.client.only_denies
+
+    @property
+    def word(self) -> str:
+        """Return the client's name; empty if it is none we know."""
+        return self.client.word if self.client else ""
+
+
+def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, str], here: str) -> Call:
+    """Return the client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends.
+
+    No session of a client has a reserved id: by one a program would read and consume the person's mail."""
+    if isinstance(obj, BadLine):
+        raise BadData(f"hook input: {obj.reason}", "run `agent-mailbox check` instead: only a client calls hooks")
+
+    def text(key: str, default: str | None = "") -> Any:
+        value = obj.get(key)
+        return value if isinstance(value, str) and value else default
+
+    suggested = obj.get("permission_suggestions")
+    session_id = text("session_id") or text(cursor_cli.SESSION, environ.get(CLAUDE_CODE.session_variable))
+    if not session_id:
+        raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
+    client = calling(session_id, obj, environ)
+    if client is COPILOT_CLI and (parent := text(PARENT)):
+        from ..identity import hook_calls  # where a subagent of Copilot calls
+
+        session_id = hook_calls.root(parent, environ)  # it is bound as its session is
+    if is_shown(session_id):
+        raise BadData(
+            f"hook input: the session id {session_id!r} is reserved",
+            "run `agent-mailbox check` instead: no client has such a session",
+        )
+    tool = obj.get("tool_input")
+    if client is COPILOT_CLI and isinstance(tool, dict) and "path" in tool:
+        tool = {**tool, "file_path": tool["path"]}  # as rules know it
+    command = tool.get("command") if isinstance(tool, dict) else None
+    path = text("transcript_path")
+    return Call(
+        event=event,
+        session_id=session_id,
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
+        source=text("source"),
+        reason=text("reason"),
+        transcript=path if client is CLAUDE_CODE else "",
+        agent_id=text("agent_id", None),
+        stop_hook_active=obj.get("stop_hook_active") is True,
+        command=command if isinstance(command, str) else "",
+        here=text("cwd", here),
+        tool=text("tool_name"),
+        given=tool if isinstance(tool, dict) else None,
+        use_id=text("tool_use_id"),
+        suggestions=tuple(suggested) if isinstance(suggested, list) else (),
+        prompt_id=text("prompt_id"),
+        told=session_id == text("session_id"),
+        client=client,
+        prompt=text("prompt"),
+        conversation=path if client is CLAUDE_CODE or codex.is_rollout(path, session_id) else "",
+    )
+
+
+def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
+    """Return what is known of a call with unreadable JSON; raises ``BadData`` if even the session is unknown."""
+    return parse(event, {}, environ, here)

@@ -1,0 +1,189 @@
+"""The client's transcript: did a hook's text reach the model, and did the model go on after it? Did a call end?
+
+Belongs here: how Claude Code writes a session down (observed with 2.1.329: a JSON line an event, only appended to). A
+hook's text is in an ``attachment`` of type ``hook_additional_context``. The model's words are in lines of type
+``assistant``, each with the id of its answer. Other quotes of us (a tool's output, a prompt, the model) count for
+nothing. The client also writes its own errors as such lines. A prompt that is taken back (Escape before the answer
+begins) leaves its lines, but is never sent again: the next prompt follows directly.
+
+An example, shortened: ``{"type":"attachment","sessionId":"…","attachment":{"type":"hook_additional_context",
+"hookEvent":"Stop","content":["Agent mail 1a2b3c\\n…"]}}`` shows the delivery ``1a2b3c`` to that session.
+"""
+
+from __future__ import annotations
+
+from ..core import codec, instant
+from ..core.records import BadLine
+from ..store.files import system
+from ..store.files.lines import chunks
+from . import budget
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any, TypeVar
+
+    from ..store.polling.offers import Offer
+
+    Found = TypeVar("Found")
+
+SEEN, SHOWN, PASSED, OPEN = "seen", "shown", "passed", "open"
+"""States of an offer. The model spoke after it. It is shown, and the model did not speak since. It is missing, though
+the model spoke. Nothing happened."""
+
+MARGIN = 1 << 18
+"""Bytes to read before an offer: the answer during which it was made is there."""
+_CLIENT = "<synthetic>"
+"""The model name of the client's own lines, for errors of the API."""
+_INTERRUPTED = b'"[Request interrupted by user'
+"""The client's line for a prompt that stays in the conversation without an answer."""
+MAX_LINE = 64 << 20
+_PASSING = (5, 12, 23, 24)
+"""Numbers of errors by which a file that is there cannot be read for the moment: EIO, ENOMEM, ENFILE, EMFILE."""
+
+
+def states(path: str, session_id: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+    """Return the state of each of the session's offers, by nonce; None if there is no transcript. Raises ``OSError`` if
+    it is unreadable at this moment. Lines of another session, which a client may copy, tell nothing."""
+    start = min(offer.length for offer in offers)
+    return read(path, start, lambda lines: _states(lines, session_id, offers))
+
+
+def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
+    """Return whether every call of the tool with this input ended, one of them after ``since`` (ms). ``length``: the
+    transcript's at that time.
+
+    A call is in a line of type ``assistant``. Its result, even a person's "no", is in one of type ``user`` under the
+    call's id. The client keeps its requests to the model there, too, with the same blocks and without a time: before
+    these lines or behind them."""
+    try:
+        return bool(read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
+    except OSError:
+        return False
+
+
+def read(path: str, length: int, judge: Callable[[Iterator[bytes]], Found]) -> Found | None:
+    """Return what ``judge`` makes of the lines from a margin before ``length`` on; None if there is no transcript."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
+    except ValueError:
+        return None
+    except OSError as error:
+        if error.errno in _PASSING:
+            raise
+        return None
+    try:
+        there = system.fstat(fd)
+        if there.st_mode & system.S_IFMT != system.S_IFREG:
+            return None
+        start = length if length <= there.st_size else 0  # the file was replaced
+        return judge(_lines(fd, max(start - MARGIN, 0), there.st_size))
+    finally:
+        system.close(fd)
+
+
+def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str, Any]) -> bool:
+    running: set[object] = set()
+    ended = False
+    for line in lines:
+        if not (b'"tool_use"' in line or (running and b'"tool_result"' in line)):
+            continue
+        event = codec.parse(line, MAX_LINE, ours=False)
+        if isinstance(event, BadLine):
+            continue
+        for block in _blocks(event):
+            kind = event.get("type"), block.get("type")
+            if kind == ("assistant", "tool_use") and block.get("name") == tool and block.get("input") == given:
+                running.add(block.get("id"))
+            elif kind == ("user", "tool_result") and block.get("tool_use_id") in running:
+                running.discard(block.get("tool_use_id"))
+                ended = ended or instant.told(event.get("timestamp")) >= since
+    return ended and not running
+
+
+def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the blocks of a line's message."""
+    message = event.get("message")
+    content = message.get("content") if isinstance(message, dict) else None
+    return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+
+
+def _states(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) -> dict[str, str]:
+    found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
+    during: dict[str, object] = {}
+    prompted: set[str] = set()  # shown with a prompt that may still be taken back
+    answer: object = None
+    marks = {f" mail {offer.nonce}".encode(): offer.nonce for offer in offers}
+    for line in lines:
+        shown = [nonce for mark, nonce in marks.items() if mark in line]
+        if not shown and b'"type":"assistant"' not in line and not (prompted and b'"type":"user"' in line):
+            continue
+        event = codec.parse(line, MAX_LINE, ours=False)
+        if isinstance(event, BadLine) or event.get("isSidechain") is True or event.get("sessionId") != session_id:
+            continue
+        kind = event.get("type")
+        if kind == "user" and prompted and event.get("isMeta") is not True:
+            found.update(dict.fromkeys(() if _INTERRUPTED in line else prompted, PASSED))
+            prompted.clear()
+        elif kind == "assistant":
+            prompted.clear()
+            message = event.get("message")
+            if not isinstance(message, dict) or message.get("model") == _CLIENT:
+                continue
+            answer, spoken = message.get("id"), instant.told(event.get("timestamp"))
+            for offer in offers:
+                state = found[offer.nonce]
+                if state == SHOWN and answer != during[offer.nonce]:
+                    found[offer.nonce] = SEEN
+                elif state == OPEN and spoken >= offer.time:
+                    found[offer.nonce] = PASSED
+        for nonce in shown:
+            if found[nonce] in (OPEN, PASSED) and _tells(event, nonce):
+                found[nonce], during[nonce] = SHOWN, answer
+                if kind == "attachment" and event["attachment"].get("hookEvent") == "UserPromptSubmit":
+                    prompted.add(nonce)
+    return found
+
+
+def _tells(event: dict[str, Any], nonce: str) -> bool:
+    """Return whether the event is a hook's text for the model, with our delivery in it. A check's whole output counts,
+    too."""
+    if event.get("type") == "user":
+        return any(is_whole_check(text, nonce) for text in _texts(event))
+    attachment = event.get("attachment")
+    if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
+        return False
+    said = attachment.get("content")
+    texts = said if isinstance(said, list) else [said]
+    heads = budget.heads(nonce)
+    return any(line in heads for text in texts if isinstance(text, str) for line in text.split("\n"))
+
+
+def _texts(event: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the texts that a line of type ``user`` gave the model: a prompt's, and the results of tools."""
+    message = event.get("message")
+    if isinstance(message, dict) and isinstance(content := message.get("content"), str):
+        yield content
+    for block in _blocks(event):
+        content = block.get("content") if block.get("type") == "tool_result" else block.get("text")
+        parts = content if isinstance(content, list) else [{"text": content}]
+        yield from (text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str))
+
+
+def is_whole_check(text: str, nonce: str) -> bool:
+    """Return whether a text holds all that a check showed with that nonce (``cli.client_output.marked``)."""
+    _, head, rest = text.replace("\r\n", "\n").partition(f", mail {nonce}\n")
+    shown, end, count = rest.partition(f"\nend of mail {nonce}: ")
+    return bool(head and end) and count.startswith(f"{len(shown) + 1} characters")
+
+
+def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
+    """Yield the lines between two positions; the first may lack its beginning."""
+    carry = [b""]
+    for data in chunks(fd, start, end):
+        first, *more = data.split(b"\n")
+        carry.append(first)
+        if more:
+            yield b"".join(carry)
+            yield from more[:-1]
+            carry = more[-1:]

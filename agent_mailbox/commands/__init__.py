@@ -1,0 +1,1 @@
+"""Every command and their registry, on top of all."""

@@ -1,0 +1,145 @@
+"""``check``, for either parser: mail is shown, then recorded as read.
+
+Belongs here: what is handed over, in which pieces, and what of it counts as shown. Must not import click.
+"""
+
+from __future__ import annotations
+
+from ..cli import mail_output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..cli.context import Context
+    from ..core.inbox import Item
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from ..errors import MailboxError
+    from ..mailbox.delivery import Delivery, Offering
+
+
+def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: int) -> None:
+    """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
+    desk = desk.read_only() if peek else desk
+    me = app.reader(session, desk)
+    page = CheckPage(app, desk, me, limit)
+    if peek:  # it holds no lock that others wait for, and may take its time
+        items = desk.peek(me)
+        shown = items[: limit or None]
+        if pieces := page.pieces(shown, len(items) - len(shown)):
+            app.print(app.framed("".join(pieces)))
+        return
+    failed: list[MailboxError] = []
+    page.begin()
+
+    def show(items: list[Item]) -> Sequence[Item]:
+        shown = page.choose(items)
+        pieces = page.pieces(shown, len(items) - len(shown) + desk.left)
+        taken, error = app.hand_over(pieces) if pieces else (0, None)
+        if error is not None:
+            failed.append(_partly(error, taken, len(shown)) if taken else error)
+        return shown if error is None else shown[:taken]
+
+    desk.deliver(me, show, choose=page.choose, offering=page.offer)
+    if failed:
+        raise failed[0]
+    if desk.registered and session is not None:
+        app.warn(
+            f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
+            f" `agent-mailbox roster retire {me}` removes this one"
+        )
+
+
+class CheckPage:
+    """The mail of one check as output: as much as there is room for, as text or as JSON.
+
+    ``offer``: below a client, what later tells whether its model saw the mail.
+    """
+
+    offer: Offering | None = None
+
+    def __init__(self, app: Context, desk: Delivery, me: str, limit: int) -> None:
+        self._app = app
+        self._desk = desk
+        self._me = me
+        self._limit = limit
+        self._roster: Roster | None = None
+
+    @property
+    def roster(self) -> Roster:
+        """Return the roster, asked once for the whole page."""
+        if self._roster is None:
+            self._roster = self._desk.logs.read_roster()
+        return self._roster
+
+    def begin(self) -> None:
+        """Note what a client's model is to be shown."""
+        if self._app.is_session:
+            from ..cli import client_output  # below a client
+
+            self.offer = client_output.offering(self._app, self._desk, self._me)
+
+    def choose(self, items: Sequence[Item]) -> Sequence[Item]:
+        """Return the first items, as many as there is room for."""
+        items = items[: self._limit or None]
+        if self.offer is None or sum(len(item.message.content) + _HEAD for item in items) < _SHORT:
+            return items
+        from ..cli import client_output
+
+        return client_output.fitting(items, self._length)
+
+    def _length(self, item: Item) -> int:
+        if self._app.json:
+            return len(mail_output.json(mail_output.item_json(item, self._desk.directory)))
+        return len("\n".join(self._lines(item)))
+
+    def pieces(self, items: Sequence[Item], more: int) -> list[str]:
+        """Return the output in pieces, one for each message or one in all; none if there is nothing to print."""
+        app, desk, me = self._app, self._desk, self._me
+        if app.json:
+            if self.offer is not None:  # a program takes the whole document; whether a model does is unknown
+                self.offer.titles.update(item.message.id for item in items[:1] if self._length(item) > _PASSED_ON)
+            return [mail_output.json(mail_output.check_json(me, items, more, desk.directory))]
+        if not items:
+            app.nothing("no new mail\n")
+            return []
+        pieces = mail_output.check_pieces(me, items, self._lines, more, self.roster, app.painter, app.command)
+        if self.offer is None or self.offer.nonce is None:
+            return pieces
+        from ..cli import client_output
+
+        return client_output.marked(pieces, self.offer.nonce)
+
+    def _lines(self, item: Item) -> list[str]:
+        """Return the lines of a message: below a client no more than fit, and then it is known by title."""
+        from ..core.showing import message_frame  # mostly there is nothing to show
+
+        app, painter = self._app, self._app.painter
+
+        def lines(message: Message) -> list[str]:
+            options = app.options_of("control approve") if message.type == "control" else ""
+            shown = item if message is item.message else item.replace(message=message)
+            return message_frame.item(shown, self.roster, painter, self._desk.directory, options)
+
+        if self.offer is None or len(item.message.content) < _SHORT:
+            return lines(item.message)
+        from ..cli import client_output
+
+        found = client_output.cut(item.message, 0, lines, client_output.show_command(item.message, app))
+        if client_output.is_cut(found):
+            self.offer.titles.add(item.message.id)
+        return found
+
+
+_SHORT, _HEAD = 4000, 300
+"""Characters of a text that surely fits, whatever signs it has; of what stands before a text."""
+_PASSED_ON = 30_000
+"""Characters of a command's output that Claude Code passes on."""
+
+
+def _partly(error: MailboxError, taken: int, of: int) -> MailboxError:
+    """Return the error of an output whose reader took the first messages."""
+    error.what = f"{error.what.partition(';')[0]}; {taken} of {of} messages were marked as read"
+    error.hint = "run it again for the others"
+    return error

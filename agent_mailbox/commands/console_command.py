@@ -1,0 +1,117 @@
+"""``console``: the person's own page. See ``agent_mailbox.console``."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import click
+
+from ..cli.group import cli
+from ..cli.options import App, Verb, pass_app
+from ..core.text import neutral
+from ..errors import Malformed, Refused
+from ..upkeep import extras
+
+if TYPE_CHECKING:
+    from ..console.console_server import Server
+
+PORT = 8642
+NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
+
+
+@cli.command(cls=Verb, widens=lambda *_: "whoever has the link of the console decides as you")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="The port to listen on; 0 picks a free one.",
+)
+@click.option(
+    "--host",
+    metavar="ADDR",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen on; anything but loopback is a risk.",
+)
+@click.option(
+    "--origin",
+    metavar="URL",
+    help="The https address of your own TLS proxy before the console: the console then answers to it alone.",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the console in your browser instead of printing the link.")
+@pass_app
+def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> None:
+    """Serve a local web page that shows all agents and mail, and lets you write and decide. Only you may run it.
+
+    The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
+    agent.
+    """
+    missing = extras.missing(NEEDED)
+    if missing:
+        raise Refused(
+            f"packages of the console are missing: {', '.join(missing)}", extras.how("console"), code="not_installed"
+        )
+    if not opens and _is_kept():
+        raise Refused(
+            "the sign-in link must not be kept in a file, and the output is one",
+            "run `agent-mailbox console` at a terminal, or add --open",
+        )
+    directory = app.mailbox.directory
+    app.directory = app.directory and directory  # who reads a page may be in another directory
+    served = _served(origin)
+    from ..console.console_server import Server, ask_for_links, end_in_order, log_to_stderr, opened
+
+    end_in_order()
+    log_to_stderr()
+    server = Server(directory, host, port, served, app.hint)
+    if not server.console.hosts.is_loopback:
+        app.warn(
+            f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"
+        )
+
+    def prepared(built: bool) -> None:
+        if not built:
+            app.warn("no search index can be built here; pages will be slow in a large mailbox")
+
+    if server.console.desk.is_cold():
+        app.warn("building the search index; until it is there, pages cover the newest mail alone")
+        server.console.prepare(prepared)
+    else:
+        prepared(server.console.desk.warm())
+    link = server.link()
+    with opened(link) if opens else nullcontext():
+        _tell(app, server, "" if opens else link)
+        ask_for_links(server, app.print)
+        server.run()
+
+
+def _served(origin: str | None) -> str:
+    """Return the origin by which the person's proxy serves the console; empty without one."""
+    if origin is None:
+        return ""
+    from ..console.guard import checked_origin
+
+    try:
+        return checked_origin(origin)
+    except ValueError:
+        raise Malformed(f"not an https origin: {origin!r}", "write it as https://console.example") from None
+
+
+def _tell(app: App, server: Server, link: str) -> None:
+    value = {"url": server.url, "link": link or None, "pid": os.getpid(), "port": server.port}
+    shown = f"{link}\n" if link else f"opened {server.url} in your browser\n"
+    more = "Enter: print another link; Ctrl+C: stop\n" if sys.stdin is not None and sys.stdin.isatty() else ""
+    app.out(f"console of {neutral(server.console.desk.directory)}\n{shown}{more}", value)
+
+
+def _is_kept() -> bool:
+    """Return whether standard output is a regular file, which would keep the link."""
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError, AttributeError):
+        return False

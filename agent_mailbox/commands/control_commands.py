@@ -1,0 +1,406 @@
+"""``control``: a worker's requests, its lead's answers and orders, and the log of all."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..cli import values
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, complete_request, complete_session, pass_app
+from ..control.requests import Control
+from ..core.address import ALL
+from ..core.control import messages, transitions
+from ..core.records import USER
+from ..errors import Malformed
+from ..store.locks.lock import Patience
+from . import control_output, widened_output
+
+_session = click.option(
+    "--session",
+    metavar="ID",
+    help="The session to act as (default: the calling client's).",
+    shell_complete=complete_session,
+)
+_reason = click.option("--reason", metavar="TEXT", help="The reason, in a sentence.")
+_request_id = click.option("--request-id", metavar="ID", help="The request's id (default: a new one).")
+_expires = click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds until the request expires without an answer."
+)
+_NETWORK = "network"
+_which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
+_agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
+
+
+@cli.group(cls=Commands)
+def control() -> None:
+    """Coordinate agents: requests, decisions, modes and policies.
+
+    A worker asks its lead, or the person if it has none, and waits. Only the lead or the person may answer, and the
+    first decision counts. REQUEST is the id of a request, or a unique beginning of it.
+    """
+
+
+@control.group(cls=Commands)
+def request() -> None:
+    """Ask your lead for a permission, a plan's approval or hosts; ask an agent for a shutdown or a task."""
+
+
+def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
+    desk = app.desk(Control)
+    return desk, app.me(session, desk)
+
+
+def _looking(app: App, /, session: str | None) -> tuple[Control, str]:
+    """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
+    try:
+        return _desk(app, session)
+    except Malformed as error:
+        if error.code != "no_session":
+            raise
+        return app.desk(Control), ""
+
+
+def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
+    """Open the mailbox for a decision; raises ``Refused`` for a program, which may not decide."""
+    app.caller.refuse_deciding(what)
+    desk = app.desk(Control)
+    return desk, app.acting(session, desk, what)
+
+
+def _ask(
+    app: App, /, session: str | None, payload: messages.Payload, given: dict[str, Any], to: str | None = None
+) -> None:
+    desk = app.desk(Control)
+    me = app.acting(session, desk, "the request")
+    if given.get("timeout") is not None:
+        payload = payload.replace(expires=desk.now() + round(given["timeout"] * 1000))
+    with Patience(given.get("timeout")):  # behind that time nobody could answer it
+        asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
+    app.done(control_output.asked_text(asked, desk, app.style, app.command), control_output.asked_json(asked, desk))
+
+
+_input = click.option(
+    "--input", "tool_input", metavar="JSON", help="The tool's input; - reads standard input, @FILE a file."
+)
+
+
+@request.command(cls=Verb)
+@_session
+@click.option("--tool", metavar="NAME", required=True, help="The tool, such as Bash.")
+@_input
+@_reason
+@_expires
+@_request_id
+@pass_app
+def permission(app: App, /, session: str | None, tool: str, tool_input: str | None, **given: Any) -> None:
+    """Ask your lead to let you use a tool.
+
+    \b
+    Example: agent-mailbox control request permission --tool Bash --input '{"command": "make deploy"}'
+    """
+    payload = messages.PermissionRequest(
+        tool=tool, input=values.json_object(app, tool_input), reason=given["reason"] or ""
+    )
+    _ask(app, session, payload, given)
+
+
+@request.command(cls=Verb)
+@_session
+@click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
+@click.option("--file", metavar="PATH", help="The file that holds the plan.")
+@click.option("--goal", metavar="TEXT", help="The plan's goal, in a sentence.")
+@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step; repeat the option in order.")
+@click.option("--risk", "risks", multiple=True, metavar="TEXT", help="A risk; repeat the option for several.")
+@click.option("--tooling", multiple=True, metavar="NAME", help="A tool that the plan needs; repeat it for several.")
+@_expires
+@_request_id
+@pass_app
+def plan(app: App, /, session: str | None, body: str | None, file: str | None, **given: Any) -> None:
+    """Ask your lead to approve a plan: a text, or its goal and steps.
+
+    \b
+    Example: agent-mailbox control request plan --goal "Move to v2" --step "copy the table" --risk "writes stop"
+    """
+    is_in_parts = given["goal"] or given["steps"]
+    payload = messages.PlanRequest(
+        content="" if body is None and is_in_parts else values.body(app, body),
+        file=file or "",
+        goal=given["goal"] or "",
+        steps=tuple(given["steps"]),
+        risks=tuple(given["risks"]),
+        tooling=tuple(given["tooling"]),
+    )
+    _ask(app, session, payload, given)
+
+
+@request.command(cls=Verb)
+@_session
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host; repeat the option for several.")
+@click.option("--capability", metavar="NAME", default=_NETWORK, help="What the sandbox denies (default: network).")
+@_reason
+@_expires
+@_request_id
+@pass_app
+def sandbox(app: App, /, session: str | None, hosts: Sequence[str], capability: str, **given: Any) -> None:
+    """Ask your lead to let you reach hosts, or for another capability that your sandbox denies.
+
+    An approval sets hosts only. For another capability it is your lead's word, and the sandbox stays as it is.
+    """
+    if (capability == _NETWORK) != bool(hosts):
+        problem = f"--host does not go with the capability {capability}" if hosts else "--host is missing"
+        raise Malformed(problem, "name hosts for the network, and none for another capability")
+    payload = messages.SandboxRequest(capability=capability, hosts=tuple(hosts), reason=given["reason"] or "")
+    _ask(app, session, payload, given)
+
+
+@request.command(cls=Verb)
+@_agent
+@_session
+@_reason
+@_expires
+@_request_id
+@pass_app
+def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None:
+    """Ask an agent you lead to end its work; it may refuse."""
+    app.caller.refuse_deciding("a shutdown")
+    _ask(app, session, messages.ShutdownRequest(reason=given["reason"] or ""), given, agent)
+
+
+@request.command(cls=Verb)
+@_agent
+@_session
+@click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
+@click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
+@click.option("--context", metavar="TEXT", help="Facts that help: files, decisions, earlier tries.")
+@click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
+@_request_id
+@pass_app
+def task(app: App, /, agent: str, session: str | None, title: str, body: str | None, **given: Any) -> None:
+    """Give an agent a task."""
+    payload = messages.TaskAssignment(
+        title=title,
+        instructions="" if body is None else values.body(app, body),
+        context=given["context"] or "",
+        plan_required=given["plan_required"],
+    )
+    _ask(app, session, payload, given, agent)
+
+
+@control.command(cls=Verb)
+@_which
+@_session
+@click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="The state of the task; done ends it.")
+@click.option("--body", metavar="TEXT", help="The report; - reads standard input, @FILE a file.")
+@click.option(
+    "--artifact", "artifacts", multiple=True, metavar="TEXT", help="With done: a file or link that it made; repeatable."
+)
+@click.option("--error", "errors", multiple=True, metavar="TEXT", help="With done: what went wrong; repeatable.")
+@pass_app
+def report(
+    app: App,
+    /,
+    request: str,
+    session: str | None,
+    phase: str,
+    body: str | None,
+    artifacts: Sequence[str],
+    errors: Sequence[str],
+) -> None:
+    """Report on a task of yours; REQUEST is the task.
+
+    \b
+    Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
+    """
+    desk = app.desk(Control)
+    me = app.acting(session, desk, "the report")
+    text = "" if body is None else values.body(app, body)
+    again = desk.find(request).state == transitions.DONE
+    reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
+    value = {"request": control_output.request_json(reported, desk), "already": again}
+    app.done(control_output.request_text(reported, desk, app.style, already=again), value)
+
+
+def _answering(command: Any) -> Any:
+    """Add the options of an approval to a command."""
+    for option in (
+        click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
+        click.option("--scope", type=click.Choice(messages.SCOPES), help="Allow the hosts once, or for the session."),
+        click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
+        _input,
+        _reason,
+        _session,
+        _which,
+    ):
+        command = option(command)
+    return command
+
+
+def _decide(app: App, /, request: str, session: str | None, approved: bool, given: dict[str, Any]) -> None:
+    desk, me = _deciding(app, session, "an answer")
+    pane = app.environ.get("TMUX_PANE", "")
+    said: dict[str, Any] = {
+        "notes": given["reason"],
+        "mode": given.get("mode"),
+        "scope": given.get("scope"),
+        "hosts": tuple(given.get("hosts") or ()),
+        "updated_input": values.json_object(app, given.get("tool_input")),
+    }
+    asked = desk.find(request)
+    if given.get("always"):
+        said["updates"] = desk.always(asked)
+    if approved and asked.flow == transitions.SHUTDOWN:
+        said["pane"] = pane
+    decided = desk.answer(me, request, approved, **said)
+    again = not asked.is_open
+    value = {"request": control_output.request_json(decided, desk), "already": again}
+    app.done(control_output.request_text(decided, desk, app.style, already=again), value)
+    agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
+    if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
+        from ..control import shutdown as ending
+
+        ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)
+
+
+@control.command(cls=Verb, widens=widened_output.of_answer("approve"))
+@_answering
+@click.option("--always", is_flag=True, help="Also add the rules that `control pending` shows, for this agent.")
+@pass_app
+def approve(app: App, /, request: str, session: str | None, **given: Any) -> None:
+    """Approve a request, as it is or with another input, fewer hosts, or a mode.
+
+    With `--always` the agent's client asks about such calls no more. `control policy AGENT` lists the rules, and
+    `--clear` removes them.
+
+    \b
+    Example: agent-mailbox control approve perm-b70d --reason "staging only"
+    """
+    _decide(app, request, session, True, given)
+
+
+@control.command(cls=Verb)
+@_which
+@_session
+@_reason
+@pass_app
+def deny(app: App, /, request: str, session: str | None, **given: Any) -> None:
+    """Deny a request."""
+    _decide(app, request, session, False, given)
+
+
+@control.command(cls=Verb, widens=widened_output.of_answer())
+@_answering
+@click.argument("decision", type=click.Choice(["approve", "deny"]))
+@pass_app
+def answer(app: App, /, request: str, session: str | None, decision: str, **given: Any) -> None:
+    """Approve or deny a request; a worker answers a shutdown with this.
+
+    An agent that approves its shutdown is retired: its lead is told, and the command of `[control] cleanup` runs.
+    """
+    _decide(app, request, session, decision == "approve", given)
+
+
+@control.command(cls=Verb)
+@_session
+@click.option("--all", "everyones", is_flag=True, help="Show all open requests, not only yours to decide.")
+@pass_app
+def pending(app: App, /, session: str | None, everyones: bool) -> None:
+    """Show the requests that wait for your decision, oldest first."""
+    desk, me = _looking(app, session) if everyones else _desk(app, session)
+    found = desk.pending(me, everyones=everyones)
+    value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
+    text = control_output.pending_text(found, desk, app.style, app.options_of("control approve"))
+    if app.caller.is_person and me == USER and not everyones:
+        left = desk.unanswerable()
+        value["unanswerable"] = [control_output.request_json(r, desk) for r in left]
+        text = ("" if left and not found else text) + control_output.unanswerable_text(left, desk, app.style)
+    app.out(app.framed(text), value)
+
+
+@control.command(cls=Verb, widens=widened_output.of_mode)
+@click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_session)
+@click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
+@_session
+@pass_app
+def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
+    """Set the MODE of AGENT, or of `all` you lead; without MODE show its mode and rules, or yours."""
+    if mode is not None:
+        desk, me = _deciding(app, session, "a mode")
+    else:
+        desk, me = _desk(app, session) if agent in (None, ALL) else _looking(app, session)
+    if agent is not None and mode is not None:
+        desk.set_mode(me, [agent], mode)
+    control_output.show_standing(app, desk, me, [agent] if agent else [], changed=mode is not None)
+
+
+@control.command(cls=Verb, widens=widened_output.of_policy)
+@click.argument("agents", metavar="[AGENT]…", nargs=-1, shell_complete=complete_session)
+@click.option(
+    "--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat the option for several."
+)
+@click.option("--deny", multiple=True, metavar="RULE", help="A rule that denies; it goes before any --allow.")
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host that tools may reach.")
+@click.option("--add", is_flag=True, help="Add to the rules in force; do not replace them.")
+@click.option("--clear", is_flag=True, help="Remove all rules and hosts.")
+@_session
+@pass_app
+def policy(
+    app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
+) -> None:
+    """Set the rules of agents, or of `all` you lead; without rules, show theirs, or yours.
+
+    \b
+    Example: agent-mailbox control policy worker-1 --allow "Bash(pytest:*)" --deny "Bash(git push:*)"
+    """
+    said = any(rules.values())
+    if said or clear:
+        desk, me = _deciding(app, session, "a policy")
+    else:
+        desk, me = _desk(app, session) if not agents or ALL in agents else _looking(app, session)
+    if (said and clear) or ((said or clear) and not agents) or (add and not said):
+        raise Malformed(
+            "AGENT is missing" if not agents else "--clear and rules do not go together",
+            "`agent-mailbox control policy --help` shows the arguments",
+        )
+    if said or clear:
+        desk.set_policy(me, agents, allow=rules["allow"], deny=rules["deny"], hosts=rules["hosts"], adds=add)
+    control_output.show_standing(app, desk, me, agents, changed=said or clear)
+
+
+@control.command(cls=Verb)
+@_which
+@_session
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
+)
+@pass_app
+def wait(app: App, /, request: str, session: str | None, timeout: float | None) -> int:
+    """Block until REQUEST is decided: exit 0 if approved (a task: done), else 1.
+
+    If the request is your own, the time-out decides it: a later answer changes nothing.
+    """
+    if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
+        raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
+    desk, me = _desk(app, session)
+    if timeout is not None:
+        me = app.acting(session, desk, "a time-out")
+    found = desk.wait(me, request, timeout)
+    app.out(
+        app.framed(control_output.request_text(found, desk, app.style)),
+        {"request": control_output.request_json(found, desk)},
+    )
+    return 0 if found.state in (transitions.APPROVED, transitions.DONE) else 1
+
+
+@control.command(cls=Verb)
+@click.option("--request", metavar="REQUEST", help="Show only messages about this request.")
+@click.option("--follow", is_flag=True, help="Go on with new messages, a line each (with --json: a document each).")
+@_session
+@pass_app
+def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
+    """Show every control message in order, with its outcome, refused ones too."""
+    desk = app.desk(Control) if session is None else _desk(app, session)[0]
+    control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)

@@ -1,0 +1,235 @@
+"""The control plane as text and as JSON.
+
+Belongs here: how requests, standings and the log are shown. ``core.control.summary`` shows the contents of a message.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..cli import mail_output
+from ..core import arrival, codec, frame, instant
+from ..core.control import lasting, message_text, summary, transitions
+from ..core.control.verdicts import REFUSED
+from ..core.records import Message
+from ..core.text import clipped, neutral, typed
+from ..mailbox import arrivals
+from ..mailbox.sending import Sent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..cli.mail_output import Style
+    from ..cli.options import App
+    from ..control.requests import Control
+    from ..control_plane.standing import Standing
+    from ..core.arrival import Arrival
+    from ..core.control.control_requests import ControlRequest
+    from ..core.control.verdicts import Verdict
+
+
+def _plain(payload: Any) -> Any:
+    """Return a message's own body in its canonical form, with every digit of its numbers."""
+    return codec.parse(message_text.written(payload).encode(), ours=False)
+
+
+def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
+    """Return a request as programs see it; the messages' own bodies in their canonical form."""
+    return {
+        "id": request.id,
+        "flow": request.flow,
+        "state": request.state,
+        "asker": request.asker,
+        "deciders": desk.deciders(request),
+        "asked": instant.text(request.asked),
+        "message_id": request.message_id,
+        "always": list(_for_good(request)),
+        "payload": _plain(request.payload),
+        "answer": None if request.answer is None else _plain(request.answer),
+        "by": request.by or None,
+        "proof": request.proof if request.proven else None,
+        "answer_proof": request.answer_proof if request.answer_proven else None,
+        "decided": None if request.decided is None else instant.text(request.decided),
+    }
+
+
+def _names(desk: Control, ids: Sequence[str]) -> str:
+    roster = desk.logs.read_roster()
+    return " or ".join(frame.name_of(i, roster) for i in ids)
+
+
+def asked_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
+    """Return the same for programs."""
+    return {"request": request_json(request, desk), "delivery": mail_output.arrival_json(_arrival(request, desk))}
+
+
+def _arrival(request: ControlRequest, desk: Control) -> Arrival:
+    """Return when those who decide a request will see it."""
+    to = tuple(desk.deciders(request))
+    mail = Message(request.message_id, request.asker, to, request.asked, "", type="control")
+    roster = desk.logs.read_roster()
+    sent = Sent(mail, desk.delivery(mail, roster), ())
+    return arrivals.arrival_of(desk, sent, roster)
+
+
+def asked_text(request: ControlRequest, desk: Control, style: Style, command: Callable[[str], str]) -> str:
+    """Return the answer to an agent that asked. ``command`` completes the next one."""
+    lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
+    if request.is_open:
+        roster = desk.logs.read_roster()
+        seen = arrival.lines(_arrival(request, desk), lambda address: frame.party(address, roster))
+        lines += [f"  {label}: {names}" for label, names in seen]
+        lines.append(f"  {command(f'control wait {typed(request.id)} --timeout 600')}")
+    return "\n".join(lines) + "\n"
+
+
+def request_text(request: ControlRequest, desk: Control, style: Style, *, already: bool = False) -> str:
+    """Return the state of a request, in a line or two; ``already``: it had it before this command."""
+    by = f" by {_names(desk, [request.by])}{request.doubt}" if request.by else ""
+    at = f", {frame.when(request.decided)}: nothing changed" if already and request.decided is not None else ""
+    state = f"{'already ' if already else ''}{request.state.replace('_', ' ')}"
+    lines = [f"{style(neutral(request.id), 'id')}  {state}{by}{at}"]
+    if request.answer is not None:
+        lines.append(frame.BAR + summary.line(request.answer))
+    return "\n".join(lines) + "\n"
+
+
+def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style, options: str) -> str:
+    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it, with these
+    options."""
+    if not requests:
+        return "nothing waits for you\n"
+    now = desk.now()
+    lines = [style(mail_output.plural(len(requests), "request") + " to decide", "dim")]
+    for request in requests:
+        waited = max(now - request.asked, 0) // 1000
+        expires = getattr(request.payload, "expires", None)
+        left = f", gives up in {max(expires - now, 0) // 1000} s" if expires is not None else ""
+        asker = style(_names(desk, [request.asker]) + ("" if request.proven else " (unverified)"), "sender")
+        lines += [
+            "",
+            f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
+            frame.BAR + summary.line(request.payload),
+            f"  {summary.question(request.payload, options=options, proven=request.proven)}",
+            *(f"  --always allows it from now on: {neutral(rule)}" for rule in _for_good(request)),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _for_good(request: ControlRequest) -> tuple[str, ...]:
+    """Return the rules that ``--always`` would add: none for a request that nobody can approve."""
+    return tuple(lasting.offered(request.payload)) if request.proven else ()
+
+
+def unanswerable_text(requests: Sequence[ControlRequest], desk: Control, style: Style) -> str:
+    """Return the requests that their deciders cannot answer, and what the person can do."""
+    lines: list[str] = []
+    for request in requests:
+        who = _names(desk, desk.deciders(request))
+        why = f"waits for {who}, who cannot answer: no client proves who that is"
+        what = summary.question(request.payload, proven=request.proven)
+        if request.flow == transitions.SHUTDOWN:
+            what = f"agent-mailbox roster retire {typed(request.answerer)}"
+        asker = _names(desk, [request.asker]) + ("" if request.proven else " (unverified)")
+        told = f"{style(neutral(request.id), 'id')}  {asker}, {why}; you can"
+        lines += [told, frame.BAR + summary.line(request.payload), f"  {what}"]
+    return "\n".join([*lines, ""]) if lines else ""
+
+
+def standing_json(found: Standing) -> dict[str, Any]:
+    """Return an agent's standing as programs see it."""
+    return {
+        "session": found.session_id,
+        "lead": found.lead,
+        "mode": found.mode,
+        "allow": list(found.policy.allow),
+        "deny": list(found.policy.deny),
+        "hosts": list(found.policy.hosts),
+        "waits_for_plan": found.waits_for_plan,
+        "shut_down": found.is_shut_down,
+    }
+
+
+def show_standing(app: App, desk: Control, me: str, agents: Sequence[str], *, changed: bool) -> None:
+    """Show the standing of agents; ``all``: of those that ``me`` decides for; none: of ``me``."""
+    roster = desk.logs.read_roster()
+    ids: list[str] = []
+    for word in agents or [me]:
+        ids += desk.led(me) if word == "all" else [roster.find(word).session_id if agents else word]
+    found = [desk.standing(session_id) for session_id in dict.fromkeys(ids)]
+    lines = [line for one in found for line in _standing_lines(one, desk, app.style)] or ["you lead nobody"]
+    answer = app.done if changed else app.out
+    answer("\n".join(lines) + "\n", {"agents": [standing_json(one) for one in found]})
+
+
+def _standing_lines(found: Standing, desk: Control, style: Style) -> list[str]:
+    said = [f"mode {found.mode}", f"lead {_names(desk, [found.lead])}"]
+    said += ["waits for a plan's approval"] if found.waits_for_plan else []
+    said += ["agreed to shut down"] if found.is_shut_down else []
+    lines = [f"{style(_names(desk, [found.session_id]), 'sender')}: {', '.join(said)}"]
+    for what, rules in (("allow", found.policy.allow), ("deny", found.policy.deny), ("hosts", found.policy.hosts)):
+        lines += [f"  {what} {neutral(rule)}" for rule in rules]
+    return lines
+
+
+def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -> None:
+    """Print the control messages, each with its outcome; ``follow``: new ones too, until interrupted, or until the
+    reader of the pipe leaves."""
+    shown: set[str] = set()
+
+    def fresh() -> list[tuple[Message, Verdict]]:
+        found = [(m, v) for m, v in desk.log(request_id) if m.id not in shown]
+        shown.update(m.id for m, _ in found)
+        return found
+
+    if not follow:
+        found = fresh()
+        value = {"messages": [_entry_json(*entry) for entry in found]}
+        app.out(app.framed("".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found)), value)
+        return
+    from ..store.files import watch
+
+    with watch.Watch([desk.directory]) as changes:
+        while not _is_left():
+            for entry in fresh():
+                text = app.framed(f"{_entry_text(*entry, desk, app.style)}\n")
+                app.print(mail_output.json(_entry_json(*entry)) if app.json else text)
+            changes.wait(None, *_pipe())
+
+
+def _pipe() -> list[int]:
+    """Return standard output's descriptor if it is a pipe: waiting for it ends when its reader leaves."""
+    return [fd for fd in (sys.stdout.fileno(),) if stat.S_ISFIFO(os.fstat(fd).st_mode)]
+
+
+def _is_left() -> bool:
+    """Return whether the reader of the pipe is gone."""
+    poll = select.poll()
+    for fd in _pipe():
+        poll.register(fd, 0)
+    return bool(poll.poll(0))
+
+
+def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:
+    return {
+        "message": mail_output.message_json(message),
+        "outcome": verdict.outcome,
+        "why": verdict.why,
+        "type": verdict.kind,
+        "request": verdict.request_id or None,
+        "from": verdict.before,
+        "to": verdict.after,
+        "about": verdict.about,
+    }
+
+
+def _entry_text(message: Message, verdict: Verdict, desk: Control, style: Style) -> str:
+    outcome = style(verdict.outcome, "dead" if verdict.outcome == REFUSED else "dim")
+    why = f" ({clipped(neutral(verdict.why), 200)})" if verdict.why else ""
+    who = style(frame.named(message, desk.logs.read_roster()), "sender")
+    told = summary.line(message_text.parse(message.content))
+    return f"{instant.text(message.timestamp)[:19]}Z  {who}  {outcome}{why} {frame.BAR}{clipped(told, 300)}"

@@ -1,0 +1,81 @@
+"""``hook Doorbell``: started by a client in the background, to wake it. See ``clients.doorbell``."""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from ..cli.mailbox_place import environment
+from ..clients import client, client_input, codex_server, doorbell
+from ..core.address import check_id
+from ..errors import MailboxError
+from ..known_clients.codex import CODEX
+from ..store.files import paths, system
+from ..store.locks.doorbell_lock import Vigil
+from .hook_input import given, mailbox_of, proven, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from ..core.records import Proof
+
+
+def keep(directory: str | None) -> int:
+    """Wait for mail beside the calling client. Returns ``doorbell.WAKE`` to wake it, with a line on standard error;
+    else 0. Codex is woken by its own command. It says nothing else: the session's own hooks report errors."""
+    environ = environment()
+    try:
+        call = client_input.parse("Doorbell", given(environ), environ, os.getcwd())
+        found = _client(call, environ)
+        place = None if found is None or call.agent_id is not None else mailbox_of(call, directory, environ)
+        if place is None or found is None:
+            return 0
+        prove = proven(call, environ)
+        with found as beside:
+            mailbox = paths.check(place.directory)
+            os.chdir("/")  # it may wait for days, and must not keep a directory busy
+            gc.enable()
+            code = _keep(mailbox, check_id(call.session_id), beside, prove)
+            if code == doorbell.WAKE and isinstance(beside, codex_server.ServedSession):
+                return _wake(beside, mailbox, call.session_id)
+            if not beside.lives() and not isinstance(beside, codex_server.ServedSession):
+                from ..mailbox import absence  # once, at the client's end
+                from ..mailbox.opened import OpenMailbox
+
+                absence.note(OpenMailbox(mailbox, prove=prove), [call.session_id], call.session_id)
+    except (OSError, MailboxError):
+        return 0
+    if code == doorbell.WAKE and sys.stderr is not None:
+        sys.stderr.write(f"{doorbell.LINE}\n")
+    return code
+
+
+def _client(call: client_input.Call, environ: Mapping[str, str]) -> client.Client | None:
+    """Return the client to wait beside; None if it cannot be woken, or no person sits at it."""
+    if call.client is CODEX:
+        server = codex_server.above() if call.conversation else 0
+        return codex_server.ServedSession(server, environ, call.session_id, call.conversation) if server else None
+    pid = client.number(environ, call.client)
+    idle = call.session_id if call.client and not call.client.stop else None
+    return None if pid is None else client.Client(pid, environ, idle)
+
+
+def _wake(session: codex_server.ServedSession, mailbox: str, session_id: str) -> int:
+    """Wake a session of Codex; a failure is said on standard error and in the telemetry."""
+    why = session.wake(doorbell.LINE)
+    if why:
+        from ..mailbox.opened import OpenMailbox
+        from ..store.log import events
+
+        desk = OpenMailbox(mailbox)
+        events.note_unwoken(desk.logs, session_id, desk.now(), why)
+        say(f"agent-mailbox: mail waits, and this session cannot be woken: {why}")
+    return 0
+
+
+def _keep(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:
+    vigil = Vigil(system.join(mailbox, paths.CACHE), session_id, beside.pid)
+    with vigil:
+        return doorbell.Doorbell(mailbox, session_id, beside, vigil, prove).run() if vigil.take() else 0

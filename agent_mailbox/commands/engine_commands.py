@@ -1,0 +1,348 @@
+"""The commands ``engine``: one mailbox on many machines."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import socket
+import threading
+from typing import TYPE_CHECKING
+
+import click
+
+from ..cli import mail_output
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, pass_app
+from ..core.records import USER
+from ..core.text import neutral
+from ..errors import MailboxError, Malformed, Refused
+from ..mailbox import absence
+from ..space import joining_space, replicator, space_checks, space_words
+from ..space import space as spaces
+from ..space.exchanged_files import ExchangedFiles
+from ..space.joining_space import SpaceStanding
+from ..space.space import Space
+from ..space.trust import machine_keys, space_trust
+from ..store.files import system
+from ..store.locks.lock import FileLock
+from ..upkeep import extras
+
+if TYPE_CHECKING:
+    from ..space.copy.replica import Replica
+    from ..space.relay.relay import Relay
+    from ..store.log.logs import Logs
+
+_FILE = click.Path(exists=True, dir_okay=False)
+
+
+@cli.group(cls=Commands)
+def engine() -> None:
+    """One mailbox on many machines: a NATS server, or PostgreSQL, orders; the files stay."""
+
+
+@engine.command(cls=Verb, widens=lambda _, given: _believed(given["keys"], given["speaks"]))
+@click.argument("url", metavar="URL", required=False)
+@click.option("--space", metavar="NAME", help="The space that the machines share; made if it is new.")
+@click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
+@click.option(
+    "--credential",
+    type=_FILE,
+    metavar="FILE",
+    help="A file (mode 0600) with a token, a user and a password, or in .pgpass's form.",
+)
+@click.option("--authority", type=_FILE, metavar="FILE", help="The certificate that the server's must follow from.")
+@click.option("--key", "keys", multiple=True, metavar="MACHINE=FINGERPRINT", help="Confirm another machine's key.")
+@click.option(
+    "--speaks",
+    multiple=True,
+    metavar="MACHINE=WHO,…",
+    help="Let it speak for these: user, all (the sessions that live there), session ids; or nobody.",
+)
+@pass_app
+def join(
+    app: App,
+    /,
+    url: str | None,
+    space: str | None,
+    machine: str | None,
+    credential: str | None,
+    authority: str | None,
+    keys: tuple[str, ...],
+    speaks: tuple[str, ...],
+) -> None:
+    """Put this mailbox into a space: publish what is here, take in what is there.
+
+    URL is nats://HOST:PORT or tls://HOST:PORT; commas separate several servers of one cluster. It may be
+    postgresql://USER@HOST/DATABASE, too, with all that libpq reads there; its credential is a password file. To join
+    twice changes nothing. Without --credential mail is as open as the server is.
+
+    Lines that another machine seals deny and bind here. They allow and decide only if you say for whom that machine may
+    speak. Compare its key with what `engine status` shows there. To change that later, leave URL and --space out.
+
+    \b
+    Example: agent-mailbox engine join nats://127.0.0.1:4222 --space team --machine laptop --credential token
+    Example: agent-mailbox engine join --key server=0f8fad5bd9cb469fa16570867728950e --speaks server=user,all
+    """
+    changes = space_trust.read(keys, speaks)
+    logs = app.mailbox.logs
+    place = _place(logs, url, space, machine, credential, authority)
+    if place.is_postgres:
+        _need_psycopg()
+    if changes and not machine_keys.is_available():
+        raise Refused("package for signatures is missing: cryptography", extras.how("engine"), code="no_extra")
+    found = joining_space.join(logs, place, changes)
+    text = f"joined {found.space} as {found.machine}: {mail_output.plural(found.applied, 'record')}\n"
+    app.out(text + "".join(f"{line}\n" for line in space_words.trust(found, app.command)), _value(found))
+
+
+def _believed(keys: tuple[str, ...], speaks: tuple[str, ...]) -> str:
+    """Return whose word comes to count."""
+    told = [f"the key {key} counts" for key in keys]
+    return "; ".join(told + [f"{word} speaks here" for word in speaks if not word.endswith("=nobody")])
+
+
+def _place(
+    logs: Logs,
+    url: str | None,
+    space: str | None,
+    machine: str | None,
+    credential: str | None,
+    authority: str | None,
+) -> Space:
+    """Return the space that the options name; what they leave out is as it was."""
+    credential, authority = (None if path is None else os.path.abspath(path) for path in (credential, authority))
+    present = spaces.of(logs)
+    if url is None and present is not None:
+        given = {"space": space, "machine": machine, "credential": credential, "authority": authority}
+        return present.replace(**{name: value for name, value in given.items() if value is not None})
+    if url is None or space is None:
+        raise Malformed("space to join is missing", "name it: `agent-mailbox engine join URL --space NAME`")
+    return Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
+
+
+@engine.command(cls=Verb)
+@click.option("--nodes", type=click.Choice(["1", "3", "5"]), help="How many servers (default: 3, or as there are).")
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="The host of each, in order (default: this one).")
+@click.option("--port", type=click.IntRange(1, 63000), help="The first server's port (default: 4222, or as it is).")
+@click.option(
+    "--space", metavar="NAME", help="The space that the machines share (default: team, or the one that there is)."
+)
+@click.option("--machine", "machines", multiple=True, metavar="NAME", help="A machine that may join; several times.")
+@click.option("--remove", multiple=True, metavar="NAME", help="A machine that may no longer; several times.")
+@click.option("--into", default="engine", show_default=True, metavar="DIR", help="Where to write the files.")
+@click.option("--postgresql", metavar="URL", help="Make the space in this database instead, as its owner.")
+@click.option(
+    "--credential", type=_FILE, metavar="FILE", help="With --postgresql: the owner's password file (mode 0600)."
+)
+@click.option(
+    "--authority",
+    type=_FILE,
+    metavar="FILE",
+    help="With --postgresql: the certificate that the server's must follow from.",
+)
+@pass_app
+def config(
+    app: App,
+    /,
+    nodes: str | None,
+    hosts: tuple[str, ...],
+    port: int | None,
+    space: str | None,
+    machines: tuple[str, ...],
+    remove: tuple[str, ...],
+    into: str,
+    postgresql: str | None,
+    credential: str | None,
+    authority: str | None,
+) -> None:
+    """Write the files of a cluster of NATS servers: TLS, synced before it answers, a credential for each machine.
+
+    Prints the commands that start it, and those with which the machines join. Copy each server's directory to its host.
+    To add a machine, name them all again: secrets that are there are kept. To take one away, --remove it. Another
+    --space may have the same servers. Without a machine it writes the same again. Then restart the servers one by one.
+
+    With --postgresql it makes the space in a database, with a role for each machine, and writes their password files.
+
+    \b
+    Example: agent-mailbox engine config --nodes 3 --machine laptop --machine server
+    """
+    if postgresql is not None:
+        files = (None if path is None else os.path.abspath(path) for path in (credential, authority))
+        joins = joining_database(os.path.abspath(into), postgresql, space or "team", machines, remove, *files)
+        gone = "".join(f"{machine} may no longer write to {space or 'team'}\n" for machine in remove)
+        text = gone + "".join(f"{command}\n" for command in joins)
+        app.out(text, {"directory": os.path.abspath(into), "join": joins, "removed": list(remove)})
+        return
+    if missing := extras.missing(["cryptography"]):
+        raise Refused(f"package for certificates is missing: {missing[0]}", extras.how("engine"), code="no_extra")
+    from ..space.servers import cluster  # it needs the extra, which a machine that joins does not
+    from ..space.servers.cluster_record import ClusterChange
+
+    many = None if nodes is None else int(nodes)
+    found = cluster.write(ClusterChange(os.path.abspath(into), space, machines, remove, hosts, many, port))
+    text = "".join(f"{command} &\n" for command in found.start) + "".join(f"{command}\n" for command in found.join)
+    app.out(text, dict(found.__dict__))
+
+
+def joining_database(
+    into: str,
+    url: str,
+    space: str,
+    machines: tuple[str, ...],
+    removed: tuple[str, ...],
+    credential: str | None,
+    authority: str | None,
+) -> list[str]:
+    """Make the space in a database; return the commands with which the machines join."""
+    _need_psycopg()
+    from ..space.postgres import database_roles
+
+    made = database_roles.write(into, url, space, machines, removed, credential, authority)
+    last = "" if authority is None else f" --authority {shlex.quote(authority)}"
+    return [
+        f"agent-mailbox engine join {shlex.quote(at)} --space {space} --machine {machine} "
+        f"--credential {shlex.quote(path)}{last}"
+        for machine, at, path in made
+    ]
+
+
+def _need_psycopg() -> None:
+    if missing := extras.missing(["psycopg"]):
+        raise Refused(f"package for PostgreSQL is missing: {missing[0]}", extras.how("postgresql"), code="no_extra")
+
+
+@engine.command(cls=Verb)
+@pass_app
+def leave(app: App, /) -> None:
+    """Leave the space. The files stay as they are: a mailbox of this machine alone."""
+    found = joining_space.leave(app.mailbox.logs)
+    rest = f"; {found.waiting} lines were never published: {neutral(found.trouble)}" if found.waiting else ""
+    app.out(f"left {found.space}{rest}\n", _value(found))
+
+
+@engine.command(cls=Verb)
+@click.argument("machine", metavar="MACHINE")
+@pass_app
+def forget(app: App, /, machine: str) -> None:
+    """Give up a machine that does not come back: its agents count as frozen, and role mail that they held goes back.
+
+    Nothing is removed, and `engine purge` no longer waits for it. A machine that comes back goes on, and its agents are
+    alive again as they act.
+    """
+    events = absence.give_up(app.mailbox, joining_space.forget(app.mailbox, machine), USER)
+    found = [event.session_id for event in events]
+    app.out(f"gave up {machine}: {len(found)} agents are frozen\n", {"machine": machine, "frozen": found})
+
+
+@engine.command(cls=Verb)
+@click.option(
+    "--credential", type=_FILE, metavar="FILE", help="A credential that may remove records (default: this machine's)."
+)
+@click.option("--url", metavar="URL", help="The engine's address with a user that may (default: this machine's).")
+@click.option("--dry-run", is_flag=True, help="Say what would go, and remove nothing.")
+@pass_app
+def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -> None:
+    """Remove from the engine what every machine has archived. No machine loses anything.
+
+    The steward of any machine decides what is archived, and puts it into the order once more, compressed. From there a
+    machine that joins later has it. A machine that is away holds this back until it comes, or `engine forget` gives it
+    up. It reads all records.
+
+    \b
+    Example: agent-mailbox engine purge --credential cluster/keeper
+    """
+    path = None if credential is None else os.path.abspath(credential)
+    found = joining_space.purge(app.mailbox.logs, url, path, dry_run=dry_run)
+    count = len(found.positions)
+    value = {"removed": 0 if dry_run else count, "removable": count, "records": found.records, "floor": found.floor}
+    lines = [f"{count} of {found.records} records {'may go' if dry_run else 'are removed'}\n"]
+    lines += [f"{machine:<10} has followed up to {at}\n" for machine, at in sorted(found.machines.items())]
+    app.out("".join(lines), {**value, "machines": found.machines})
+
+
+@engine.command(cls=Verb)
+@pass_app
+def status(app: App, /) -> None:
+    """Show the space, how far this machine's copy is, and what waits here."""
+    found = joining_space.standing(app.mailbox.logs)
+    app.out(space_words.standing(found, app.command), _value(found))
+
+
+@engine.command(cls=Verb)
+@pass_app
+def serve(app: App, /) -> None:
+    """Keep this machine's copy up with the space until ended; one process a machine.
+
+    A kill loses nothing: it goes on where it was.
+    """
+    logs = app.mailbox.logs
+    found = joining_space.standing(logs)
+    record = spaces.record_of(logs)
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: ended.set())
+    space = spaces.of(logs)
+    if space is None:
+        return
+    with FileLock(system.join(record.path(spaces.PLACE), spaces.SERVING), 0):
+        relayed = _relayed(space, record.path(spaces.PLACE))
+        app.out(f"serving {found.space} as {found.machine}\n", _value(found))
+        copy = spaces.opened(logs, space)
+        _judge_again(copy)
+        files = spaces.files_of(spaces.order_in(copy))
+        exchanged = ExchangedFiles(logs, files, copy.directory, _told)
+        replicator.run(copy, exchanged, ended.is_set, lambda said: _told(app.hint(said)), ended.wait)
+        if relayed is not None:
+            relayed.close()
+
+
+def _relayed(space: Space, directory: str) -> Relay | None:
+    """Serve this machine's commands where connecting takes them long; without a socket they connect by themselves."""
+    if not space.is_postgres:
+        return None
+    from ..space.relay.relay import Relay
+
+    try:
+        found = Relay(directory, lambda: spaces.order_of(space))
+    except OSError as error:
+        _told(f"commands connect by themselves: {error}")
+        return None
+    found.serve()
+    return found
+
+
+def _judge_again(copy: Replica) -> None:
+    """Go on where a `join` was killed that judged lines again."""
+    try:
+        with copy.held():
+            space_trust.apply(copy)
+    except MailboxError as error:
+        _told(error.what)
+
+
+@engine.command(cls=Verb)
+@click.option("--system", type=_FILE, metavar="FILE", help="The credential that may ask each server for its settings.")
+@pass_app
+def doctor(app: App, /, system: str | None) -> int | None:
+    """Check the space: the servers, the stream, every record by its checksum, and this machine's copy of each.
+
+    With --system it looks at each server's version, syncing, room and clock, too. Exits with 3 if it finds problems. It
+    reads all records.
+    """
+    problems = list(space_checks.problems(app.mailbox.logs, system))
+    asked = spaces.of(app.mailbox.logs)
+    told = system or (asked is not None and asked.is_postgres)  # which tells it to everybody
+    notes = [] if told else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
+    notes += space_checks.notes(app.mailbox.logs, app.command)
+    text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
+    app.out(text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes})
+    return 3 if problems else None
+
+
+def _told(said: str) -> None:
+    click.echo(neutral(said), err=True)
+
+
+def _value(found: SpaceStanding) -> dict[str, object]:
+    return dict(found.__dict__)

@@ -1,0 +1,219 @@
+"""``hook EVENT``: the clients' command. Reads its JSON, answers in its format, never fails it. Without click."""
+
+from __future__ import annotations
+
+import sys
+
+from ..cli.mailbox_place import environment
+from ..cli.output import PATIENCE, write_out, write_taken
+from ..clients import client_input
+from ..clients.hooks import hook_events as hooks
+from ..core.address import check_id
+from ..core.text import neutral, shell_quoted
+from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
+from ..known_clients.known_client import BEFORE_TOOL, FILES
+from ..mailbox.delivery import Delivery
+from ..store.files import system, user_state
+from .hook_input import given, mailbox_of, proven, say
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Any
+
+    from ..core.records import BadLine
+
+TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
+"""The client's variable that switches its teams on."""
+
+
+def answer(event: str, directory: str | None) -> int:
+    """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
+    if event.lower() == "doorbell":
+        from .doorbell_command import keep  # once in many turns, and not waited for
+
+        return keep(directory)
+    name = hooks.canonical(event)
+    if name is None:
+        say(f"error: no hook for {neutral(event)!r}\nhint: use one of {', '.join(hooks.HOOKS)}")
+        return 1
+    answers: list[str] = []
+
+    def write(text: str) -> None:
+        answers.append(text)
+        write_taken(text)
+
+    try:
+        _answer(name, directory, environment(), write)
+    except (NoMailbox, Refused) as error:
+        say(f"agent-mailbox: {neutral(error.what)}")
+        return int(error.code == NOT_YOU)
+    except Exception as error:  # a hook never breaks a session, whatever happens to it
+        known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
+        # The client takes one document: a second would void the first answer.
+        _complain(known, aloud=name != "SessionEnd" and not answers)
+    return 0
+
+
+def _complain(error: MailboxError, aloud: bool) -> None:
+    """Write one line on stderr and, unless stdout failed, one for the person."""
+    say(f"agent-mailbox: {neutral(error.what)}")
+    try:
+        if error.code.startswith("output"):
+            sys.stdout = None
+        elif aloud:
+            write_out(hooks.trouble(error), PATIENCE)
+    except (OSError, MailboxError):
+        sys.stdout = None
+
+
+def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    if name == FILES:
+        from ..clients.permission import file_guard  # where the shim cannot tell
+
+        said = given(environ)
+        if text := file_guard.answer(said, _here(), environ):
+            write(text)
+        else:
+            _lease(said, directory, environ, write)
+        return
+    said = given(environ)
+    try:
+        call = client_input.parse(name, said, environ, _here())
+    except Exception as error:
+        if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
+            asked = client_input.unread(name, environ, _here())
+            _close(asked, error, environ, write)
+        raise
+    if name == BEFORE_TOOL:
+        if text := hooks.refusal(call, lambda: _mailbox(call, directory, environ)):
+            write(text)
+        else:
+            try:
+                _lease(said, directory, environ, write)
+            except MailboxError:
+                pass  # without a mailbox there is no lease
+        return
+    if name in hooks.PERMITS:
+        _permit(call, directory, environ, write)
+        return
+    place = mailbox_of(call, directory, environ)
+    if place is None:
+        return
+    desk = Delivery(place.directory, wait=client_input.LOCK_WAIT, prove=proven(call, environ), environ=environ)
+    start = program(environ.get("PATH", ""))
+    if directory:
+        start += f" --dir {shell_quoted(desk.directory)}"
+    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
+    if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.own.bridge:
+        _start_bridge(desk.directory, call.session_id, environ)
+
+
+def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -> None:
+    """Start a bridge for the session's team, a process that ends with the team. Beside another bridge, or if no team
+    comes, it ends by itself. An unattended client (``-p``) gets none."""
+    import subprocess  # where the mailbox is configured so, once in a session
+
+    from ..clients import client
+
+    if client.number(environ) is None:
+        return
+    words = [sys.executable, _package(), "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
+
+
+def _permit(
+    call: client_input.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
+) -> None:
+    """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
+    from ..clients.permission import judging_mailboxes  # where a lead or a policy may be, by the guard
+
+    told: list[str] = []
+
+    def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
+        if not told:
+            told.append(text)
+            write(text)
+
+    try:
+        place = mailbox_of(call, directory, environ)
+        judging_mailboxes.answer(
+            call,
+            None if place is None else place.directory,
+            environ,
+            program=program(environ.get("PATH", "")),
+            prove=lambda: proven(call, environ),
+            write=tell,
+        )
+    except Exception as error:
+        _close(call, error, environ, tell)
+        raise
+
+
+def _lease(
+    said: dict[str, Any] | BadLine, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
+) -> None:
+    """Warn a session of another that leases a file it is about to write, or wrote it a moment ago.
+
+    The shell guard read the client's JSON, so the input proves nothing of the caller. The process it runs below does:
+    whoever calls this says no more than the session itself may say."""
+    try:
+        call = client_input.parse(FILES, said, environ, _here())
+    except BadData:
+        return  # no session
+    place = None if call.tool.startswith("mcp__") else mailbox_of(call, directory, environ)
+    if place is None:
+        return
+    from ..clients.permission.lease_guard import LeaseGuard  # where the shim cannot tell
+    from ..control.leasing import Leasing
+    from ..identity import callers
+
+    caller = callers.of(environ)
+    if check_id(call.session_id) not in caller.sessions:
+        return
+    desk = Leasing(place.directory, wait=client_input.LOCK_WAIT, prove=caller.proof)
+    guard = LeaseGuard(call=call, desk=desk, program=program(environ.get("PATH", "")))
+    if text := guard.answer():
+        write(text)
+
+
+def _close(call: client_input.Call, error: Exception, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    """Answer "no" for a session that was last seen bound, wherever its mailbox is."""
+    from ..clients.permission import permit
+
+    if _is_bound(call, environ):
+        write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+
+
+def _is_bound(call: client_input.Call, environ: Mapping[str, str]) -> bool:
+    return user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
+
+
+def _mailbox(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> str | None:
+    """Return the directory of the session's mailbox; None if it has none."""
+    place = mailbox_of(call, directory, environ)
+    return None if place is None else place.directory
+
+
+def _here() -> str:
+    try:
+        return system.getcwd()
+    except OSError:  # the directory is gone
+        return "/"
+
+
+def program(path: str) -> str:
+    """Return how an agent starts this program: its name if that is on the ``PATH``, else the way this process was
+    started."""
+    if any(d.startswith("/") and system.exists(system.join(d, "agent-mailbox")) for d in path.split(":")):
+        return "agent-mailbox"
+    beside = system.join(system.dirname(sys.executable), "agent-mailbox")
+    if system.exists(beside):
+        return shell_quoted(beside)
+    return f"{shell_quoted(sys.executable)} {shell_quoted(_package())}"
+
+
+def _package() -> str:
+    """Return the package's directory, which Python starts as a program."""
+    return system.dirname(system.dirname(system.join(system.getcwd(), __file__)))

@@ -1,0 +1,397 @@
+"""``install`` and ``uninstall``: put our hooks, commands and rules into a client's files, and remove them."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import sys
+
+import click
+
+from ..cli.group import Commands, cli
+from ..cli.mailbox_place import locate
+from ..cli.options import App, Verb, pass_app, set_json
+from ..clients import places, texts
+from ..clients.install import installation as installer
+from ..core.text import neutral, neutral_lines, typed
+from ..errors import Malformed, NoMailbox, Refused
+from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.cursor_cli import CURSOR_CLI
+from ..known_clients.every_client import CLIENTS, INSTALLED
+from ..store.files import paths
+from .hook_command import program
+
+HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
+"""A host as the client's sandbox names it: a name, or ``*.`` and a name for its subdomains."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ..clients.checks.overview import ClientOverview
+    from ..clients.places import Target
+    from ..known_clients.known_client import KnownClient
+
+
+def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    """Print the clients that ``install`` knows, and end the command."""
+    if not wanted or ctx.resilient_parsing:
+        return
+    from ..clients.checks.overview import overview  # the doctor's, with its lock library
+
+    app = ctx.ensure_object(App)
+    clients_here = overview(os.getcwd(), app.environ)
+    value = [
+        {
+            "client": one.client.name,
+            "seen_with": next(reversed(one.client.seen_with), None),
+            "abilities": [*one.abilities],
+            "limits": {**one.client.limits},
+            "installed": [*one.installed],
+        }
+        for one in clients_here
+    ]
+    app.out("".join(map(_described, clients_here)), value)
+    ctx.exit()
+
+
+def _described(one: ClientOverview) -> str:
+    where = ", ".join(map(neutral, one.installed)) or "not installed here"
+    limits = "".join(f"  {name}: {limit}\n" for name, limit in one.client.limits.items())
+    seen = next((f"seen with {version}" for version in reversed(one.client.seen_with)), "not run")
+    about = f"{one.client.name} ({seen})"
+    return f"{about}: {where}\n  {', '.join(one.abilities)}\n{limits}"
+
+
+class Clients(Commands):
+    """The clients to install into. Earlier versions knew one more."""
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name == CURSOR_CLI.name:
+            raise Refused(
+                f"nothing is installed into {CURSOR_CLI.title}: its hooks were never run with it",
+                "give it its mail by MCP: add `agent-mailbox mcp` to the servers in its mcp.json",
+            )
+        return super().get_command(ctx, name)
+
+
+@cli.group(cls=Clients)
+@click.option(
+    "--list",
+    is_flag=True,
+    expose_value=False,
+    callback=_list,
+    help="List the clients: what each can do, its limits, and which settings here call us.",
+)
+@click.option(
+    "--json", is_flag=True, is_eager=True, expose_value=False, callback=set_json, help="Print the list as JSON."
+)
+def install() -> None:
+    """Set up a client to show its sessions their mail.
+
+    A client without hooks can run `agent-mailbox mcp` for its mail. This command never installs that server: with
+    hooks mail comes by itself and costs less.
+
+    \b
+    Example: agent-mailbox install claude-code --user
+    """
+
+
+def _installed(_: App, given: Mapping[str, Any]) -> str:
+    """Return what an installation lets sessions do unasked."""
+    rules = "mail commands run unasked" + (f", and reach {', '.join(given['hosts'])}" if given.get("hosts") else "")
+    return "" if given["dry_run"] else f"install for {_whose(given)}: {rules}"
+
+
+def _uninstalled(_: App, given: Mapping[str, Any]) -> str:
+    """Return whom an installation that goes no longer holds."""
+    return "" if given["dry_run"] else f"uninstall for {_whose(given)}: no lead and no rule of ours holds them"
+
+
+def _whose(given: Mapping[str, Any]) -> str:
+    return "all your sessions" if given["user"] else f"sessions in {given['project'] or os.getcwd()}"
+
+
+@cli.group(cls=Commands, invoke_without_command=True, no_args_is_help=True)
+@click.option(
+    "--all", "everything", is_flag=True, help="Undo every `install` of yours that we know of, in every client."
+)
+@click.option(
+    "--state",
+    is_flag=True,
+    help="With --all: also delete your own records of all mailboxes. No mailbox is deleted, but nothing in one is"
+    " proven any more, and no session stays bound.",
+)
+@click.option("--dry-run", is_flag=True, help="With --all: show the diff, but change nothing.")
+@click.option(
+    "--json", is_flag=True, is_eager=True, expose_value=False, callback=set_json, help="Print the result as JSON."
+)
+@click.pass_context
+def uninstall(ctx: click.Context, everything: bool, state: bool, dry_run: bool) -> int | None:
+    """Remove from a client's files what `install` put there.
+
+    Run it before you remove the package: then no hook is left that calls it.
+
+    \b
+    Example: agent-mailbox uninstall --all
+    """
+    if ctx.invoked_subcommand is None and everything:
+        from .uninstall_all import uninstall_all  # where somebody leaves
+
+        return uninstall_all(ctx.ensure_object(App), state=state, dry_run=dry_run)
+    if ctx.invoked_subcommand is None or everything or state or dry_run:
+        hint = "name a client, or pass --all without one; options of a client stand behind its name"
+        raise Malformed("uninstall what?", hint, code="usage")
+    return None
+
+
+def _shared_options(command: Any) -> Any:
+    """Add the options that ``install`` and ``uninstall`` share."""
+    for option in reversed(
+        [
+            click.option(
+                "--project", metavar="DIR", help="For sessions started in DIR (default: the current directory)."
+            ),
+            click.option("--user", is_flag=True, help="For all your sessions."),
+            click.option("--dry-run", is_flag=True, help="Show the diff, but change nothing."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _target(app: App, client: KnownClient, project: str | None, user: bool) -> Target:
+    if user and project is not None:
+        raise Malformed("--project and --user exclude each other", "pass one of them", code="usage")
+    return places.user(client, app.environ) if user else places.project(client, project or os.getcwd())
+
+
+def _install(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
+    word = program(app.environ.get("PATH", ""))
+    if word != "agent-mailbox":
+        app.warn(f"agent-mailbox is not on your PATH, as the commands need; link {word} into one of its directories")
+    plan = installer.installation(target, app.environ, word, bounds)
+    _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
+
+
+def _uninstall(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
+    word = program(app.environ.get("PATH", ""))
+    target = _target(app, client, project, user)
+    plan = installer.removal(target, app.environ, word, _mailbox(app, target) or "")
+    _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
+
+
+@install.command("claude-code", cls=Verb, widens=_installed)
+@_shared_options
+@click.option(
+    "--force",
+    is_flag=True,
+    help="Install even if another installation covers these sessions; each hook then runs twice.",
+)
+@click.option(
+    "--closed",
+    is_flag=True,
+    help="Have the client ask before every tool with effects; hooks answer for sessions with a lead.",
+)
+@click.option(
+    "--sandbox", is_flag=True, help="Have the client run commands in its sandbox, out of reach of the mailbox files."
+)
+@click.option(
+    "--host",
+    "hosts",
+    multiple=True,
+    metavar="HOST",
+    help="A host that sandboxed commands may reach; repeat for several.",
+)
+@pass_app
+def install_claude_code(
+    app: App,
+    /,
+    project: str | None,
+    user: bool,
+    dry_run: bool,
+    force: bool,
+    closed: bool,
+    sandbox: bool,
+    hosts: Sequence[str],
+) -> None:
+    """Install hooks, /bye and /checkpoint, a CLAUDE.md section, and permission rules for plain mail commands.
+
+    Shows a diff first, keeps the rest of these files, and is idempotent. The hooks go into
+    DIR/.claude/settings.local.json, or with --user into settings.json of CLAUDE_CONFIG_DIR (default: ~/.claude).
+
+    With --closed the client asks before every tool with effects, and hooks answer for sessions with a lead. So a tool
+    that a policy denies is blocked even if a hook fails. A session without a lead asks its person.
+
+    With --sandbox, commands may write only to the project (except its mailbox), and reach only the hosts you name.
+    Plain mail commands, each on its own, run outside the sandbox.
+
+    If another installation (--user or a plugin) covers these sessions, --closed and --sandbox add only their bounds.
+
+    \b
+    Example: agent-mailbox install claude-code --project ~/shop --sandbox --host pypi.org
+    """
+    target = _target(app, CLAUDE_CODE, project, user)
+    alone = _is_bounded_alone(app, target, force, closed or sandbox)
+    if not alone:
+        _refuse_twice(app, target, force)
+    if hosts and not sandbox:
+        raise Malformed("--host needs --sandbox", "add --sandbox", code="usage")
+    bounds = installer.Bounds(asks=texts.FLOOR if closed else (), sandbox=sandbox, hosts=tuple(hosts), alone=alone)
+    if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
+        raise Malformed(
+            f"not a host name: {wrong[0]!r}", "write example.org, or *.example.org for its subdomains", code="usage"
+        )
+    if sandbox:
+        _refuse_without_sandbox(app)
+        own = installer.own_places(app.environ, os.path.dirname(target.base))
+        bounds = bounds.replace(mailbox=_kept_mailbox(app, target), own=own)
+    _install(app, target, dry_run, bounds)
+
+
+def _mailbox(app: App, target: Target) -> str | None:
+    """Return the mailbox of the target's sessions, if there is one."""
+    try:
+        place = locate(app.directory, app.environ, os.getcwd() if target.user else os.path.dirname(target.base))
+    except NoMailbox:
+        return None
+    return os.path.realpath(place.directory)
+
+
+def _kept_mailbox(app: App, target: Target) -> str:
+    """Return the mailbox that sandboxed commands must not reach."""
+    if target.user:
+        raise Malformed("--sandbox protects one project's mailbox and excludes --user", "pass --project DIR instead")
+    found, project = _mailbox(app, target), os.path.dirname(target.base)
+    own = typed(os.path.join(project, paths.DATA))
+    if found is None:
+        raise NoMailbox("the project has no mailbox yet", f"run `agent-mailbox init {own}`, then repeat this command")
+    if f"{project}/".startswith(f"{found}/"):
+        raise Refused(
+            f"the mailbox contains the project, so the sandbox cannot protect it: {found}",
+            f"leave --sandbox out; it protects a mailbox below the project, as {own} would be",
+        )
+    return found
+
+
+def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> bool:
+    """Return whether to install only the bounds: another installation covers the project's sessions."""
+    from ..clients.checks import settings  # the doctor's, with its lock library
+
+    if force or target.user or not bounded or settings.is_there(target):
+        return False
+    return bool(settings.elsewhere(target, app.environ))
+
+
+SANDBOX_NEEDS = {"bwrap": "bubblewrap", "socat": "socat"}
+"""The programs that the client's sandbox runs on Linux, and their packages."""
+
+
+def _refuse_without_sandbox(app: App) -> None:
+    """Raise ``Refused`` if the sandbox's programs are missing: the client would not start."""
+    missing = [program for program in SANDBOX_NEEDS if shutil.which(program, path=app.environ.get("PATH")) is None]
+    if missing and sys.platform == "linux":
+        packages = " ".join(SANDBOX_NEEDS[program] for program in missing)
+        raise Refused(
+            f"the client's sandbox needs {' and '.join(missing)}, which is not installed",
+            f"run `apt-get install {packages}`, then repeat this command",
+        )
+
+
+def _refuse_twice(app: App, target: Target, force: bool) -> None:
+    """Raise ``Refused``, or warn, if every hook would run twice: that slows each tool call and shows no more mail.
+
+    Renewing an installation, and adding one for all sessions beside one for some, is allowed.
+    """
+    from ..clients.checks import settings  # the doctor's, with its lock library
+
+    covering = settings.covering(target, app.environ)
+    if force or not covering or settings.is_there(target):
+        for other in settings.elsewhere(target, app.environ):
+            app.warn(f"every hook runs twice, also from {settings.name(other)}; to keep one: {settings.way_out(other)}")
+        return
+    where = " and ".join(map(settings.name, covering))
+    ways = " or ".join(map(settings.way_out, covering))
+    raise Refused(
+        f"another installation already covers these sessions: {where}",
+        f"nothing is left to do; to install here instead, first {ways}; --force lets every hook run twice",
+    )
+
+
+def _installer(client: KnownClient) -> None:
+    @install.command(client.name, cls=Verb, widens=_installed, help=client.about)
+    @_shared_options
+    @pass_app
+    def install_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+        target = _target(app, client, project, user)
+        _warn_of_twice(app, target)
+        _install(app, target, dry_run)
+
+
+def _warn_of_twice(app: App, target: Target) -> None:
+    """Warn if the same sessions call us from another place, too."""
+    from ..clients.checks.overview import installed  # the doctor's, with its lock library
+
+    here = os.getcwd() if target.user else os.path.dirname(target.base)
+    scope = f"--project {typed(here)}" if target.user else "--user"
+    for path in installed(target.client, here, app.environ):
+        if path != os.path.realpath(target.settings):
+            app.warn(
+                f"every hook runs twice, also from {path};"
+                f" to keep one: `agent-mailbox uninstall {target.client.name} {scope}`"
+            )
+
+
+def _uninstaller(client: KnownClient) -> None:
+    @uninstall.command(client.name, cls=Verb, widens=_uninstalled)
+    @_shared_options
+    @pass_app
+    def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
+        _uninstall(app, client, project, user, dry_run)
+
+    deed = f"Undo `agent-mailbox install {client.name}`"
+    if not client.is_installed:
+        deed = f"Remove what an earlier version installed into {client.title}"
+    uninstall_client.help = f"""{deed}.
+
+    Restores a file byte for byte if it was not edited since; removes only our parts from any other.
+    """
+
+
+for _client in INSTALLED:
+    if _client is not CLAUDE_CODE:  # which has options of its own
+        _installer(_client)
+for _client in CLIENTS:
+    _uninstaller(_client)
+
+
+def _deed(path: str) -> str:
+    """Return what became of a file that was to change."""
+    return "changed" if os.path.lexists(path) else "removed"
+
+
+def _carry_out(
+    app: App, plan: installer.InstallPlan, dry_run: bool, nothing: str, *, forget: bool = False, after: str = ""
+) -> None:
+    """Show the diff, carry the plan out, report. The diff comes first, to explain an error; ``after`` is the person's
+    next step after a change."""
+    shown = "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
+    if not app.json:
+        app.print(shown or nothing)
+    for path, why in plan.left:
+        app.warn(f"left unchanged: {path}: {why}")
+    changed = [change.path for change in plan.changes if change.after != change.before]
+    if not dry_run:
+        changed = installer.carry_out(plan, app.environ)
+        changed += installer.forget_shim(app.environ) if forget else []
+    value = {
+        "changed": changed,
+        "left": [{"path": path, "why": why} for path, why in plan.left],
+        "dry_run": dry_run,
+        "diff": shown,
+        **({"next": after} if after and changed else {}),
+    }
+    told = [*(f"{_deed(path)} {neutral(path)}" for path in changed), *([f"next: {after}"] if after and changed else [])]
+    app.done("" if dry_run else "".join(f"{line}\n" for line in told), value)

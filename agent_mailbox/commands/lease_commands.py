@@ -1,0 +1,168 @@
+"""``lease``: who works on which files of a project, and until when."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, complete_session, pass_app
+from ..control.leasing import Leasing
+from ..core import frame, instant
+from ..core.control import lease_paths
+from ..core.text import neutral
+from ..errors import Malformed, Refused
+from ..store.files import system
+
+if TYPE_CHECKING:
+    from ..core.control.leases import Lease
+
+_UNITS = {"s": 1 / 60, "m": 1, "h": 60}
+_session = click.option(
+    "--session",
+    metavar="ID",
+    help="The session to act as (default: the calling client's).",
+    shell_complete=complete_session,
+)
+
+
+class _LeaseGroup(Commands):
+    """A group that takes a lease if its first word is no command of its own."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = ["take", *args]
+        return super().parse_args(ctx, args)
+
+
+@cli.group(cls=_LeaseGroup)
+def lease() -> None:
+    """Lease files that you are going to edit: other agents are warned before they do.
+
+    `agent-mailbox lease PATH…` is short for `lease take PATH…`. A lease ends by itself, and with its session. It is a
+    session's word, and no permission: it keeps others out only if the person's configuration says so.
+    """
+
+
+@lease.command(cls=Verb)
+@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.option("--for", "span", metavar="TIME", default="30m", help="How long: 90s, 30m (default), 2h; 24h at most.")
+@click.option("--note", metavar="TEXT", default="", help="What you do there, in a few words.")
+@_session
+@pass_app
+def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str | None) -> None:
+    """Lease files, directories or patterns of a project.
+
+    A pattern has * and ? within a name, and ** for any directories. Exit 1 if another session holds one of them.
+
+    \b
+    Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h --note "new grammar"
+    """
+    desk = app.desk(Leasing)
+    me = app.acting(session, desk, "the lease")
+    made = desk.lease(me, paths, system.getcwd(), _minutes(span), note)
+    for path in paths:
+        if not lease_paths.is_wild(path) and not system.exists(path):
+            app.warn(f"{neutral(path)} is not there: leased as a file; a directory would be {neutral(path)}/**")
+    for other in desk.also_leased(me, made):
+        app.warn(f"{neutral(lease_paths.shown(other.project, other.paths))} {desk.said(other)}, too: {desk.ask(other)}")
+    app.done(f"leased until {frame.when(made.ends)}: {_line(made)}\n", {"leases": [_json(made)]})
+
+
+@lease.command("list", cls=Verb)
+@pass_app
+def list_leases(app: App, /) -> None:
+    """List the leases that hold now, of all sessions."""
+    desk = app.desk(Leasing)
+    found = desk.leases()
+    lines = [f"{_line(one)} {desk.said(one)}" for one in found]
+    app.out("\n".join(lines or ["no leases"]) + "\n", {"leases": [_json(one) for one in found]})
+
+
+@lease.command(cls=Verb)
+@click.argument("lease_id", metavar="ID")
+@_session
+@pass_app
+def release(app: App, /, lease_id: str, session: str | None) -> None:
+    """End a lease: yours, or as its holder's lead or the person. Again is no error."""
+    desk = app.desk(Leasing)
+    ended, again = desk.release_lease(app.acting(session, desk, "the end of a lease"), lease_id)
+    told = "was over already: " if again else "released "
+    app.done(f"{told}{_line(ended)}\n", {"leases": [_json(ended)], "already": again})
+
+
+@lease.command(cls=Verb)
+@click.argument("paths", metavar="[PATH]…", nargs=-1)
+@click.option("--staged", is_flag=True, help="Look at the files that git has staged.")
+@_session
+@pass_app
+def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) -> int:
+    """Look whether another session leases files: exit 1 if one does.
+
+    As a pre-commit hook of git: `agent-mailbox lease check --staged`.
+    """
+    if bool(paths) == staged:
+        raise Malformed("PATH or --staged is missing" if staged is False else "--staged goes without PATH",
+                        "name files, or let git say which are staged")  # fmt: skip
+    desk = app.desk(Leasing)
+    found = desk.held_by_others(_caller(app, session, desk), paths or _staged(), system.getcwd())
+    lines = [f"{neutral(one.path)} {desk.said(one.lease)}; {desk.ask(one.lease)}" for one in found]
+    value = {"leases": [{**_json(one.lease), "path": one.path} for one in found]}
+    app.out("\n".join([*lines, ""]), value)
+    return int(any(one.lease.proven for one in found))
+
+
+def _caller(app: App, session: str | None, desk: Leasing) -> str:
+    """Return the session that asks; a program is none, and all leases are others' to it."""
+    try:
+        return app.me(session, desk)
+    except Refused:
+        if session is not None:
+            raise
+        return ""
+
+
+def _staged() -> list[str]:
+    """Return the staged files. Git runs this as its hook, so git itself may be run."""
+    words = ["git", "-c", "core.fsmonitor=false", "diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff"]
+    try:
+        done = subprocess.run(["git", "rev-parse", "--show-toplevel"], capture_output=True, check=True)
+        top = done.stdout.removesuffix(b"\n").decode("utf-8", "surrogateescape")
+        names = subprocess.run([*words, "-z"], capture_output=True, check=True, cwd=top).stdout
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", b"") or str(error).encode()
+        why = neutral(said.decode("utf-8", "replace").strip())
+        raise Refused(f"git does not tell what is staged: {why}", "run it in a worktree of a repository") from None
+    return [system.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
+
+
+def _minutes(span: str) -> float:
+    number, unit = (span[:-1], span[-1]) if span[-1:] in _UNITS else (span, "m")
+    try:
+        if number.isascii():
+            return float(number) * _UNITS[unit]
+    except ValueError:
+        pass
+    raise Malformed(f"not a time: {span!r}", "write it as 90s, 30m or 2h")
+
+
+def _line(one: Lease) -> str:
+    return f"{neutral(one.id)}  {neutral(lease_paths.shown(one.project, one.paths))}"
+
+
+def _json(one: Lease) -> dict[str, Any]:
+    return {
+        "id": one.id,
+        "holder": one.holder,
+        "project": one.project,
+        "paths": list(one.paths),
+        "note": one.note,
+        "from": instant.text(one.begins),
+        "until": instant.text(one.ends),
+        "proven": one.proven,
+        "released": one.released,
+        "message_id": one.message_id,
+    }

@@ -1,0 +1,222 @@
+"""The commands that read mail or settle it: ``check``, ``status``, ``show``, ``history``, ``ack`` and the like."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import click
+
+from ..cli import mail_output, render, show_verbs, values, verbs
+from ..cli.group import cli
+from ..cli.options import App, Verb, complete_address, complete_session, pass_app
+from ..core.claims import Reads
+from ..core.records import Message
+from ..errors import Malformed
+from . import check_verb, standing_verbs
+
+_session = click.option(
+    "--session",
+    metavar="ID",
+    help="The session to act as (default: the calling client's).",
+    shell_complete=complete_session,
+)
+
+
+@cli.command(cls=Verb)
+@_session
+@click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    help="Show at most this many messages; 0 shows all.",
+)
+@pass_app
+def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
+    """Show your unread mail, and mark it as read.
+
+    A message is read once whoever reads the output took it: `check | head -7` leaves the rest unread. Below a client a
+    check shows some 25,000 characters at once.
+
+    \b
+    Example: agent-mailbox check --limit 5
+    """
+    check_verb.check(app, app.mailbox, session, peek, limit)
+
+
+@cli.command(cls=Verb)
+@_session
+@click.option(
+    "--cost", is_flag=True, help="Also show the tokens that your mail took, by sender and mode, and those of wakes."
+)
+@pass_app
+def status(app: App, /, session: str | None, cost: bool) -> None:
+    """Show your state: unread mail, messages that await your ack, dead letters."""
+    standing_verbs.status(app, app.mailbox, session, cost=cost)
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@click.option("--at", metavar="N", type=click.IntRange(min=0), default=0, help="Begin at this character of the text.")
+@pass_app
+def show(app: App, /, message_id: str, at: int) -> None:
+    """Show one message with its receipts, and the agents it reaches now. ID may be a unique prefix.
+
+    Below a client a text is shown in parts of some 25,000 characters; each names the command for the next.
+
+    Receipts: offered (shown to a client's session), read (shown to another), seen (the model continued after it), ack
+    (dealt with), release (given back).
+
+    A receipt "by title" is of the title alone, or of a text that was cut.
+    """
+    show_verbs.show(app, app.mailbox, message_id, at)
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@pass_app
+def thread(app: App, /, message_id: str) -> None:
+    """Show the whole thread of message ID with its receipts, archived messages included."""
+    found, reads = app.library.thread(message_id)
+    messages = [app.mailbox.here(message) for message in found]
+    roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
+    stages = {m.id: reads.stages(m.id) for m in messages}
+    blocks = [
+        [*render.message_text(m, roster, app.style, box), *render.stages_text(stages[m.id], roster)] for m in messages
+    ]
+    value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
+    show_verbs.tell(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
+
+
+def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
+    if not messages and not app.json:
+        app.nothing("no mail\n")
+        return
+    roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
+    app.out(
+        render.messages_text(messages, reads, roster, app.style, app.columns),
+        {"messages": [mail_output.message_json(m, reads, box) for m in messages]},
+    )
+
+
+@cli.command(cls=Verb)
+@_session
+@click.option(
+    "--with",
+    "with_address",
+    metavar="ADDR",
+    help="Only mail from or to this agent, role or tag; 'all' means broadcasts.",
+    shell_complete=complete_address,
+)
+@click.option(
+    "--since",
+    metavar="T",
+    help="Only mail since then: a time such as 2026-03-16T14:30Z, or an age such as 90m, 24h or 7d.",
+)
+@click.option(
+    "--limit", type=click.IntRange(min=0), default=50, show_default=True, help="Show only the newest; 0 shows all."
+)
+@click.option("--all", "everyones", is_flag=True, help="Show everyone's mail, not only yours.")
+@pass_app
+def history(
+    app: App, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
+) -> None:
+    """List the mail you sent and received, archived mail included, newest last.
+
+    \b
+    Example: agent-mailbox history --with role:reviewer --since 24h
+    """
+    me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
+    start = values.since(since, app.mailbox.now())
+    _listing(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
+
+
+@cli.command(cls=Verb)
+@click.argument("query", nargs=-1, required=True)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=show_verbs.SEARCH_LIMIT,
+    show_default=True,
+    help="Show only the newest; 0 shows all.",
+)
+@pass_app
+def search(app: App, /, query: Sequence[str], limit: int) -> None:
+    """Find messages that contain every word of QUERY, archived ones included, newest last.
+
+    Matches whole words of the subject, body and sender, regardless of case and accents. 'terra*' also finds terraform.
+    """
+    show_verbs.search(app, app.mailbox, " ".join(query), limit)
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@_session
+@pass_app
+def ack(app: App, /, message_id: str, session: str | None) -> None:
+    """Acknowledge message ID: tell its sender that you have dealt with it."""
+    verbs.ack(app, app.mailbox, message_id, session)
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@_session
+@pass_app
+def release(app: App, /, message_id: str, session: str | None) -> None:
+    """Give message ID back: it becomes unread again; another holder of its role may take it."""
+    verbs.release(app, app.mailbox, message_id, session)
+
+
+@cli.command("dead-letters", cls=Verb)
+@_session
+@click.option("--all", "everyones", is_flag=True, help="Show everyone's, not only yours.")
+@click.option(
+    "--waiting",
+    is_flag=True,
+    help="Show instead the mail you sent that waits for nobody: no agent has that name or role.",
+)
+@click.option(
+    "--since",
+    metavar="T",
+    help="Only mail since then, as in `history` (default: all live mail, and 30 days of the archive).",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=standing_verbs.DEAD_LETTERS,
+    show_default=True,
+    help="Show only the newest; 0 shows all.",
+)
+@pass_app
+def dead_letters(
+    app: App, /, session: str | None, everyones: bool, waiting: bool, since: str | None, limit: int
+) -> None:
+    """List your dead letters, newest last: mail to or from you that expired, or whose recipient died, unread.
+
+    The steward tells each sender once, by mail, before it archives them.
+    """
+    start = values.since(since, app.mailbox.now())
+    if waiting:
+        standing_verbs.waiting(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
+        return
+    standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
+
+
+@cli.command(cls=Verb)
+@_session
+@click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
+)
+@pass_app
+def wait(app: App, /, session: str | None, timeout: float | None) -> int:
+    """Wait for unread mail: exit 0 when you have some, exit 1 at the time-out."""
+    if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
+        raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
+    me = app.reader(session, app.mailbox)
+    if session is not None and app.mailbox.logs.read_roster().get(me) is None:
+        app.warn(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
+    unread = app.library.wait(me, timeout)
+    app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
+    return 0 if unread else 1

@@ -1,0 +1,89 @@
+"""The program: runs one command, and reports its errors in the house's form."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ..cli import boundary
+from ..cli.group import cli
+from ..cli.options import App
+from ..errors import Malformed, StorageFailed
+from . import commands
+
+cli.load = commands.load
+_WHO = ("--session", "--from", "--session-id")
+"""The options that name the session. Each command takes one; an error about another names the right one."""
+
+
+def _usage(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
+    """Return click's usage error as ours."""
+    from ..cli import meant
+    from ..core.misspelt import nearly  # serves only mistakes
+
+    said, hint = error.format_message(), f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
+    options = [option for param in error.ctx.command.params for option in param.opts] if error.ctx else []
+    who = next((option for option in options if option in _WHO), None)
+    if isinstance(error, click.NoSuchOption) and error.option_name in _WHO and who is not None:
+        said, hint = f"no such option: {error.option_name!r}", f"name your session with {who} here"
+    elif isinstance(error, click.NoSuchOption) and (other := meant.option(error)) is not None:
+        said, hint = f"no such option: {error.option_name!r}", f"did you mean {other}?"
+    elif isinstance(error, click.NoSuchOption):  # click proposes --json for --since
+        near = nearly(error.option_name, [option for option in options if option.startswith("--")])
+        said = f"no such option: {error.option_name!r}"
+        hint = f"did you mean {' or '.join(near)}?" if near else f"leave it out; {hint}"
+    elif (whole := meant.whole_command(error, arguments)) is not None:
+        hint = f"run `{whole}`"
+    return Malformed(said, hint, code="usage")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run one command; return the exit code."""
+    app = App()
+    unparsed = False
+
+    def work() -> int:
+        nonlocal unparsed
+        try:
+            result = cli.main(args=list(arguments), prog_name="agent-mailbox", standalone_mode=False, obj=app)
+        except click.exceptions.Exit as done:
+            return done.exit_code
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            return 2
+        except Malformed as error:
+            unparsed = error.code == "usage"
+            raise
+        except click.UsageError as error:
+            unparsed = True
+            raise _usage(error, arguments) from None
+        except click.ClickException as error:
+            raise Malformed(error.format_message(), code="usage") from None
+        except click.Abort:
+            return 130
+        except OSError as error:
+            if error.filename is None:
+                _flush()  # click's own output, such as a help text: what it could not write fails again
+            raise
+        except SystemExit as done:  # click exits so after completion, and with 1 if the reader is gone
+            if done.code:
+                raise StorageFailed("the reader of the output has closed it", code="output") from None
+            return 0
+        _flush()
+        return result if isinstance(result, int) else 0
+
+    return boundary.guarded(
+        work, lambda: (app.json and not app.answered) or (unparsed and "--json" in arguments), app.hint
+    )
+
+
+def _flush() -> None:
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot write the output: {error.strerror}", "give it an output that takes writes", code="output"
+        ) from None

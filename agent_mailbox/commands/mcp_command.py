@@ -1,0 +1,33 @@
+"""``mcp``: the MCP server, for clients without hooks. See ``agent_mailbox.mcp``."""
+
+from __future__ import annotations
+
+import sys
+
+from .. import __version__
+from ..cli.group import cli
+from ..cli.options import App, Verb, pass_app
+from ..errors import Malformed, Refused
+from ..upkeep import extras
+
+NEEDED = ("mcp", "mcp_types", "anyio")
+
+
+@cli.command(cls=Verb, prints_json=False)
+@pass_app
+def mcp(app: App, /) -> None:
+    """Serve check, send, reply, search and who as MCP tools on standard input and output. Clients start this.
+
+    It is for clients without hooks: where `install` works, mail comes by itself and costs less. The server acts as its
+    client's session, else as AGENT_MAILBOX_SESSION, and never as the person.
+    """
+    if missing := extras.missing(NEEDED):
+        raise Refused(
+            f"packages of the MCP server are missing: {', '.join(missing)}", extras.how("mcp"), code="no_extra"
+        )
+    if sys.stdin is not None and sys.stdin.isatty():
+        raise Malformed("standard input is a terminal: no MCP client", "name this command in a client's configuration")
+    from ..mcp.tool_commands import call
+    from ..mcp.tool_server import ToolServer
+
+    ToolServer(__version__, lambda tool, given, write: call(app.directory, tool, given, write)).run()

@@ -1,0 +1,189 @@
+"""``roster``, ``mute`` and ``unmute``: the commands about agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, complete_address, complete_session, pass_app
+from ..core.address import check_id
+from ..core.roster import STATES
+from ..core.roster_changes import Registration
+from ..errors import NotFound
+from . import roster_verbs
+
+
+@cli.group(cls=Commands)
+def roster() -> None:
+    """List agents, and manage their names, roles, tags and states.
+
+    An agent is alive, frozen (away: its direct mail waits and does not expire) or dead; it is gone if its client was
+    killed. Clients with hooks register their sessions themselves; register a shell or a script by hand.
+    """
+
+
+def _shared_options(command: Any) -> Any:
+    """Add the options that ``register`` and ``update`` share."""
+    for option in reversed(
+        [
+            click.option(
+                "--session-id",
+                "--session",
+                "session_id",
+                metavar="ID",
+                help="The session (default: the calling client's).",
+                shell_complete=complete_session,
+            ),
+            click.option(
+                "--name", metavar="N", help="A unique name; it is free again once its agent is frozen or dead."
+            ),
+            click.option(
+                "--role",
+                "roles",
+                multiple=True,
+                metavar="R",
+                help="A role it holds, such as reviewer; repeat for several.",
+            ),
+            click.option("--tags", metavar="T,…", help="Replace its tags, except roles; separate by commas."),
+            click.option("--add-tags", metavar="T,…", help="Add these tags; separate by commas."),
+            click.option("--remove-tags", metavar="T,…", help="Remove these tags; separate by commas."),
+            click.option(
+                "--lead",
+                metavar="ID",
+                help="The lead: the agent (or user) that decides its requests and sets its mode.",
+                shell_complete=complete_address,
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def _register(app: App, /, event: str, given: dict[str, Any]) -> None:
+    roster_verbs.register(app, event, given["session_id"], given, given["roles"], given)
+
+
+@roster.command(cls=Verb)
+@_shared_options
+@pass_app
+def register(app: App, /, **given: Any) -> None:
+    """Register a session, or revive a dead one.
+
+    A session that takes the name of a frozen or dead agent continues it: mail to either reaches it.
+
+    \b
+    Example: agent-mailbox roster register --session-id ci-1 --name Ci --role tester --tags project:shop
+    """
+    _register(app, "register", given)
+
+
+@roster.command(cls=Verb)
+@_shared_options
+@pass_app
+def update(app: App, /, **given: Any) -> None:
+    """Change a session's name, roles, tags or lead; register it if it is unknown."""
+    _register(app, "update", given)
+
+
+_one = click.option(
+    "--session-id",
+    "--session",
+    "session_id",
+    metavar="ID",
+    help="The session (default: the calling client's).",
+    shell_complete=complete_session,
+)
+_word = click.argument("word", metavar="[ID]", required=False, shell_complete=complete_session)
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_app
+def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
+    """Record that a session is alive; this thaws a frozen one."""
+    agent, _ = app.library.agent(roster_verbs.own(app, session_id, word))
+    app.mailbox.check_in(agent.session_id)
+    roster_verbs.answer(app, agent)
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_app
+def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
+    """Mark a session as away: its direct mail waits and does not expire."""
+    roster_verbs.end(app, "freeze", session_id, word)
+
+
+@roster.command(cls=Verb)
+@_word
+@_one
+@pass_app
+def retire(app: App, /, word: str | None, session_id: str | None) -> None:
+    """Mark a session as gone for good; role mail that it did not acknowledge returns to the role."""
+    roster_verbs.end(app, "retire", session_id, word)
+
+
+def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
+    me = app.who(session)
+    unknown = False
+    try:
+        whom = app.library.agent(word)[0].session_id
+    except NotFound:
+        whom, unknown = check_id(word), True
+    request = Registration(session_id=me, event="update").replace(**{which: (whom,)})
+    agent, _ = app.mailbox.register(request, app.acts(me))
+    if unknown:
+        state = "muted" if which == "mute" else "not muted"
+        app.warn(f"no agent {whom!r} is known; mail from that id is {state}: `agent-mailbox roster list` shows all")
+    roster_verbs.answer(app, agent)
+
+
+_muter = click.option(
+    "--session",
+    metavar="ID",
+    help="The session that mutes (default: the calling client's).",
+    shell_complete=complete_session,
+)
+_muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
+
+
+@cli.command(cls=Verb)
+@_muted
+@_muter
+@pass_app
+def mute(app: App, /, whom: str, session: str | None) -> None:
+    """Have hooks hide AGENT's mail from you; it stays unread, and `check` shows it.
+
+    Control messages still come through.
+    """
+    _mute(app, session, whom, "mute")
+
+
+@cli.command(cls=Verb)
+@_muted
+@_muter
+@pass_app
+def unmute(app: App, /, whom: str, session: str | None) -> None:
+    """Have hooks show you AGENT's mail again."""
+    _mute(app, session, whom, "unmute")
+
+
+@roster.command("list", cls=Verb)
+@click.option("--state", type=click.Choice(STATES), help="List only agents in this state.")
+@pass_app
+def list_agents(app: App, /, state: str | None) -> None:
+    """List all agents with their state, name, id, tags and the time each was last seen."""
+    roster_verbs.show_all(app, state)
+
+
+@roster.command("show", cls=Verb)
+@_word
+@_one
+@pass_app
+def show_agent(app: App, /, word: str | None, session_id: str | None) -> None:
+    """Show one agent, by id, name or id prefix (default: yours)."""
+    roster_verbs.show_one(app, session_id, word)

@@ -1,0 +1,263 @@
+"""The commands that write mail: ``send`` (one message or a batch) and ``reply``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.core import ParameterSource
+
+from ..cli import mail_output, values, verbs
+from ..cli.context import FROM
+from ..cli.group import cli
+from ..cli.options import App, Verb, complete_address, complete_session, one_of, pass_app
+from ..core import attachments, codec, compose, references
+from ..core.compose import Draft
+from ..core.records import PRIORITIES, TYPES, BadLine
+from ..errors import BadData, MailboxError, Malformed, NotFound
+from ..mailbox.leaving import ALLOWED
+from ..mailbox.opened import nobody
+from ..mailbox.sending import Sent
+
+CONTROL = "control"
+"""The type of mail that decides."""
+MAX_BATCH = 64 << 20
+"""Bytes of a batch: a thousand of the largest messages; more is probably a mistake."""
+
+
+_from = click.option(
+    "--from",
+    "sender",
+    metavar="ID",
+    help="The sender's session (default: the calling client's).",
+    shell_complete=complete_session,
+)
+_to = click.option(
+    "--to",
+    "to",
+    multiple=True,
+    metavar="ADDR",
+    help="An agent's name or id, a role, a tag such as project:NAME, or all. Repeat it, or separate by commas.",
+    shell_complete=complete_address,
+)
+
+
+def _writing(command: Any) -> Any:
+    """Add the options that ``send`` and ``reply`` share."""
+    for option in reversed(
+        [
+            click.option("--subject", metavar="S", help="A one-line summary."),
+            click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE reads a file."),
+            click.option("--ttl-hours", metavar="N", help="Hours until it expires (default: by kind of recipient)."),
+            click.option(
+                "--expires-at",
+                metavar="T",
+                help="When it expires: a time such as 2026-03-16T14:30Z, or 90m, 24h or 7d from now.",
+            ),
+            click.option("--ack", is_flag=True, help="Ask the reader to acknowledge it."),
+            click.option(
+                "--priority",
+                metavar="P",
+                default="normal",
+                show_default=True,
+                help=f"One of {', '.join(PRIORITIES)}.",
+                shell_complete=one_of(PRIORITIES),
+            ),
+            click.option(
+                "--type",
+                "kind",
+                metavar="T",
+                default="message",
+                show_default=True,
+                help=f"One of {', '.join(TYPES)}.",
+                shell_complete=one_of(TYPES),
+            ),
+            click.option(
+                "--id",
+                "retry_id",
+                metavar="UUID",
+                help="The message's id, of any version (default: a new one, of version 4). "
+                "A retry with the same id sends it only once.",
+            ),
+            click.option(
+                "--allow-secret",
+                is_flag=True,
+                help="Send it to another machine though it looks like a secret (only the person may).",
+            ),
+            click.option(
+                "--ref",
+                "refs",
+                multiple=True,
+                metavar="KIND:VALUE",
+                help="Refer to something, such as issue:OWNER/REPO#3, claimed:pr:OWNER/REPO#7, commit:OWNER/REPO@SHA, "
+                "repo:OWNER/REPO, url:URL or file:PATH. Repeat it for more.",
+            ),
+            click.option(
+                "--attach",
+                "attach",
+                multiple=True,
+                metavar="PATH",
+                help="Attach a file: the mailbox keeps a copy. Repeat it for more, up to "
+                f"{attachments.MOST}. An agent attaches files of its project alone.",
+            ),
+            click.option("--strict", is_flag=True, help="Fail if a recipient is unknown."),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+@cli.command(cls=Verb)
+@_from
+@_to
+@_writing
+@click.option("--thread", metavar="ID", help="Put it into the thread of message ID.")
+@click.option("--now", is_flag=True, help="Fail if the engine of a shared mailbox is out of reach, and queue nothing.")
+@click.option(
+    "--jsonl",
+    metavar="FILE",
+    help="Send a batch: one JSON object per line with the keys of `show --json`; - reads standard input.",
+)
+@pass_app
+def send(
+    app: App, /, sender: str | None, to: Sequence[str], now: bool, jsonl: str | None, strict: bool, **given: Any
+) -> None:
+    """Send a message; exit 0 means that it is on disk.
+
+    \b
+    Example: agent-mailbox send --to role:reviewer --subject "API ready" --body @notes.md --ack
+    """
+    app.mailbox.at_once = now
+    if jsonl is not None:
+        ctx = click.get_current_context()
+        others = ctx.params.keys() - {"sender", "jsonl", "strict", "now"}
+        more = [param.opts[0] for param in ctx.command.params if param.name in others and _was_given(ctx, param)]
+        if more:
+            raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
+        _send_batch(app, sender, jsonl, strict)
+        return
+    draft = _draft(app, app.who(sender, FROM), to, given)
+    _ask_first(app, draft, draft.to)
+    verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
+
+
+def _ask_first(app: App, draft: Draft, to: Sequence[str]) -> None:
+    """Ask the person about a control message that widens, as about the command of ``control`` that would send it."""
+    if draft.type == CONTROL:
+        from ..cli import widening
+        from . import widened_output
+
+        widening.check(app, lambda: widened_output.of_text(app, draft.content, to))
+
+
+def _was_given(ctx: click.Context, param: click.Parameter) -> bool:
+    return ctx.get_parameter_source(param.name or "") not in (
+        ParameterSource.DEFAULT,
+        ParameterSource.DEFAULT_MAP,
+        None,
+    )
+
+
+def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
+    """Send a draft; resolve its thread's prefix, and warn if no message has it."""
+    mailbox = app.mailbox
+    warnings: tuple[str, ...] = ()
+    if draft.thread is not None:
+        try:
+            draft = draft.replace(thread=mailbox.find(draft.thread).message.id)
+        except NotFound as error:
+            warnings = (f"--thread: {error.what}; sent with this thread id all the same",)
+    sent = mailbox.send(draft, strict=strict)
+    return sent.replace(warnings=(*sent.warnings, *warnings))
+
+
+def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
+    return Draft(
+        sender=sender,
+        to=verbs.recipients(to),
+        content=values.body(app, given["body"]),
+        subject=given["subject"],
+        thread=given.get("thread"),
+        ttl_hours=values.hours(given["ttl_hours"]),
+        expires_at=values.expiry(given["expires_at"], app.mailbox.now()),
+        ack=given["ack"],
+        priority=given["priority"],
+        type=given["kind"],
+        id=given["retry_id"],
+        references=[references.parse(text) for text in given["refs"]] or None,
+        attachments=values.attached(app, given["attach"]) or None,
+        extra={ALLOWED: True} if given["allow_secret"] else None,
+    )
+
+
+@cli.command(cls=Verb)
+@click.argument("message_id", metavar="ID")
+@_from
+@_to
+@_writing
+@click.option("--all", "everyone", is_flag=True, help="Answer everyone the message was for, and its sender.")
+@pass_app
+def reply(
+    app: App,
+    /,
+    message_id: str,
+    sender: str | None,
+    to: Sequence[str],
+    strict: bool,
+    everyone: bool,
+    **given: Any,
+) -> None:
+    """Answer message ID, in its thread; this counts as the ack it asked for.
+
+    The answer goes to the message's sender unless --all or --to widens it. An answer to your own message goes to
+    those it was for.
+    """
+    if everyone and to:
+        raise Malformed("--all excludes --to", "leave --to out, or name each recipient with --to")
+    draft = _draft(app, app.who(sender, FROM), to, given)
+    if draft.type == CONTROL:
+        parent = app.mailbox.find(message_id).message
+        _ask_first(app, draft, draft.to or (parent.sender, *parent.recipients))
+    verbs.confirm_sent(app, app.mailbox, app.mailbox.reply(message_id, draft, strict=strict, everyone=everyone))
+
+
+def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> None:
+    """Send a batch of lines; check every line before any is written."""
+    app.proves = nobody  # a file's lines are mail; none proves its sender
+    numbers, drafts = [], []
+    for number, line in enumerate(values.read(app, source, "batch", MAX_BATCH).split(b"\n"), 1):
+        if line.strip():
+            numbers.append(number)
+            try:
+                drafts.append(_batch_draft(line, app, sender))
+            except MailboxError as error:
+                raise _about_line(error, number) from None
+    if not drafts:
+        raise Malformed(f"the batch is empty: {source}", "write one JSON message per line")
+    try:
+        sent = app.mailbox.send_all(drafts, strict=strict, sealed=False)
+    except MailboxError as error:
+        raise error if error.at is None else _about_line(error, numbers[error.at]) from None
+    for one, number in zip(sent, numbers, strict=True):
+        for warning in one.warnings:
+            app.warn(f"line {number}: {warning}")
+    ids = [one.message.id for one in sent]
+    if any(one.queued for one in sent):
+        found = {"sent": 0, "queued": len(ids), "ids": ids}
+        app.done(f"queued {mail_output.plural(len(ids), 'message')}: the engine is out of reach\n", found)
+        return
+    app.done(f"sent {mail_output.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
+
+
+def _about_line(error: MailboxError, number: int) -> MailboxError:
+    kind = BadData if isinstance(error, Malformed) else type(error)
+    return kind(f"line {number}: {error.what}; nothing was sent", error.hint, code=error.code)
+
+
+def _batch_draft(line: bytes, app: App, sender: str | None) -> Draft:
+    obj = codec.parse(line, once=True)
+    if isinstance(obj, BadLine):
+        raise BadData(obj.reason, "write one JSON object per line, with the keys of `agent-mailbox show ID --json`")
+    draft = compose.draft_from(obj)
+    return draft.replace(sender=app.who(draft.sender or sender, FROM))

@@ -1,0 +1,140 @@
+"""The commands that tell how a session stands, for either parser: ``status`` and ``dead-letters``.
+
+Belongs here: the two commands once their arguments are parsed. Must not import click.
+"""
+
+from __future__ import annotations
+
+from ..cli import mail_output, render
+from ..core.frame import word
+from ..core.roster import DEAD, shown_state
+from ..core.text import typed
+from ..errors import Malformed
+from ..mailbox.queries import Library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..cli.context import Context
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from ..mailbox.facade import Mailbox
+    from ..mailbox.queries import Status
+
+DEAD_LETTERS = 50
+"""Dead letters that are listed unless more are asked for."""
+
+
+def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
+    """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
+    me, box = app.reader(session, mailbox), mailbox.directory
+    library = Library(mailbox)
+    found = library.status(me)
+    roster = mailbox.logs.read_roster()
+    lines = _status_text(app, found, roster)
+    value: dict[str, Any] = {
+        "session": me,
+        "unread": found.unread,
+        "obligations": [mail_output.message_json(m, found.reads, box) for m in found.obligations],
+        "dead_letters": found.dead_letters,
+        "state": found.agent.state if found.agent else None,
+        "tags": list(found.agent.tags) if found.agent else [],
+        "gone": bool(found.gone),
+        "missing_acks": [
+            {**_waiting_json(m, found.now, box), "owed_by": render.owing_json(owed)} for m, owed in found.missing_acks
+        ],
+        "waiting_for_nobody": [_waiting_json(m, found.now, box) for m in found.waiting],
+        "dir": box,
+    }
+    if cost:
+        costs = library.costs(me)
+        wakes, spent = library.wakes(me)
+        lines += render.costs_text(costs, roster, wakes, spent)
+        value["cost"] = [render.cost_json(c) for c in costs]
+        value["wakes"] = {"count": wakes, "tokens": spent}
+    app.out(app.place(mailbox.directory) + app.framed("\n".join(lines) + "\n"), value)
+
+
+def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
+    """Return the lines of a status."""
+    agent = found.agent
+    next_step = app.command("check")
+    if agent is not None and agent.state == DEAD:
+        next_step = (
+            f"it is dead and reads none; {app.command(f'roster register --session-id {typed(agent.session_id)}')}"
+        )
+    lines = [
+        f"{found.session_id}: {shown_state(agent, found.gone) if agent else 'not registered'}"
+        + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
+        f"{mail_output.plural(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),
+    ]
+    if found.obligations:
+        lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
+        listing = render.messages_text(found.obligations, found.reads, roster, app.style)
+        lines += ["  " + line for line in listing.splitlines()]
+    if found.missing_acks:
+        lines.append(f"{mail_output.plural(len(found.missing_acks), 'message')} of yours without every ack:")
+        lines += ["  " + line for line in render.missing_text(found.missing_acks, found.now, roster, app.style)]
+    if found.waiting:
+        oldest = render.age(found.now - min(m.timestamp for m in found.waiting))
+        said = f"{mail_output.plural(len(found.waiting), 'message')} of yours waiting for nobody, the oldest {oldest}"
+        lines.append(f"{said} ({app.command('dead-letters --waiting')})")
+    if found.dead_letters:
+        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} ({app.command('dead-letters')})")
+    return lines
+
+
+def _waiting_json(message: Message, now: int, box: str) -> dict[str, Any]:
+    return {**mail_output.message_json(message, box=box), "age_seconds": max(0, now - message.timestamp) // 1000}
+
+
+def waiting(
+    app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool, since: int | None, limit: int
+) -> None:
+    """Print the newest ``limit`` messages (0: all) that wait for nobody, with their age: the session's, or
+    ``everyones``."""
+    every = Library(mailbox).waiting(None if everyones else who_or_all(app, mailbox, session))
+    chosen = [m for m in every if since is None or m.timestamp >= since]
+    found = chosen[-limit:]
+    more = len(chosen) - len(found)
+    if not found and not app.json:
+        app.nothing("no mail waits for nobody\n")
+        return
+    now, roster = mailbox.now(), mailbox.logs.read_roster()
+    value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found], "more": more}
+    rest = f"{mail_output.plural(more, 'older message')} (--limit 0 shows all)\n" if more else ""
+    app.out(render.waiting_text(found, now, roster, app.style) + rest, value)
+
+
+def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
+    """Return the session that the command acts as; without one, the hint names ``--all``, too."""
+    try:
+        return app.reader(session, mailbox)
+    except Malformed as error:
+        if error.code == "no_session":
+            error.hint = "pass --all for everyone's mail, or --session ID for one session's"
+        raise
+
+
+def dead_letters(
+    app: Context,
+    mailbox: Mailbox,
+    session: str | None,
+    *,
+    everyones: bool,
+    since: int | None = None,
+    limit: int = DEAD_LETTERS,
+) -> None:
+    """Print the newest ``limit`` dead letters (0: all) with their reasons: the session's, or ``everyones``."""
+    who = None if everyones else who_or_all(app, mailbox, session)
+    found, more = Library(mailbox).dead_letters(who, since, limit or None)
+    if not found and not app.json:
+        app.nothing("no dead letters\n")
+        return
+    roster = mailbox.logs.read_roster()
+    box = mailbox.directory
+    letters = [{**mail_output.message_json(m, box=box), "reason": reason} for m, reason in found]
+    value = {"messages": letters, "more": more}
+    rest = f"{mail_output.plural(more, 'older dead letter')} (--limit 0 shows all)\n" if more else ""
+    app.out(render.dead_letters_text(found, roster, app.style) + rest, value)

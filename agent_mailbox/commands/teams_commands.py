@@ -1,0 +1,304 @@
+"""Commands about a client's own teams: list, show, inbox, import, bridge, export.
+
+Belongs here: parsing and answering; ``mirror``, ``bridge`` and ``history`` do the work.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import Any
+
+import click
+
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, pass_app
+from ..clients import client
+from ..core import naming
+from ..core.control import summary
+from ..core.frame import word
+from ..core.text import clipped, neutral, neutral_lines, typed
+from ..errors import Malformed, NotFound
+from ..mailbox.opened import nobody
+from ..teams import bridge, history, team_files
+from ..teams import format as form
+from ..teams.configuration import Team
+from ..teams.fields import listed
+from ..teams.format import InboxEntry
+from ..teams.members import bury
+from ..teams.mirror import Mirror, MirrorStep
+
+_team = click.argument("team", metavar="[TEAM]", required=False)
+_interval = click.option(
+    "--interval",
+    type=click.FloatRange(min=0.01),
+    default=0.5,
+    show_default=True,
+    metavar="S",
+    help="Seconds between looks while nothing changes.",
+)
+
+
+@cli.group(cls=Commands)
+def teams() -> None:
+    """Exchange mail with Claude Code's own Agent Teams.
+
+    TEAM is a team's name, or the session id of its lead; leave it out if there is only one.
+    """
+
+
+def _root(app: App) -> str:
+    return team_files.root(app.environ)
+
+
+def _which(app: App, wanted: str | None) -> Team:
+    """Return the team meant: by name or lead, else the one the calling session leads, else the only one."""
+    where = _root(app)
+    if wanted is not None:
+        return team_files.find(where, wanted)
+    known = [team_files.load(where, name) for name in team_files.names(where)]
+    session = app.environ.get("CLAUDE_CODE_SESSION_ID")
+    mine = [team for team in known if session and team.lead_session == session]
+    mine = mine or [team for team in known if not team_files.ended(where, team)] or known
+    if not mine:
+        raise NotFound(
+            f"team missing: {where} has none", "start one in Claude Code (CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1)"
+        )
+    if len(mine) > 1:
+        raise Malformed(f"team unclear: {len(mine)} exist", f"name one of {', '.join(word(t.name) for t in mine)}")
+    return mine[0]
+
+
+def _there(app: App, wanted: str | None) -> Team:
+    """Return the same; if the team is over, name the command for its history."""
+    try:
+        return _which(app, wanted)
+    except NotFound:
+        if wanted not in history.names(app.mailbox):
+            raise
+    raise NotFound(f"team is over: {wanted!r}", f"read its history: `agent-mailbox teams export {typed(wanted)}`")
+
+
+def _awaited(app: App, wanted: str | None, patience: float) -> Team:
+    """Return the same, waiting for it to appear while the client that started this lives."""
+    until = time.monotonic() + patience
+    pid = client.number(app.environ)
+    while True:
+        try:
+            return _which(app, wanted)
+        except NotFound:
+            if time.monotonic() >= until or (pid is not None and not _lives(pid)):
+                raise
+        time.sleep(0.2)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        pass
+    return True
+
+
+@teams.command("list", cls=Verb)
+@pass_app
+def list_teams(app: App) -> None:
+    """List all teams: those that are there now, and those only the mailbox remembers."""
+    where = _root(app)
+    known = [team_files.load(where, name) for name in team_files.names(where)]
+    past = [name for name in history.names(app.mailbox) if name not in {team.name for team in known}]
+    lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead(t)}{_over(app, t)}\n" for t in known]
+    lines += [f"{word(name)}  over\n" for name in past]
+    value = [_team_json(app, t) for t in known] + [{"team": name, "live": False} for name in past]
+    app.out("".join(lines) or "no teams\n", {"teams": value})
+
+
+def _lead(team: Team) -> str:
+    return word(team.lead_session) if team.lead_session else "an unknown session"
+
+
+def _over(app: App, team: Team) -> str:
+    return "; over, its lead is gone" if team_files.ended(_root(app), team) else ""
+
+
+def _team_json(app: App, team: Team) -> dict[str, Any]:
+    return {
+        "team": team.name,
+        "live": not _over(app, team),
+        "lead_session": team.lead_session,
+        "members": [
+            {
+                "name": m.name,
+                "address": f"team:{naming.word(team.name)}/{naming.word(m.name)}",
+                "session_id": naming.session_id(team.name, m.name),
+                "type": m.agent_type,
+                "lead": m.name == team.lead_name,
+            }
+            for m in team.members
+        ],
+        "problems": list(listed(team.unfit)),
+    }
+
+
+@teams.command(cls=Verb)
+@_team
+@pass_app
+def show(app: App, /, team: str | None) -> None:
+    """Show a team's members, how to write to each, and how much is in each inbox."""
+    found = _there(app, team)
+    inboxes = {
+        name: team_files.inbox(_root(app), found.name, name) for name in team_files.inboxes(_root(app), found.name)
+    }
+    counts = {name: len(box.entries) for name, box in inboxes.items()}
+    problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in listed(box.unfit)]
+    value = _team_json(app, found)
+    for member in value["members"]:
+        member["inbox"] = counts.get(member["name"], 0)
+    value["problems"] += problems
+    lines = [f"{word(found.name)}, led by {_lead(found)}{_over(app, found)}"]
+    for member in value["members"]:
+        kind = "lead" if member["lead"] else neutral(member["type"] or "teammate")
+        lines.append(f"  {word(member['address'])}  {kind}, {member['inbox']} in the inbox")
+    _warn(app, value["problems"])
+    app.out("\n".join(lines) + "\n", value)
+
+
+@teams.command(cls=Verb)
+@click.argument("team", metavar="TEAM")
+@click.argument("member", metavar="[NAME]", required=False)
+@pass_app
+def inbox(app: App, /, team: str, member: str | None) -> None:
+    """Show a team's inboxes (or NAME's) as they are now; nothing is changed. `teams export` shows teams that are
+    over."""
+    found = _there(app, team)
+    there = team_files.inboxes(_root(app), found.name)
+    if member is not None and member not in (*found.names, *there):
+        raise NotFound(
+            f"member not found in {found.name}: {member!r}", f"name one of {', '.join(map(word, found.names))}"
+        )
+    boxes = {name: team_files.inbox(_root(app), found.name, name) for name in (there if member is None else [member])}
+    _warn(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in listed(box.unfit)])
+    lines = [line for name, box in boxes.items() for entry in box.entries for line in _entry_text(name, entry)]
+    value = {
+        "team": found.name,
+        "inboxes": {name: [_entry_json(entry) for entry in box.entries] for name, box in boxes.items()},
+        "problems": {name: list(listed(box.unfit)) for name, box in boxes.items() if box.unfit},
+    }
+    app.out("\n".join(lines) + "\n" if lines else "nothing\n", value)
+
+
+def _entry_text(name: str, entry: InboxEntry) -> list[str]:
+    state = ", read" if entry.read else ""
+    head = f"{word(entry.sender)} → {word(name)}, {clipped(neutral(entry.timestamp), 40)}{state}"
+    if entry.protocol is not None:
+        return [head, f"| {summary.line(entry.protocol)}"]
+    return [head, *(f"| {line}" for line in neutral_lines(entry.text))]
+
+
+def _entry_json(entry: InboxEntry) -> dict[str, Any]:
+    return {
+        "from": entry.sender,
+        "text": entry.text,
+        "timestamp": entry.timestamp,
+        "summary": entry.summary,
+        "color": entry.color,
+        "read": entry.read,
+        "msg_id": entry.msg_id,
+        "protocol": None if entry.protocol is None else form.observed(entry.protocol),
+    }
+
+
+def _warn(app: App, problems: Iterable[str]) -> None:
+    for problem in problems:
+        app.warn(problem)
+
+
+@teams.command("import", cls=Verb)
+@_team
+@click.option("--follow", is_flag=True, help="Continue until the team is over.")
+@_interval
+@pass_app
+def import_team(app: App, /, team: str | None, follow: bool, interval: float) -> None:
+    """Mirror a team's inboxes into the mailbox, each entry once; members into the roster. Without TEAM: of all teams.
+
+    The team's files stay as they are. Entries that its members consumed count as read.
+    """
+    app.proves = nobody  # anybody may write the client's files
+    where = _root(app)
+    known = [_which(app, team).name] if team is not None or follow else team_files.names(where)
+    total: dict[str, MirrorStep] = {}
+    for name in known:
+        mirror = Mirror(app.mailbox, where, name)
+        total[name] = mirror.step()
+        _warn(app, total[name].problems)
+        for _ in bridge.looks(where, name, lambda: interval) if follow else ():
+            total[name] = _followed(app, total[name], mirror.step())
+            if team_files.ended(where, mirror.team):
+                break
+        if follow or team_files.ended(where, mirror.team):
+            bury(app.mailbox, naming.tag(name))
+    if team is None:
+        bridge.bury_past(app.mailbox, where)
+    lines = [
+        f"{word(name)}: {step.new} new, {step.consumed} read by their recipients\n" for name, step in total.items()
+    ]
+    value = [
+        {"team": name, "new": step.new, "read": step.consumed, "problems": list(step.problems)}
+        for name, step in total.items()
+    ]
+    app.done("".join(lines) or "no teams\n", {"teams": value})
+
+
+def _followed(app: App, before: MirrorStep, step: MirrorStep) -> MirrorStep:
+    _warn(app, [line for line in step.problems if line not in before.problems])
+    return MirrorStep(before.new + step.new, before.consumed + step.consumed, step.problems)
+
+
+@teams.command("bridge", cls=Verb)
+@_team
+@click.option("--once", is_flag=True, help="Look once, both ways.")
+@click.option("--wait", type=float, default=0.0, metavar="S", help="Seconds to wait for the team to appear.")
+@_interval
+@pass_app
+def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval: float) -> None:
+    """Carry mail both ways until the team is over: its inboxes into the mailbox, its members' unread mail into theirs.
+
+    It may be killed and started again at any time. It reports mail that it cannot deliver, which stays unread.
+    """
+    app.proves = nobody
+    where, name = _root(app), _awaited(app, team, wait).name
+    came, went = bridge.run(app.mailbox, where, name, interval, app.warn, once=once)
+    app.done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
+
+
+@teams.command(cls=Verb)
+@click.argument("team", metavar="TEAM")
+@click.option(
+    "--format",
+    "style",
+    type=click.Choice(("markdown", "json")),
+    default="markdown",
+    show_default=True,
+    help="The format: for people, or for programs (as `--json`).",
+)
+@pass_app
+def export(app: App, /, team: str, style: str) -> None:
+    """Print a team's whole history, as the mailbox has it, also after the team is over."""
+    name = _named(app, team)
+    style = "json" if app.json else style
+    if style == "json":
+        app.mailbox.weigh_mail()
+    mail = history.of(app.mailbox, name)
+    if not mail:
+        raise NotFound(f"team history missing: {team!r}", "bring it in with `agent-mailbox teams import`")
+    app.print(history.document(name, mail, style, app.mailbox.logs.read_roster()))
+
+
+def _named(app: App, team: str) -> str:
+    try:
+        return team_files.find(_root(app), team).name
+    except NotFound:
+        return team

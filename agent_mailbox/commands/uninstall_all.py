@@ -1,0 +1,150 @@
+"""``uninstall --all``: out of every client, and what stays behind.
+
+Belongs here: carrying the plans out one by one, and telling. ``clients.install.everywhere`` knows the places.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..cli import reserved, widening
+from ..clients.checks import settings
+from ..clients.install import everywhere
+from ..clients.install import installation as installer
+from ..core.text import neutral, neutral_lines, typed
+from ..errors import MailboxError
+from ..space import space as mailbox_space
+from ..store.files import paths
+from ..store.locks.lock import WAIT
+from ..store.log.logs import of_mailbox
+from ..upkeep.steward import TAG
+from .hook_command import program
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from ..cli.options import App
+    from ..clients.places import Target
+
+RECORDS = (
+    "your own records: key, seals, bound sessions, places in spaces; `agent-mailbox uninstall --all --state` deletes"
+    " them, and then nothing in a mailbox is proven any more"
+)
+UNKNOWN = "not known to us: hooks that somebody copied by hand, and other machines"
+
+
+def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
+    """Undo every installation that is known; with ``state`` delete the user's own records, too. Tell what stays.
+
+    Return the exit code: that of the last place which could not be changed. It is told, and stops no other place.
+    """
+    reserved.check(app, ["uninstall"], {"state": state})
+    records = ", and your records go: nobody stays bound" if state else ""
+    what = f"uninstall for every client: no lead and no rule of ours holds your sessions{records}"
+    widening.check(app, lambda: "" if dry_run else what)
+    word = program(app.environ.get("PATH", ""))
+    shown, code = "", 0
+    changed: list[str] = []
+    gone: set[str] = set()
+    left: list[tuple[str, str]] = []
+    for where, make in _plans(app, word, changed):
+        try:
+            plan = make()
+            if not dry_run:
+                installer.carry_out(plan, app.environ)
+        except MailboxError as error:
+            left, code = [*left, (where, error.what)], error.exit_code
+            continue
+        shown += "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
+        left += plan.left
+        changed += [change.path for change in plan.changes if change.after != change.before]
+        gone |= {change.path for change in plan.changes if change.after is None}
+    for path, why in left:
+        app.warn(f"left unchanged: {path}: {why}")
+    if not dry_run:
+        shim = installer.forget_shim(app.environ)
+        changed, gone = changed + shim, gone.union(shim)
+    remains = everywhere.remains(app.environ)
+    deleted = [remains.state] if state and not code and os.path.isdir(remains.state) else []
+    spaces_left = dict(_spaces(remains.mailboxes, app.environ)) if deleted else {}
+    if deleted and not dry_run:
+        _delete(remains.state)
+    stays = [*_staying(app, remains, deleted)]
+    deeds = ("would change", "would remove") if dry_run else ("changed", "removed")
+    lines = [f"{deeds[path in gone]} {neutral(path)}" for path in changed]
+    lines += [f"{'would delete' if dry_run else 'deleted'} {neutral(path)}" for path in deleted]
+    leaves = "would leave" if dry_run else "left"
+    lines += [
+        f"{leaves} {what}: {neutral(box)} and other machines share no mail then" for box, what in spaces_left.items()
+    ]
+    lines += [f"stays: {neutral(where)}: {why}" for where, why in stays]
+    value: dict[str, Any] = {
+        "changed": changed,
+        "left": [{"path": path, "why": why} for path, why in left],
+        "deleted": deleted,
+        "spaces": [{"path": box, "what": what} for box, what in spaces_left.items()],
+        "stays": [{"path": where, "what": why} for where, why in stays],
+        "dry_run": dry_run,
+        "diff": shown,
+    }
+    app.done((shown if dry_run else "") + "".join(f"{line}\n" for line in [*lines, UNKNOWN]), value)
+    return code
+
+
+def _plans(app: App, word: str, done: list[str]) -> Iterator[tuple[str, Callable[[], installer.InstallPlan]]]:
+    """Yield each place, and what makes its plan: that is to be made after the one before was carried out."""
+
+    def removal(target: Target) -> installer.InstallPlan:
+        found = paths.find(os.path.dirname(target.base))
+        return installer.removal(target, app.environ, word, os.path.realpath(found) if found else "")
+
+    for target in everywhere.targets(os.getcwd(), app.environ):
+        yield target.settings, partial(removal, target)
+    yield "the records of installations", partial(everywhere.leftovers, app.environ, done)
+
+
+def _spaces(mailboxes: Iterable[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the mailboxes whose place in a space the user's records hold, each with its space."""
+    for mailbox in mailboxes:
+        logs = of_mailbox(mailbox, WAIT, environ)
+        try:
+            space = mailbox_space.of(logs)
+            is_serving = space is not None and mailbox_space.is_serving(logs)
+        except MailboxError:
+            continue
+        if space is not None:
+            still = " (its `engine serve` still runs: end it)" if is_serving else ""
+            yield mailbox, f"space {neutral(space.space)} as {neutral(space.machine)}{still}"
+
+
+def _delete(state: str) -> None:
+    try:
+        shutil.rmtree(state)
+    except OSError as error:
+        raise paths.storage_failed("delete", state, error) from None
+
+
+def _staying(app: App, remains: everywhere.Remains, deleted: list[str]) -> Iterator[tuple[str, str]]:
+    """Yield what stays, and how to remove it."""
+    for plugin in settings.plugins(app.environ):
+        yield plugin.path, f"a plugin; {settings.way_out(plugin)} removes it"
+    if _is_in_crontab():
+        yield "your crontab", f"lines that end in{TAG}; `crontab -e` removes them"
+    for mailbox in remains.mailboxes:
+        yield mailbox, f"a mailbox with its mail; `rm -r {typed(mailbox)}` deletes it"
+    if os.path.isdir(remains.configuration) and remains.configuration != remains.state:
+        yield remains.configuration, f"your configuration; `rm -r {typed(remains.configuration)}` deletes it"
+    if remains.state not in deleted and os.path.isdir(remains.state):
+        yield remains.state, RECORDS
+
+
+def _is_in_crontab() -> bool:
+    try:
+        table = subprocess.run(["crontab", "-l"], capture_output=True, check=False).stdout
+    except OSError:
+        return False
+    return any(line.rstrip().endswith(TAG.encode()) for line in table.splitlines())

@@ -1,0 +1,375 @@
+"""The commands that make and maintain a mailbox: init, steward, doctor, backup, restore, export.
+
+Each imports its own needs lazily: the lock library loads as long as eight interpreter starts, and tests a temporary
+directory.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..cli import mail_output, new_place, render, values
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, pass_app
+from ..cli.output import write_bytes
+from ..config import own_config
+from ..core import instant, proofs
+from ..core.text import neutral, typed
+from ..errors import NoMailbox, NotFound, Refused, StorageFailed
+from ..store.files import mounts, paths
+from ..store.user_state import creation
+from . import exporting
+from .hook_command import answer
+
+if TYPE_CHECKING:
+    from ..upkeep.backup import Backup
+    from ..upkeep.doctor.findings import Repaired
+
+
+ALLOWS = "Let the rules of logs that were cut or replaced allow again, too; else that is a second question."
+
+
+@cli.command(cls=Verb)
+@click.argument("where", metavar="[DIR]", required=False)
+@click.option("--git", "in_git", is_flag=True, help="Make it in .git/agent-mailbox of the repository around DIR.")
+@click.option("--here", is_flag=True, help="Make it although another mailbox covers that place.")
+@click.option(
+    "--adopt", is_flag=True, help="Trust the mailbox's unsealed lines: leads, policies and decisions in them count."
+)
+@click.option("--yes", is_flag=True, help="With --adopt, typed at the prompt: let them count without a question.")
+@click.option("--allows", is_flag=True, help=ALLOWS)
+@pass_app
+def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes: bool, allows: bool) -> None:
+    """Make a mailbox, by default in data/ of the project. Idempotent.
+
+    DIR defaults to --dir, else to AGENT_MAILBOX_DIR. If sessions there use a mailbox already, it is named, and without
+    --here none is made. A new one holds a .gitignore, so that git passes by its files.
+
+    With --git all worktrees and submodules of the repository share the mailbox, and no checkout, pull or `git clean`
+    touches it.
+
+    With --adopt you confirm a mailbox from an earlier version or from elsewhere. Until then its unsealed lines may
+    restrict agents, but allow them nothing.
+
+    \b
+    Example: agent-mailbox init --git
+    """
+    place = new_place.meant(app, where, in_git)
+    known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
+    if not paths.is_mailbox(place):
+        _refuse_making(app, place, adopt=adopt, here=here, again=_again(app, where, in_git))
+    made = creation.create(place, app.environ)
+    if adopt:
+        _trust(app, made, adopt=True, yes=yes, allows=allows)
+        return
+    doubt = mounts.doubt(made)
+    if doubt is not None:
+        app.warn(f"{made} {doubt}")
+    app.out(f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n", {"dir": made})
+    if not app.json:
+        app.nothing(NEXT)
+
+
+def _again(app: App, where: str | None, in_git: bool) -> str:
+    """Return the command, as it was given, with ``--here``."""
+    words = [*(["--dir", app.directory] if app.directory and not where else []), *([where] if where else [])]
+    return " ".join(["agent-mailbox init", *map(typed, words), *(["--git"] if in_git else []), "--here"])
+
+
+def _refuse_making(app: App, place: str, *, adopt: bool, here: bool, again: str) -> None:
+    """Raise the error of an ``init`` that is not to make a mailbox."""
+    new_place.refuse_session(app, place)
+    if adopt:
+        found = new_place.covering(place)
+        hint = f"name the one you mean: `agent-mailbox init --adopt {typed(found)}`" if found else "name one: --dir DIR"
+        raise NoMailbox(f"no mailbox to adopt at {place}", hint)
+    if not here:
+        new_place.refuse_second(place, again)
+
+
+NEXT = """next: agent-mailbox install claude-code --user                     show sessions their mail
+      agent-mailbox roster register --session-id ID --role ROLE    register a shell as a session
+"""
+"""The two commands that most people run after ``init``."""
+
+
+def _trust(app: App, directory: str, *, adopt: bool, yes: bool, allows: bool) -> None:
+    """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count.
+
+    The rules that a log which was brought back would allow take a second word."""
+    from ..cli import widening
+    from ..mailbox.facade import Mailbox
+    from ..upkeep import adoption
+    from . import confirming
+
+    seen = confirming.preview(Mailbox(directory, prove=None), adopt=adopt)
+    is_sure = not widening.needs_question(app)
+    if (seen.why or seen.adopted) and not (yes and is_sure):
+        confirming.ask(seen)
+    again = allows if yes and is_sure else bool(seen.withheld) and ((allows and is_sure) or confirming.ask_again(seen))
+    withheld = () if again else seen.withheld
+    done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt, seen=seen, withheld=withheld)
+    lines = [f"mailbox at {directory}"] if adopt else []
+    lines += [f"{done.why}; you confirmed the logs as they are"] if done.why else []
+    lines += [f"confirmed {mail_output.plural(done.adopted, 'unsealed line')}"] if adopt else []
+    lines += [*done.standing] or ["no agent has a lead, a mode or rules"]
+    told = [one for one in withheld if one.said]
+    lines += [f"not allowed again: {one.said}: {app.command(one.command)}" for one in told]
+    value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
+    value["withheld"] = [{"agent": one.session_id, "allow": list(one.allow), "mode": one.mode or None} for one in told]
+    app.done("".join(f"{neutral(line)}\n" for line in lines), value)
+
+
+@cli.command(cls=Verb)
+@click.option("--test", is_flag=True, help="Tell a notice that says so, whatever waits.")
+@pass_app
+def notify(app: App, /, test: bool) -> int:
+    """Tell you elsewhere what waits for you, if it is time: by the ways of `[notify]` in your own configuration.
+
+    The console does the same at each change, and the steward with each run. Exit 1 if a way failed.
+    """
+    from ..core.attention import Notice
+    from ..upkeep import notify as notices
+
+    if app.is_session:
+        raise Refused("a session does not reach the person elsewhere", "mail to `user` is told by itself")
+    if test:
+        ways = notices.tell(app.mailbox, Notice("agent-mailbox", "This is a test: notices reach you.", 0))
+        if not ways:
+            raise NotFound("no way to tell you is set", f"set one under [notify] in {own_config.place()}")
+        looked = notices.Looked(ways)
+    else:
+        looked = notices.look(app.mailbox)
+    lines = [f"{way}: {neutral(error) or 'told'}" for way, error in looked.ways.items()]
+    value = {"waiting": looked.waiting, "ways": dict(looked.ways)}
+    app.out("\n".join(lines or ["nothing to tell now"]) + "\n", value)
+    return int(any(looked.ways.values()))
+
+
+@cli.group(cls=Commands)
+def steward() -> None:
+    """Archive old mail and sweep the roster: the regular maintenance."""
+
+
+@steward.command(cls=Verb)
+@click.option(
+    "--max-live",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Archive finished mail if more than N messages are live.",
+)
+@click.option("--trust-clock", is_flag=True, help="Run although the clock is far from every time in the mailbox.")
+@pass_app
+def run(app: App, max_live: int | None, trust_clock: bool) -> None:
+    """Archive finished mail, freeze or retire silent sessions, and verify the mailbox.
+
+    Refuses and moves nothing if the clock is a day away from every time in the mailbox. After a day in which it ran
+    steadily it is believed; with --trust-clock you confirm it at once.
+    """
+    from ..upkeep import steward as stewards
+
+    app.proves = lambda _: proofs.STEWARD  # it does the same for every caller
+    report = stewards.run(app.mailbox, max_live, trust_clock=trust_clock)
+    lines = [
+        f"archived {report.archived}, kept {report.kept} ({report.pending} not yet delivered)",
+        f"froze {report.frozen}, retired {report.retired}",
+    ]
+    text = "\n".join(lines) + "\n" + "".join(render.problem_text(p, app.hint) for p in report.problems)
+    value = {
+        "archived": report.archived,
+        "kept": report.kept,
+        "pending": report.pending,
+        "frozen": report.frozen,
+        "retired": report.retired,
+        "problems": [render.problem_json(p, app.hint) for p in report.problems],
+    }
+    app.out(text, value)
+
+
+@steward.command(cls=Verb)
+@click.option("--install", is_flag=True, help="Add the line to your crontab, unless it is there.")
+@pass_app
+def crontab(app: App, install: bool) -> None:
+    """Print the cron line that runs the steward every hour."""
+    from ..upkeep import steward as stewards
+
+    line = stewards.crontab_line(app.mailbox)
+    if install and not stewards.install_crontab(line):
+        app.out(f"already in your crontab: {line}\n", {"line": line})
+        return
+    app.out(f"{line}\n", {"line": line})
+
+
+@cli.command(cls=Verb)
+@click.option(
+    "--repair",
+    is_flag=True,
+    help="Repair file modes, torn lines (kept in a .torn file beside the log) and wrong derived files.",
+)
+@click.option("--trust", is_flag=True, help="Confirm logs that were cut or replaced: they count as they are now.")
+@click.option("--yes", is_flag=True, help="With --trust, typed at the prompt: let them count without a question.")
+@click.option("--allows", is_flag=True, help=ALLOWS)
+@pass_app
+def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
+    """Check the whole mailbox: logs, archive, derived files, file modes, hooks, and its gateway to other machines.
+
+    Exits with 3 if it finds problems: data that is lost, hidden, open to other users or misread, or a mailbox that
+    takes no writes. A harmless or passing condition, such as a silent session or a network disk, is a note and leaves
+    exit code 0.
+    """
+    if trust:
+        _trust(app, app.mailbox.directory, adopt=False, yes=yes, allows=allows)
+        return 0
+    from ..clients.checks import settings
+    from ..swarm import home_checks
+    from ..upkeep import doctor as doctors
+
+    done: list[str] = []
+    repaired: list[dict[str, str | None]] = []
+
+    def tell(one: Repaired) -> None:
+        done.append(f"repaired {neutral(one.file)}: {neutral(one.done)}\n")
+        repaired.append({"file": one.file, "done": one.done, "kept": one.kept})
+
+    found = [
+        *(doctors.repair(app.mailbox, app.environ, tell) if repair else doctors.examine(app.mailbox, app.environ)),
+        *settings.examine(app.mailbox.directory, app.environ),
+        *home_checks.examine(app.mailbox.directory, app.mailbox.now()),
+    ]
+    problems = [p for p in found if not p.note]
+    notes = [p for p in found if p.note]
+    text = "".join(done) + "".join(render.problem_text(p, app.hint) for p in found)
+    text += "" if problems else f"no {'other ' if done else ''}problems found\n"
+    value: dict[str, Any] = {"ok": not problems, "problems": [render.problem_json(p, app.hint) for p in problems]}
+    value |= {"repaired": repaired} if repair else {}
+    app.out(text, value | ({"notes": [render.problem_json(p, app.hint) for p in notes]} if notes else {}))
+    return 3 if problems else 0
+
+
+@cli.command(cls=Verb)
+@click.argument("file", type=click.Path())
+@click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
+@click.option("--verify", is_flag=True, help="Only verify FILE, byte by byte; this needs no mailbox.")
+@pass_app
+def backup(app: App, file: str, force: bool, verify: bool) -> None:
+    """Write a snapshot of the mailbox to FILE; agents may go on working. A read-only mailbox can be backed up, too.
+
+    FILE is a tar of the logs, the archive and the configuration with their SHA-256 sums, verified after writing. Use
+    `agent-mailbox restore FILE` to make a mailbox from it.
+    """
+    from ..upkeep import backup as backups
+
+    made = backups.verify(file) if verify else backups.write(app.mailbox, file, force=force)
+    size = sum(made.sizes.values())
+    text = f"{neutral(made.file)}: {len(made.sizes)} files, {size} bytes, of {instant.text(made.made)}\n"
+    value = {"file": made.file, "files": len(made.sizes), "bytes": size, "made": instant.text(made.made)}
+    value["settings"] = [*made.settings]
+    if verify:
+        app.out(text + _settings(made), value)
+    else:
+        app.done(text, value)
+
+
+def _settings(made: Backup) -> str:
+    """Return the settings that a backup brings, as lines of text."""
+    return "".join(f"it sets {line}\n" for line in made.settings)
+
+
+@cli.command(cls=Verb, widens=lambda _, given: f"the mailbox of {given['file']}, its leads and rules come into use")
+@click.argument("file", type=click.Path())
+@click.argument("where", metavar="[DIR]", required=False)
+@pass_app
+def restore(app: App, file: str, where: str | None) -> None:
+    """Make a mailbox from the backup FILE.
+
+    DIR defaults as for `agent-mailbox init`. Verifies FILE first, and overwrites nothing. Prints the settings that it
+    brings; `agent-mailbox backup --verify FILE` prints them before.
+    """
+    from ..mailbox.facade import Mailbox
+    from ..upkeep import backup as backups
+    from ..upkeep import restoring
+    from . import confirming
+
+    backups.opened(file).close()  # a refused place would hide that it is missing
+    place = where or new_place.wanted(app)
+    if where is None and not paths.is_mailbox(place):
+        new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")
+    made = restoring.restore(file, place, app.environ)
+    directory = os.path.realpath(place)
+    value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
+    text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings(made)}"
+    if confirming.preview(Mailbox(directory, prove=None), adopt=True).standing:
+        text += "its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt"
+        text += f" {typed(where or app.directory or directory)}\n"
+    app.done(text, value)
+
+
+@cli.command(cls=Verb, prints_json=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(sorted(exporting.FORMATS)),
+    default="jsonl",
+    show_default=True,
+    help="jsonl: one record per line; mbox: for mail programs; entities: ontology statements.",
+)
+@click.option(
+    "--since", metavar="T", help="Only events since then: a time such as 2026-03-16T14:30Z, or an age such as 24h."
+)
+@pass_app
+def export(app: App, form: str, since: str | None) -> None:
+    """Write the whole history, live and archived, to standard output.
+
+    \b
+    Example: agent-mailbox export --format mbox > mail.mbox
+    """
+    from ..mailbox import streaming
+
+    start = values.since(since, app.mailbox.now())
+    app.mailbox.weigh_mail()
+    mail, roster = streaming.stream(app.mailbox), app.mailbox.logs.read_roster()
+    _write(exporting.FORMATS[form](mail, roster, start or 0))
+
+
+_PIECE = 1 << 16
+"""Bytes of a history that are written at once."""
+
+
+def _write(parts: Iterable[bytes]) -> None:
+    """Write any number of parts. Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
+    if sys.stdout is None:
+        raise StorageFailed("standard output is closed", "give it an output", code="output")
+    waiting = bytearray()
+    for part in parts:
+        waiting += part
+        if len(waiting) >= _PIECE:
+            _take(bytes(waiting))
+            waiting.clear()
+    _take(bytes(waiting))
+
+
+def _take(piece: bytes) -> None:
+    try:
+        write_bytes(piece)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise StorageFailed(
+            f"cannot write the output: {error.strerror}", "repeat it with another output", code="output"
+        ) from None
+
+
+@cli.command(cls=Verb, prints_json=False)
+@click.argument("event")
+@pass_app
+def hook(app: App, event: str) -> int:
+    """Answer a client's hook call: JSON on standard input, the answer on standard output.
+
+    EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, PreCompact or SessionEnd.
+    """
+    return answer(event, app.directory)

@@ -1,0 +1,85 @@
+"""The rights that a control message of the person's adds, in words: a rule, a host, a looser mode, an approval.
+
+Belongs here: comparing a command's order with what holds now. ``cli.widening`` asks about it. In doubt it adds some.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..control.requests import Control
+from ..core.address import ALL
+from ..core.control import message_text, messages, summary
+from ..core.records import USER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ..cli.options import App
+    from ..control_plane.standing import Standing
+    from ..core.control.messages import Payload
+
+    Given = Mapping[str, Any]
+
+
+def of_answer(decision: str = "") -> Callable[[App, Given], str]:
+    """Return what tells of an answer to a request; without a decision the command's own argument has it."""
+
+    def told(app: App, given: Given) -> str:
+        mode, said = given["mode"] or "", decision or given["decision"]
+        if said != "approve" and not mode:
+            return ""
+        request = app.desk(Control).find(given["request"])
+        always = ", and allow such calls always" if given.get("always") else ""
+        return f"{said} {summary.line(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
+
+    return told
+
+
+def of_mode(app: App, given: Given) -> str:
+    """Return what a mode widens."""
+    if given["agent"] is None or given["mode"] is None:
+        return ""
+    return _widened(app.desk(Control), messages.ModeSet(mode=given["mode"]), [given["agent"]])
+
+
+def of_policy(app: App, given: Given) -> str:
+    """Return what rules widen."""
+    allow, deny, hosts = (tuple(given[name]) for name in ("allow", "deny", "hosts"))
+    if not (allow or deny or hosts or given["clear"]):
+        return ""
+    payload = messages.PolicyUpdate(allow=allow, deny=deny, hosts=hosts, adds=given["add"])
+    return _widened(app.desk(Control), payload, given["agents"])
+
+
+def of_text(app: App, content: str, to: Sequence[str]) -> str:
+    """Return what a control message widens that somebody wrote."""
+    return _widened(app.desk(Control), message_text.parse(content), to)
+
+
+def _widened(desk: Control, payload: Payload | messages.Unknown, to: Sequence[str]) -> str:
+    roster = desk.logs.read_roster()
+    agents: list[str] = []
+    for word in to:
+        agent = roster.meant(word)
+        agents += desk.led(USER) if word == ALL else [agent.session_id if agent is not None else word]
+    return "; ".join(dict.fromkeys(one for agent in agents for one in _of_one(payload, desk.standing(agent), agent)))
+
+
+def _of_one(payload: Payload | messages.Unknown, now: Standing, agent: str) -> Iterator[str]:
+    if isinstance(payload, messages.ModeSet) and _is_looser(payload.mode, now.mode):
+        yield f"mode {payload.mode} for {agent}, now {now.mode}"
+    elif isinstance(payload, messages.PolicyUpdate):
+        yield from (f"allow {rule} for {agent}" for rule in payload.allow if rule not in now.policy.allow)
+        yield from (f"host {host} for {agent}" for host in payload.hosts if host not in now.policy.hosts)
+        if not payload.adds:
+            yield from (f"no longer deny {rule} for {agent}" for rule in now.policy.deny if rule not in payload.deny)
+            yield from (f"any host for {agent}" for _ in now.policy.hosts[:1] if not payload.hosts)
+    elif isinstance(payload, messages.Answer) and (payload.approved or getattr(payload, "mode", "") != ""):
+        yield f"{summary.line(payload)} (to {agent})"
+
+
+def _is_looser(mode: str, now: str) -> bool:
+    order = messages.STRICTNESS
+    return mode != now and not (mode in order and now in order and order.index(mode) > order.index(now))

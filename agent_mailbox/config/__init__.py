@@ -1,0 +1,1 @@
+"""The configurations of a mailbox and of the user, and their file."""

@@ -1,0 +1,62 @@
+"""The person's own configuration: settings that name a program, a network or a permission. No mailbox may set these.
+
+Belongs here: the settings and their defaults (``config_file`` reads them). A mailbox's own file comes with a checkout,
+and anybody who works there can write it; this file is outside every project. It is read only when a setting of it
+counts.
+"""
+
+from __future__ import annotations
+
+from ..core.records import Record
+from ..errors import StorageFailed
+from ..store.files import system, user_state
+from ..store.files.paths import CONFIG, open_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from .config_file import Fault
+
+
+class OwnConfig(Record):
+    """The person's settings for all mailboxes, or for one. ``swarm`` is the gateway's (``swarm.swarm_settings``),
+    ``notify`` and ``wake`` have the keys of these tables that are set (``upkeep.notify``, ``upkeep.waker``). ``faults``
+    are what of the file does not count."""
+
+    control_default: str = "deny"
+    cleanup: tuple[str, ...] = ()
+    bridge: bool = False
+    lease_enforce: bool = False
+    notify: Mapping[str, Any] = {}
+    wake: Mapping[str, Any] = {}
+    swarm: Mapping[str, Any] = {}
+    faults: tuple[Fault, ...] = ()
+
+
+def place() -> str:
+    """Return the path of the person's configuration."""
+    return system.join(user_state.configuration_of_process(), CONFIG)
+
+
+def load(mailbox: str) -> OwnConfig:
+    """Return the person's settings for this mailbox. Whatever is wrong does not count, and is among the faults; what
+    decides is closed then."""
+    path = place()
+    try:
+        fd = open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return OwnConfig()
+    except StorageFailed as error:
+        from . import config_file
+
+        return OwnConfig(**config_file.own({}, mailbox, config_file.unopened(error)))
+    from . import config_file  # as for a mailbox's own
+
+    return OwnConfig(**config_file.read_own(fd, mailbox))
+
+
+def misplaced(key: str) -> str:
+    """Return the warning about a key of this configuration that is in a mailbox's."""
+    return f"{key} has no effect in a mailbox's file: take it out, and set it in {place()}"

@@ -1,0 +1,1 @@
+"""The log's control messages: their sense, and their effects on mail."""

@@ -1,0 +1,251 @@
+"""The control plane of a mailbox: the fold of its control messages, kept up with the log, and its telemetry.
+
+Belongs here: finding the control messages in the log, folding them, one telemetry event for a step. The rules are
+``core.control``; ``control.requests`` asks and answers; ``control_plane.effects`` acts on messages that are sent or
+shown.
+"""
+
+from __future__ import annotations
+
+from ..core import instant
+from ..core.control import message_text, state
+from ..core.control.messages import Payload, Unknown
+from ..core.control.state import Plane
+from ..core.records import Record
+from ..store.log import events
+from ..store.log.growing_log import LogPlace
+from ..store.projection import control_table
+from ..store.projection.control_table import ControlTable, Doubtful, messages_on
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
+
+    from ..core.control.verdicts import Verdict
+    from ..core.records import Message
+    from ..core.roster import Roster
+    from ..mailbox.opened import OpenMailbox
+    from ..store.archive.archive import Archive
+    from ..store.log.logs import Logs
+    from ..store.log.proof_view import ProofView
+    from ..store.projection.control_table import Word
+
+    Question = Callable[[ControlTable, Roster], Iterable[Word]]
+    """The words that a part of the fold is to be about."""
+
+
+class _Parsed(dict[str, Payload | Unknown]):
+    """Contents as they were parsed: a new fold of the same messages, for another roster, parses none again."""
+
+    def __missing__(self, content: str) -> Payload | Unknown:
+        self[content] = found = message_text.parse(content)
+        return found
+
+
+class Reading:
+    """The fold of a mailbox's control messages, as far as it was read; the next reading continues it."""
+
+    def __init__(self) -> None:
+        self._forget()
+        self._roster: Roster | None = None
+
+    def _forget(self) -> None:
+        self._place = LogPlace()
+        self._counted: tuple[int, int, bytes] | None = None
+        self.messages: list[Message] = []
+        self._plane: Plane | None = None
+        self._parse = _Parsed().__getitem__
+
+    def plane(self, logs: Logs) -> Plane:
+        """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
+        fresh = logs.messages.attentively(self._news) or []
+        roster = logs.read_roster()
+        if self._plane is None or roster is not self._roster:
+            self._plane, fresh = Plane(roster, parse=self._parse), self.messages
+            self._roster = roster
+        for message in fresh:
+            self._plane.apply(message)
+        return self._plane
+
+    def part(self, logs: Logs, question: Question) -> tuple[Plane, list[Message]]:
+        """Fold the messages that a question is about, up to the log's end, and return them, too.
+
+        A whole fold that is there already, for the present roster, answers itself."""
+        found = None
+        if self._plane is None or self._roster is not logs.read_roster():
+            try:
+                found = logs.messages.attentively(lambda fd, view: _part(logs, fd, view, question))
+            except Doubtful:
+                pass
+        return found or (self.plane(logs), self.messages)
+
+    def _news(self, fd: int, view: ProofView | None) -> list[Message]:
+        if not self._place.continues(fd) or not self._resumes(view):
+            self._forget()
+            if view is not None:
+                view.begin()
+        news = [message for at, line in self._place.lines(fd) for message in messages_on(at, line, view)]
+        self._counted = None if view is None else view.counted
+        self.messages += news
+        return news
+
+    def _resumes(self, view: ProofView | None) -> bool:
+        """Return whether the record still vouches for the part that was read, as it did then."""
+        if view is None:
+            return self._counted is None
+        return self._counted is not None and view.resume(*self._counted)
+
+
+def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tuple[Plane, list[Message]] | None:
+    """Return the part of the fold; None if there is no table, or nothing is proven."""
+    if view is None or not view.trusted:
+        return None
+    parse = _Parsed().__getitem__
+    table = ControlTable(fd, view, parse, derives=logs.derives)
+    roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
+    found = table.ask(question(table, roster))
+    plane = Plane(roster, found, parse)
+    table.settle(plane.is_decided)
+    return plane, found
+
+
+def of(desk: OpenMailbox) -> Plane:
+    """Return the control plane of an opened mailbox, up to this moment."""
+    return desk.once(Reading).plane(desk.logs)
+
+
+def part(desk: OpenMailbox, question: Question) -> Plane:
+    """Return the part of the control plane that a question is about, and perhaps more."""
+    return desk.once(Reading).part(desk.logs, question)[0]
+
+
+def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> Plane:
+    """Return the part that may bind or end one of these agents."""
+    return part(desk, lambda _, roster: control_table.of_agents(sessions, roster))
+
+
+def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> Plane:
+    """Return the part with these messages and all that belong to them."""
+    return part(desk, lambda *_: map(control_table.of_id, ids))
+
+
+def of_request(desk: OpenMailbox, request_id: str) -> Plane:
+    """Return the part about a request or a task."""
+    return part(desk, lambda *_: [control_table.of_request(request_id)])
+
+
+def of_open(desk: OpenMailbox) -> Plane:
+    """Return the part with every request that may still wait for a decision."""
+    return part(desk, lambda *_: [control_table.of_open()])
+
+
+def of_leases(desk: OpenMailbox) -> Plane:
+    """Return the part with every lease that may still hold."""
+    return part(desk, lambda *_: [control_table.of_leases()])
+
+
+def of_watches(desk: OpenMailbox) -> Plane:
+    """Return the part with every watch that may still hold, and the tasks that they are about."""
+    fold = part(desk, lambda *_: [control_table.of_watches()])
+    tasks = {watch.task for watch in fold.watches.live(desk.now()) if watch.task}
+    if not tasks - fold.tasks.keys():
+        return fold
+    return part(desk, lambda *_: [control_table.of_watches(), *map(control_table.of_request, tasks)])
+
+
+def of_beginning(desk: OpenMailbox, word: str) -> Plane:
+    """Return the part with each request whose id, or whose message's id, begins with a word."""
+    if not (word.isascii() and word.replace("-", "").replace("_", "").isalnum()):  # lines may spell it differently
+        return of(desk)
+    return part(desk, lambda table, _: table.holding(word))
+
+
+def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Message]]:
+    """Return the fold of the archived control messages that contain the word, and the messages.
+
+    A decided request is archived whole, so they tell its outcome. Requests go first: the order of months in the archive
+    depends on the clock."""
+    mark = word.encode("utf-8", "surrogatepass")
+    view = logs.messages.view()
+    found = [one for line in archive.lines() if mark in line for one in messages_on(None, line, view)]
+    found.sort(key=lambda message: not state.opens(message.content))
+    return Plane(logs.read_roster(), found), found
+
+
+def history(desk: OpenMailbox, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
+    """Return the live control messages in log order, each with its outcome; ``request_id``: those about that one."""
+    if request_id is None:
+        return told(of(desk), desk.once(Reading).messages)
+    about = [control_table.of_request(request_id)]
+    found = told(*desk.once(Reading).part(desk.logs, lambda *_: about))
+    return [entry for entry in found if entry[1].request_id == request_id]
+
+
+def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:
+    """Return folded messages, each id once, with their outcomes."""
+    first: dict[str, Message] = {}
+    for message in messages:
+        first.setdefault(message.id, message)
+    return [(message, fold.verdicts[message.id]) for message in first.values()]
+
+
+class ControlStep(Record):
+    """A telemetry event: its actor, the act, the request, its states before and after, the reason, the time it
+    waited."""
+
+    who: str
+    what: str
+    outcome: str
+    about: str = ""
+    request_id: str = ""
+    before: str | None = None
+    after: str | None = None
+    cause: str = ""
+    latency: int | None = None
+    message_id: str = ""
+    at: str = ""
+
+    def told(self, now: int) -> Mapping[str, Any]:
+        """Return the event as it is written; ``latency`` in ms."""
+        return {
+            "timestamp": instant.text(now),
+            "who": self.who,
+            "what": self.what,
+            "outcome": self.outcome,
+            "about": self.about,
+            "from": self.before,
+            "to": self.after,
+            "cause": self.cause,
+            "requestId": self.request_id,
+            "latency_ms": self.latency,
+            "message_id": self.message_id,
+            "at": self.at,
+        }
+
+
+def note(desk: OpenMailbox, step: ControlStep) -> None:
+    """Write a step to telemetry."""
+    events.note(desk.logs, step.told(desk.now()))
+
+
+def note_verdict(desk: OpenMailbox, message: Message, verdict: Verdict, asked: int | None, at: str) -> None:
+    """Write the outcome of a control message to telemetry.
+
+    ``asked``: the ms of the request it answers; ``at``: ``sending``, or the session that read it."""
+    note(
+        desk,
+        ControlStep(
+            who=message.sender,
+            what=verdict.kind or "unknown",
+            outcome=verdict.outcome,
+            about=verdict.about,
+            request_id=verdict.request_id,
+            before=verdict.before,
+            after=verdict.after,
+            cause=verdict.why,
+            latency=None if asked is None else max(message.timestamp - asked, 0),
+            message_id=message.id,
+            at=at,
+        ),
+    )

@@ -1,0 +1,121 @@
+"""Effects of control messages as they are sent, and as they reach a reader.
+
+Belongs here: telemetry of each; telling the lead about a message whose sender had no right to it; marking messages for
+their reader. A control message is in force because it is in the log (``core.control.state``): no other step is needed,
+so none can be forgotten or repeated.
+"""
+
+from __future__ import annotations
+
+from ..core import frame
+from ..core.address import ALL
+from ..core.compose import Draft
+from ..core.control import authority, message_fields, messages, verdicts
+from ..core.ids import uuid_of
+from ..core.records import USER
+from ..errors import MailboxError
+from ..store.user_state import bindings
+from . import control_log, standing
+
+ORDERS = tuple(
+    message_fields.NAMES[kind] for kind in (messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment)
+)
+"""The messages by which a lead binds an agent unasked."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..core.control.state import Plane
+    from ..core.control.verdicts import Verdict
+    from ..core.inbox import Item
+    from ..core.records import Message
+    from ..mailbox.opened import OpenMailbox
+
+    Send = Callable[[Draft], object]
+
+
+def sent(desk: OpenMailbox, those: Sequence[Message], send: Send) -> None:
+    """Tell the outcome of control messages that were just sent; a failure here undoes no sending. ``send`` reports."""
+    try:
+        to_all = any(ALL in message.recipients for message in those)
+        fold = control_log.of(desk) if to_all else control_log.of_messages(desk, [message.id for message in those])
+        for message in those:
+            if message.id in fold.verdicts:
+                _bind(desk, message, fold)
+                _tell(desk, message, fold, "sending", message.sender, send)
+    except MailboxError:
+        pass
+
+
+def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
+    """Note among the user's own records whom an order binds: it holds even if the log is cut before they look."""
+    if fold.verdicts[message.id].kind not in ORDERS:
+        return
+    to_all = ALL in message.recipients
+    bound = fold if to_all else control_log.of_agents(desk, message.recipients)
+    for session_id in fold.roster.agents if to_all else message.recipients:
+        if standing.binds(standing.of(bound, session_id), bound.roster.get(session_id)):
+            bindings.bind(desk.logs.trail, session_id)
+
+
+def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None) -> list[Item]:
+    """Return the items as ``me`` is shown them, control messages with their outcome; with ``send`` it is reported."""
+    fold = control_log.of_messages(desk, [item.message.id for item in items if item.message.type == "control"])
+    found = []
+    for item in items:
+        verdict = fold.apply(item.message)
+        if verdict is None:
+            found.append(item)
+            continue
+        if send is not None:
+            _tell(desk, item.message, fold, me, me, send)
+        found.append(item.replace(note=_note(item.message, verdict, fold, me)))
+    return found
+
+
+def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
+    if verdict.outcome == verdicts.APPLIED and not fold.is_for(message, me):
+        return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
+    request = fold.requests.get(verdict.request_id)
+    if request is not None and request.message_id == message.id and not request.is_open:
+        return f"{request.state.replace('_', ' ')}, by {frame.name_of(request.by, fold.roster)}{request.doubt}"
+    return verdicts.told(verdict)
+
+
+def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str, send: Send) -> None:
+    verdict = fold.verdicts[message.id]
+    request = fold.requests.get(verdict.request_id)
+    asked = request.asked if request is not None and request.message_id != message.id else None
+    control_log.note_verdict(desk, message, verdict, asked, at)
+    if verdict.outcome == verdicts.REFUSED and verdict.forbidden:
+        _report(message, verdict, fold, me, send)
+
+
+def _report(message: Message, verdict: Verdict, fold: Plane, me: str, send: Send) -> None:
+    """Tell the lead, once: the report's id follows from the message's, so a second report is refused."""
+    lead = authority.lead_of(verdict.about, fold.roster) if ":" not in verdict.about else USER
+    if lead in (me, message.sender) or lead in message.recipients:
+        return  # the lead sees the message itself, or sent it
+    name, about = frame.name_of(message.sender, fold.roster), frame.party(verdict.about, fold.roster)
+    draft = Draft(
+        sender=me,
+        to=(lead,),
+        subject=f"Refused: {verdict.kind} from {name}",
+        content=f"{name} sent {verdict.kind} {verdict.request_id}".rstrip()
+        + f", which is not theirs to send: {verdict.why}. It concerns {about}. Nothing changed.",
+        type="notification",
+        id=_derived(message.id),
+    )
+    try:
+        send(draft)
+    except MailboxError:
+        pass  # another process told it before, or the lead is gone; telemetry has it
+
+
+def _derived(message_id: str) -> str:
+    """Return a UUID that follows from a message's id (version 8, RFC 9562)."""
+    from hashlib import sha256  # for what was refused only
+
+    digits = sha256(f"refused {message_id}".encode("utf-8", "surrogatepass")).hexdigest()
+    return uuid_of(digits, "8", variant="8")

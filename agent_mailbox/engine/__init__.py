@@ -1,1 +1,0 @@
-"""One mailbox on many machines: joining a space, the replicator, leaving."""

@@ -1,1 +1,0 @@
-"""The order of a space kept by PostgreSQL, by ``psycopg``, which an extra brings."""

@@ -1,0 +1,1 @@
+"""One mailbox on many machines."""

@@ -1,0 +1,1 @@
+"""This machine's copy of the shared log."""

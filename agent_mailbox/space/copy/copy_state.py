@@ -1,0 +1,70 @@
+"""The file that says how far a machine's copy is.
+
+Belongs here: its content, reading and writing it. It is not synced: an older state, or none, costs a comparison
+and no answer.
+"""
+
+from __future__ import annotations
+
+from ...core import codec
+from ...store.files import paths, system, tails
+from ...store.files.paths import content
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+STATE = "state"
+
+
+class CopyState:
+    """All that a machine knows of the order. ``told``: the content of the file, if there is one."""
+
+    def __init__(self, told: Mapping[str, Any]) -> None:
+        self.applied: int = told.get("applied", 0)
+        """All records up to this position are in the local logs."""
+        self.last: dict[str, int] = told.get("last", {})
+        """The position of each log's last record."""
+        self.marks: Mapping[str, tuple[int, int, list[list[int]]]] = told.get("marks", {})
+        """By local log, the lines that are in the order (``Unordered``)."""
+        self.owes = told.get("owes") is True
+        """This machine has not yet told that it followed a steward's decision."""
+        self.purged = told.get("purged") is True
+        """The order may lack what is archived."""
+        self.compares = told.get("compares") is not False
+        """The order is read from its beginning: archived lines count as taken in."""
+        self.doubts = told.get("doubts") is True
+        """Another machine told of a damaged record, which this one may have."""
+        self.damaged = {*told.get("damaged", ())}
+        """The positions of damaged records that were passed over."""
+        self.tip: str = told.get("tip", "")
+        """The digest of the record at ``applied``."""
+        self.holes: int | None = told.get("holes")
+        """The number of positions without a record, at the last look."""
+        self.numbers: Mapping[str, int] = told.get("numbers", {})
+        self.refused: Mapping[str, int] = told.get("refused", {})
+        """These two are the judge's (``SpaceJudge.begin``)."""
+
+
+def load(directory: str) -> CopyState:
+    """Return what was saved; the state of a copy that knows nothing if there is no file, or a damaged one."""
+    checksum, _, body = (content(system.join(directory, STATE)) or b"").partition(b" ")
+    found = codec.parse(body) if checksum == b"%08x" % tails.checksum(body) else None
+    return CopyState(found if isinstance(found, dict) else {})
+
+
+def save(directory: str, state: CopyState) -> None:
+    """Save the state; raise ``StorageFailed`` if it cannot be written."""
+    body = codec.dumps({**vars(state), "damaged": sorted(state.damaged)}).encode()
+    path = system.join(directory, STATE)
+    flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC
+    try:
+        fd = system.open(path + "~", flags, 0o600)
+        try:
+            system.write_whole(fd, b"%08x " % tails.checksum(body) + body)
+        finally:
+            system.close(fd)
+        system.rename(path + "~", path)
+    except OSError as error:
+        raise paths.storage_failed("write", path, error) from None

@@ -1,0 +1,143 @@
+"""Bringing back into the order what its engine lost: every machine's files are a second copy.
+
+Belongs here: finding the lines that were in the order and are there no more, publishing them in bundles, and taking in
+such a bundle. A server whose file was damaged may drop thousands of records as it starts, without a word, and give
+their positions to others. So a copy keeps the digest of the last record that it took in, and how many positions have
+none.
+
+A bundle of this kind names a log in place of an archive's file. A machine that has a line already, live or archived,
+does not write it again. So any number of machines may restore the same at once. Agents whose lives were retold come
+back as a steward's decision: with what is archived of them, and what is told in its place.
+"""
+
+from __future__ import annotations
+
+from ...core import codec
+from ...core.records import BadLine, Message
+from ...store.archive.archive import ROSTER as EVENTS
+from ...store.files import system
+from ...store.log.stamps import EVERYONE
+from ...store.log.unordered import digest, unsealed
+from ..order.bundles import WHOLE, Bundle, packed, records_of, unpacked
+from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, is_known
+from ..order.waiting_lines import taken_back
+from ..trust.space_judge import Judged
+from . import following
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..local_copy import LocalCopy
+    from ..trust.space_judge import SpaceJudge
+
+
+def restore(copy: LocalCopy) -> int:
+    """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all."""
+    present, bundled = set[bytes](), set[bytes]()
+    for record in copy.everything():
+        if record.damaged or not is_known(record):
+            continue
+        bundle = unpacked(record.line) if record.log == ARCHIVE else None
+        if bundle is None:
+            present.add(digest(unsealed(record.line)))
+        else:
+            present.update(map(digest, (*bundle.lines, *bundle.told)))
+            bundled.update(map(digest, bundle.lines if bundle.file not in KINDS else ()))
+    count, mark = 0, system.urandom(8).hex()  # what comes back twice differs: see ``passed``
+    for retold in _retold(copy, bundled):
+        copy.order.append(ARCHIVE, [packed(retold, mark)])
+        present.update(map(digest, (*retold.lines, *retold.told)))
+        bundled.update(map(digest, retold.lines))
+        count += 1
+    for kind in KINDS:
+        for one in records_of(kind, _lost(copy, kind, present), mark):
+            copy.order.append(ARCHIVE, [one])
+            count += 1
+    return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
+
+
+def _retold(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
+    """Yield the decisions to retell the dead that are lost, some agents in each.
+
+    A line of a retold life may be one that the agent had: by itself it would be left out, or the dead would rise."""
+    lost: dict[str, list[bytes]] = {}
+    since = dict[str, int]()
+    for _, line in copy.archive.roster_log().lines():
+        event = codec.roster_event(line)
+        if not isinstance(event, BadLine) and digest(unsealed(line)) not in bundled:
+            lost.setdefault(event.session_id, []).append(unsealed(line))
+            since[event.session_id] = max(event.timestamp + 1, since.get(event.session_id, 0))
+    told: dict[str, list[bytes]] = {}
+    for _, line in copy.parts[ROSTER].ordered() if lost else ():
+        event = codec.roster_event(line)
+        if not isinstance(event, BadLine) and event.session_id in lost:
+            told.setdefault(event.session_id, []).append(line)
+    group, size = list[str](), 0
+    for who in (*told, None):
+        size += 0 if who is None else sum(map(len, (*lost[who], *told[who])))
+        if group and (who is None or size > WHOLE):
+            gone, life = ([line for one in group for line in lines[one]] for lines in (lost, told))
+            yield Bundle(EVENTS, tuple(gone), tuple(life), max(since[one] for one in group))
+            group, size = [], 0
+        if who is not None:
+            group.append(who)
+
+
+def _lost(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
+    """Yield the lines that were in the order. A message whose id another one has, archived or not, never was.
+
+    Neither was a read that a release behind it took back, or it must not be any more (``taken_back``)."""
+    ordered = [*copy.parts[kind].ordered()]
+    late = {at: line for at, line in ordered if digest(line) not in present and _is_record(kind, line)}
+    over = (
+        taken_back(copy.parts[kind].log.lines(), copy.parts[kind].log.view(), late) if kind == CLAIMS and late else ()
+    )
+    lines = [line for at, line in late.items() if at not in over]
+    ids = set[str | None]()
+    if kind == MESSAGES and lines:
+        ids.update(_id(line) for _, line in ordered if digest(line) in present)
+        ids.update(map(_id, copy.archive.mentioning({_id(line) or "" for line in lines})))
+    for line in lines:
+        if _id(line) in ids:
+            continue
+        if kind == MESSAGES:
+            ids.add(_id(line))
+        yield line
+
+
+def take_back(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
+    """Write the lines of such a bundle that this machine does not have, live or archived.
+
+    The ``machine`` whose bundle it is tells of its own sessions alone, as in every record."""
+    part = copy.parts[bundle.file]
+    for line in bundle.lines:
+        part.strike(digest(line))
+    copy.filed.look()
+    live = {digest(unsealed(line)) for _, line in part.log.lines()}
+    wanted = {key: line for line in bundle.lines if (key := digest(line)) not in live and not copy.filed.has(key)}
+    lines = [line for line in wanted.values() if _is_record(bundle.file, line)]
+    if lines:
+        judge = copy.judge if machine != copy.order.machine else None
+        if judge is not None:
+            judge.look(copy.logs)
+        judged = [_held(judge, machine, bundle.file, line) for line in lines]
+        part.log.append([one.line + b"\n" for one in judged], EVERYONE, [one.proof for one in judged])
+        part.look()
+        for line in lines:
+            part.strike(digest(line))
+
+
+def _held(judge: SpaceJudge | None, machine: str, kind: str, line: bytes) -> Judged:
+    found = Judged(line, None)
+    return found if judge is None else judge.hold(machine, kind, found, restored=True)
+
+
+def _is_record(kind: str, line: bytes) -> bool:
+    decode = {MESSAGES: codec.message, ROSTER: codec.roster_event}.get(kind, codec.read)
+    return not isinstance(decode(line), BadLine)
+
+
+def _id(line: bytes) -> str | None:
+    message = codec.message(line)
+    return message.id if isinstance(message, Message) else None

@@ -1,0 +1,131 @@
+"""Publishing what is in a machine's files and not in the order of its shared mailbox.
+
+Belongs here: which lines those are, and putting each into the order once, whenever a process of this machine was
+killed. ``replica`` catches up before, and writes what comes of it. A decision is not published here: it is in the order
+before it is in any file (``Replica.publish``).
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from ...core.line_forms import may_be_message, may_release
+from ...store.log.unordered import unsealed
+from ..order.order import CLAIMS, MESSAGES, Taken
+from ..order.waiting_lines import batches, id_of, is_same, placed, taken_back
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ...core.records import Proof
+    from ...store.log.unordered import Unordered
+    from ..local_copy import PublishingCopy
+    from ..order.waiting_lines import Waiting
+    from ..trust.space_judge import SpaceJudge
+
+
+def waiting(copy: PublishingCopy) -> Iterator[Waiting]:
+    """Yield what is here and not in the order; settle what is no record, and reads that were taken back meanwhile."""
+    for kind, part in copy.parts.items():
+        view = None if copy.judge is None else part.log.view()
+        over = _taken_back(part) if kind == CLAIMS else ()
+        for position, line in part.waiting():
+            if position in over:
+                part.settle(position)
+                continue
+            proof = None if view is None else view.proof(line, position)
+            found = placed(kind, position, unsealed(line), copy.order.machine, proof)
+            if found is None:
+                part.settle(position)
+            else:
+                yield found
+
+
+def _taken_back(part: Unordered) -> set[int]:
+    """Return the beginnings of the waiting reads that must not come into the order any more (``taken_back``).
+
+    A hook records without the machine's lock, while the engine is asked or out of reach."""
+    late = {position for position, _ in part.waiting()}
+    behind = [at for at in part.log.lines(min(late)) if at[0] in late or may_release(at[1])] if late else []
+    return taken_back(behind, part.log.view(), late) if len(behind) > len(late) else set()
+
+
+def signed(judge: SpaceJudge | None, log: str, line: bytes, proof: Proof | None) -> bytes:
+    """Return a line as it is published."""
+    return line if judge is None else judge.signed(log, line, proof)
+
+
+def publish_waiting(copy: PublishingCopy) -> bool:
+    """Publish what is here alone; return whether there is now something to read.
+
+    Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
+    done, last = False, dict(copy.state.last)
+    found = (one if one.proof is None else _signed(copy, one) for one in waiting(copy))
+    for log, group in itertools.groupby(found, lambda one: one.log):
+        for batch in batches(group):
+            last[log] = _publish_lines(copy, log, batch, last.get(log, 0))
+            done = True
+    return done
+
+
+def _signed(copy: PublishingCopy, one: Waiting) -> Waiting:
+    return one.replace(line=signed(copy.judge, one.log, one.line, one.proof))
+
+
+def _publish_lines(copy: PublishingCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
+    """Publish lines of a log behind its record at ``last``; return the last one's position."""
+    if log == MESSAGES and copy.state.purged and (batch := _unknown(copy, batch)) == []:
+        return last
+    lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
+    try:
+        return copy.order.append(log, lines, ids=ids, expect=None if ids else last)
+    except Taken:
+        for one in batch:  # a part of it is in the order: each line for itself
+            _publish_message(copy, one)
+        return last
+
+
+def _unknown(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiting]:
+    """Return the messages whose ids no archived message has; the others stay here alone.
+
+    The order may have no more what is archived."""
+    ids = {one.id or "" for one in batch}
+    archived = {id_of(line) for line in copy.archive.mentioning(ids)} & ids
+    for one in batch:
+        if one.id in archived:
+            copy.parts[MESSAGES].settle(one.position)
+    return [one for one in batch if one.id not in archived]
+
+
+def _publish_message(copy: PublishingCopy, one: Waiting) -> None:
+    try:
+        copy.order.append(MESSAGES, [one.line], ids=[one.id or ""])
+    except Taken as taken:
+        if taken.position <= copy.state.applied:
+            copy.parts[MESSAGES].settle(one.position)  # another message has its id; this one stays here alone
+
+
+def send_queued(copy: PublishingCopy) -> None:
+    """Publish what waited for the engine: each send once."""
+    for entry in copy.queue.entries():
+        lines = [signed(copy.judge, MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
+        ids = [id_of(line) for line in entry.lines]
+        known = _known(copy, ids)  # which the order may have no more
+        try:
+            if not known:
+                copy.order.append(MESSAGES, lines, ids=ids)
+        except Taken as taken:  # by us before, unless another message has the id
+            known = [unsealed(record.line) for record in copy.order.read(taken.position - 1, 1)]
+        if known and not any(is_same(one, line) for one in known for line in entry.lines):
+            copy.queue.set_aside(entry)
+        copy.take_in(dict(zip(entry.lines, entry.proofs, strict=True)))
+        copy.queue.drop(entry)
+
+
+def _known(copy: PublishingCopy, ids: Iterable[str]) -> list[bytes]:
+    """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
+    wanted = {message_id.encode() for message_id in ids}
+    live = (line for _, line in copy.logs.messages.lines() if may_be_message(line, wanted))
+    found = (*live, *copy.archive.mentioning({*ids}))
+    return [unsealed(line) for line in found if id_of(line).encode() in wanted]

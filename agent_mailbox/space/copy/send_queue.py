@@ -1,0 +1,76 @@
+"""Mail that waits for an engine that is out of reach: kept durably here, in the order once, later.
+
+Belongs here: the queue's file, in the user's own record of the mailbox. An entry is one send, with the proofs of its
+writer. The machine's lock (``replica``) is around delivering, the file's own around each change of it.
+"""
+
+from __future__ import annotations
+
+from ...core import codec, proofs
+from ...core.records import Record
+from ...errors import BadData, Unavailable
+from ...store.files import system
+from ...store.files.small_files import replace_file
+from ...store.log.log import Log
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ...core.records import Proof
+
+QUEUE, UNSENT = "queue", "unsent"
+MOST = 32 << 20
+"""Bytes of a queue; further mail is refused, as it is without a queue."""
+
+
+class Entry(Record):
+    """One send: the lines of its messages, without newlines, and what is proven of the writer of each."""
+
+    lines: tuple[bytes, ...]
+    proofs: tuple[Proof | None, ...]
+
+
+class SendQueue:
+    """The queue in a directory of the user's own."""
+
+    def __init__(self, directory: str, wait: float) -> None:
+        self._directory = directory
+        self._log = Log(system.join(directory, QUEUE), wait)
+
+    def put(self, lines: Sequence[bytes], proofs: Sequence[Proof | None]) -> None:
+        """Keep one send durably; raise ``Unavailable`` if the queue is full."""
+        system.make_directory(self._directory)
+        texts = [line.decode() for line in lines]
+        with self._log.held() as log:
+            if system.fstat(log.fd).st_size > MOST:
+                raise Unavailable("engine is out of reach, and the queue is full", "try again later")
+            log.append([codec.dumps({"lines": texts, "proofs": list(proofs)}).encode() + b"\n"])
+
+    def entries(self) -> list[Entry]:
+        """Return what waits, oldest first. A torn line was never acknowledged."""
+        return [entry for _, line in self._log.lines() if (entry := _entry(line)) is not None]
+
+    def drop(self, done: Entry) -> None:
+        """Remove the oldest entry, which is ``done``."""
+        with self._log.held() as log:
+            lines = [line for _, line in log.lines() if _entry(line) is not None]
+            if not lines or _entry(lines[0]) != done:
+                raise BadData(f"queue was changed by another program: {self._log.path}", "look at the file")
+            replace_file(self._log.path, b"".join(line + b"\n" for line in lines[1:]))
+
+    def set_aside(self, entry: Entry) -> None:
+        """Keep an entry that can never be sent, since one of its ids is another message's."""
+        Log(system.join(self._directory, UNSENT)).append([line + b"\n" for line in entry.lines])
+
+    def unsent(self) -> int:
+        """Return how many messages were set aside."""
+        return sum(1 for _ in Log(system.join(self._directory, UNSENT)).lines())
+
+
+def _entry(line: bytes) -> Entry | None:
+    found = codec.parse(line, MOST)
+    if not isinstance(found, dict):
+        return None
+    said = (None if word is None else proofs.parse(word.encode()) for word in found["proofs"])
+    return Entry(tuple(text.encode() for text in found["lines"]), tuple(said))

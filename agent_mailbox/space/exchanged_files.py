@@ -1,0 +1,170 @@
+"""The attached files of a mailbox that several machines share: shipped, fetched, taken back.
+
+Belongs here: which file is due for what. A file that is here as its message is first read was attached here, or is in
+the mailbox already: this machine ships it. One that is not is another's: this machine fetches it, and keeps it only if
+its digest is the one that the message names. The replicator alone does so, and a file that is late delays no mail.
+
+The state is a derived file: without it, all messages are read again, and what was shipped is shipped once more.
+"""
+
+from __future__ import annotations
+
+from ..core import attachments, codec
+from ..core.instant import DAY
+from ..core.line_forms import may_have
+from ..core.records import BadLine, Record
+from ..errors import MailboxError
+from ..store.attachments import attachment_files
+from ..store.files import cache, system
+from ..store.files.lines import boundary, lines_of
+from .space import PLACE
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from ..core.records import Message
+    from ..store.log.logs import Logs
+    from .order.space_files import SpaceFiles
+
+STATE = "files"
+MOST_WANTED = 10_000
+"""Files that are looked for at once; a foreign program may name any number that nobody has."""
+AT_ONCE = 20
+"""Files that are shipped or looked for in one turn: mail comes between."""
+SOON, LATE = 2_000, 300_000
+"""Milliseconds until the next look for a file, doubled each time: the least, and the most."""
+
+
+class WantedFile(Record):
+    """A file that is not here: its name and size, when to look for it next (ms), and how long to wait after that."""
+
+    name: str
+    size: int
+    due: int = 0
+    pause: int = SOON
+
+
+class ExchangedFiles:
+    """One machine's work for the files of its space; ``directory`` is its own record of it."""
+
+    def __init__(self, logs: Logs, files: SpaceFiles, directory: str, told: Callable[[str], None]) -> None:
+        self._logs = logs
+        self._files = files
+        self._path = system.join(directory, STATE)
+        self._told = told
+        self._said = ""
+        self._inode = self._place = self._swept = 0
+        self.wanted: dict[str, WantedFile] = {}
+        self.due: dict[str, None] = {}
+        self.ours: dict[str, int] = {}
+        self._load()
+
+    def turn(self, now: int) -> None:
+        """Do what is due, a part of it at a time. Trouble with files is told, once, and is no trouble for mail."""
+        before = self._saved()
+        try:
+            self._read(now)
+            self._ship(now)
+            self._fetch(now)
+            self._sweep(now)
+            self._said = ""
+        except MailboxError as error:
+            if error.what != self._said:
+                self._told(f"attached files: {error.what}")
+            self._said = error.what
+        if self._saved() != before:
+            cache.save(self._path, codec.dumps(self._saved()).encode())
+
+    def _read(self, now: int) -> None:
+        """Note the files of new messages."""
+        fd = self._logs.messages.open()
+        if fd is None:
+            return
+        try:
+            there = system.fstat(fd)
+            if there.st_ino != self._inode or there.st_size < self._place:
+                self._inode, self._place = there.st_ino, 0
+            if there.st_size == self._place:
+                return
+            end = boundary(fd, there.st_size)
+            for message in _messages(line for _, line in lines_of(fd, self._place, end)):
+                for file in attachments.files(message)[: attachments.MOST]:
+                    self._note(file, now)
+            self._place = end
+        finally:
+            system.close(fd)
+
+    def _note(self, file: attachments.File, now: int) -> None:
+        if file.stored in self.wanted or file.sha256 in self.ours:
+            return
+        if attachment_files.is_there(self._logs.directory, file):
+            self.due[file.stored] = None
+        elif len(self.wanted) < MOST_WANTED and file.size <= attachment_files.MOST_BYTES:
+            self.wanted[file.stored] = WantedFile(file.name, file.size, now)
+
+    def _ship(self, now: int) -> None:
+        for stored in [*self.due][:AT_ONCE]:
+            digest = stored[:64]
+            data = attachment_files.content(self._logs.directory, stored)
+            if data is not None and digest not in self.ours:
+                self._files.ship(digest, data)
+                self.ours[digest] = now
+            del self.due[stored]
+
+    def _fetch(self, now: int) -> None:
+        asked = [stored for stored, one in self.wanted.items() if one.due <= now][:AT_ONCE]
+        for stored in asked:
+            one = self.wanted[stored]
+            self.wanted[stored] = one.replace(due=now + one.pause, pause=min(one.pause * 2, LATE))
+            for data in self._files.fetch(stored[:64]):
+                if len(data) == one.size and attachment_files.digest(data) == stored[:64]:
+                    attachment_files.put(self._logs.directory, one.name, [data])
+                    del self.wanted[stored]
+                    break
+
+    def _sweep(self, now: int) -> None:
+        """Once a day, take back and stop to look for what no live message names any more."""
+        if 0 <= now - self._swept < DAY:
+            return
+        self._swept = now
+        named = {
+            file.stored
+            for message in _messages(line for _, line in self._logs.messages.lines())
+            for file in attachments.files(message)
+        }
+        digests = {stored[:64] for stored in named}
+        self.wanted = {stored: one for stored, one in self.wanted.items() if stored in named}
+        for digest in [one for one, since in self.ours.items() if one not in digests and since < now - DAY]:
+            self._files.take_back(digest)
+            del self.ours[digest]
+
+    def _saved(self) -> dict[str, object]:
+        wanted = {stored: [one.name, one.size] for stored, one in self.wanted.items()}
+        marks = {"inode": self._inode, "place": self._place, "swept": self._swept}
+        return {**marks, "wanted": wanted, "due": [*self.due], "ours": dict(self.ours)}
+
+    def _load(self) -> None:
+        body = cache.load(self._path)
+        found = codec.parse(body, len(body)) if body is not None else None
+        if isinstance(found, dict):
+            self._inode, self._place, self._swept = found["inode"], found["place"], found["swept"]
+            self.wanted = {stored: WantedFile(*one) for stored, one in found["wanted"].items()}
+            self.due, self.ours = dict.fromkeys(found["due"]), found["ours"]
+
+
+def awaited(logs: Logs) -> set[str]:
+    """Return the stored names of the files that are on their way to this machine, as its replicator last knew."""
+    if not logs.is_shared or logs.custody is None:
+        return set()
+    body = cache.load(logs.custody.path(PLACE, STATE))
+    found = codec.parse(body, len(body)) if body is not None else None
+    return set(found["wanted"]) if isinstance(found, dict) else set()
+
+
+def _messages(lines: Iterator[bytes]) -> Iterator[Message]:
+    for line in lines:
+        if may_have(line, b"sha256"):
+            message = codec.message(line)
+            if not isinstance(message, BadLine):
+                yield message

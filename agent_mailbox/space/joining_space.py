@@ -1,0 +1,227 @@
+"""Joining a space, leaving it, and what stands in it.
+
+Belongs here: the order of those steps. ``space.copy.replica`` publishes and takes in.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, sleep
+from typing import TYPE_CHECKING
+
+from ..core import codec, instant
+from ..core.records import USER, BadLine, Record
+from ..errors import NotFound, Refused, Unavailable
+from . import purging
+from . import space as spaces
+from .copy import comparison, following, publishing
+from .order import elsewhere, passed
+from .order.order import PASSED, ROSTER
+from .trust import machine_keys, machine_trust, space_judge, space_trust
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from ..mailbox.facade import Mailbox
+    from ..store.log.logs import Logs
+    from .copy.replica import Replica
+    from .order.order import SpaceOrder
+    from .order.space_files import SpaceFiles
+    from .purging import PurgePlan
+    from .space import Space
+    from .trust.space_trust import RightsChange
+
+STARTING, PAUSE = 10.0, 0.2
+"""Seconds within which servers may come up as a machine joins, and between two looks."""
+
+
+class SpaceStanding(Record):
+    """A machine's place in its space.
+
+    ``records``: the order's last position; ``applied``: up to where its records are here. ``waiting``: local lines that
+    are not in the order. ``queued``: sends that wait. ``unsent``: messages whose ids are other messages'. ``trouble``:
+    why the engine does not answer; empty if it does. ``machines``: the others by their last word: ``machine``,
+    ``behind`` (records), ``heard`` (an instant). ``fingerprint``: that of this machine's key; empty if it has none.
+    ``trusted``: the machines of which the person said for whom they may speak (``machine``, ``fingerprint``,
+    ``speaks``). ``unheard``: whose lines wait for such a word (``machine``, ``fingerprint``, ``lines``). ``refused``:
+    how many lines in a machine's name bore a seal that was wrong, used before, or late."""
+
+    space: str
+    machine: str
+    url: str
+    serving: bool
+    records: int
+    applied: int
+    waiting: int
+    queued: int
+    unsent: int
+    trouble: str
+    machines: tuple[dict[str, object], ...]
+    fingerprint: str
+    trusted: tuple[dict[str, object], ...]
+    unheard: tuple[dict[str, object], ...]
+    refused: dict[str, int]
+
+
+def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> SpaceStanding:
+    """Put the mailbox into a space, publish what is here, archived mail too, take in what is there;
+    idempotent.
+
+    ``changes`` are the person's word on other machines, by which what is here already is judged again, too.
+    Raises ``Refused`` if another mailbox has the machine's name, or if this mailbox is in another space."""
+    present = spaces.of(logs)
+    if present is not None and (present.space, present.machine) != (space.space, space.machine):
+        raise Refused(
+            f"mailbox is in another space: {present.space} as {present.machine}", "run `agent-mailbox engine leave`"
+        )
+    copy = spaces.opened(logs, space)
+    order = spaces.order_in(copy)
+    _make(order, spaces.files_of(order))
+    mine = spaces.record_of(logs).id.decode()
+    if order.named(mine) != mine:
+        raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
+    with copy.held():
+        machine_keys.make(copy.directory)
+        space_trust.change(copy.directory, space.machine, changes)
+        copy.catch_up()
+        if following.hand_over(copy):
+            copy.catch_up()
+        comparison.compare(copy)
+        spaces.save(logs, space)
+        copy.catch_up()
+        space_trust.apply(copy)
+    return standing(logs)
+
+
+def _make(order: SpaceOrder, files: SpaceFiles) -> None:
+    """Make the space unless it is there; a server that was just started may take a moment until it can."""
+    end = monotonic() + STARTING
+    while True:
+        try:
+            order.make()
+            files.make()
+            return
+        except Unavailable as error:
+            if error.code == "outdated":
+                raise
+            if monotonic() > end:
+                error.hint = "check the address, and that the engine runs; then repeat this command"
+                raise
+            sleep(PAUSE)
+
+
+def leave(logs: Logs) -> SpaceStanding:
+    """Publish what is here alone, compare, and make the mailbox one machine's; its files stay.
+
+    An engine that is out of reach hinders nothing: what is here stays here."""
+    space = _joined(logs)
+    copy = spaces.opened(logs, space)
+    with copy.held():
+        try:
+            copy.catch_up()
+            comparison.compare(copy)
+        except Unavailable:
+            pass
+        found = standing(logs)
+        if found.queued:
+            raise Refused(f"mail still waits for the engine: {found.queued} sends", "leave when it is in reach")
+        spaces.forget(logs)
+    return found
+
+
+def forget(desk: Mailbox, machine: str) -> list[str]:
+    """Give up another machine; return its sessions, which the caller has to give up (``absence.give_up``).
+
+    Raises ``NotFound`` if no such machine joined, ``Refused`` for this one."""
+    space = _joined(desk.logs)
+    if machine == space.machine:
+        raise Refused(f"machine is this one: {machine}", "run `agent-mailbox engine leave`")
+    order = spaces.order_of(space)
+    try:
+        there = order.machines()
+        if machine not in there:
+            raise NotFound(f"machine is not in the space: {machine}", f"these are: {', '.join(there)}")
+        return give_up(desk, order, machine)
+    finally:
+        order.close()
+
+
+def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> list[str]:
+    """Do what ``forget`` does, for a machine that joined, by a way to the space."""
+    desk.catch_up()
+    registered = {
+        event.session_id: None
+        for record in order.of_log(ROSTER)
+        if record.machine == machine
+        and not isinstance(event := codec.roster_event(record.line), BadLine)
+        and event.event == "register"
+    }
+    homes = space_judge.homes_of(desk.logs)
+    theirs = [who for who in registered if not homes.is_another_s(who, machine)]
+    order.append(PASSED, [passed.gave_up(machine)])
+    space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
+    return theirs
+
+
+def purge(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool = False) -> PurgePlan:
+    """Remove from the engine what all machines have archived, by a way to it that may; return what went.
+
+    Raises ``Refused`` if it may not. ``dry_run``: change nothing."""
+    space = _joined(logs)
+    copy = spaces.opened(logs, space)
+    order = spaces.order_in(copy)
+    with copy.held():
+        copy.catch_up()
+    found = purging.plan(order, order.machines())
+    if not dry_run:
+        other = space.replace(url=url or space.url, credential=credential or space.credential)
+        purging.purge(order, found, spaces.order_of(other))
+    return found
+
+
+def standing(logs: Logs) -> SpaceStanding:
+    """Return how far this machine is; asks the engine, and changes nothing."""
+    space = _joined(logs)
+    copy = spaces.opened(logs, space)
+    copy.look()
+    records, trouble = copy.state.applied, ""
+    try:
+        records = copy.order.end()
+    except (Unavailable, Refused) as error:
+        trouble = error.what
+    queued = len(copy.queue.entries())
+    waiting = sum(1 for _ in publishing.waiting(copy))
+    serving = spaces.is_serving(logs)
+    where = space.space, space.machine, space.url
+    others = tuple(
+        {"machine": one.machine, "behind": max(records - one.applied, 0), "heard": instant.text(one.heard)}
+        for one in elsewhere.load(copy.directory)
+    )
+    key = None if copy.judge is None else copy.judge.key
+    return SpaceStanding(
+        *where,
+        serving,
+        records,
+        copy.state.applied,
+        waiting,
+        queued,
+        copy.queue.unsent(),
+        trouble,
+        others,
+        "" if key is None else machine_keys.fingerprint(key.public),
+        tuple(_trusted(copy)),
+        tuple(dict(one.__dict__) for one in space_trust.unheard(logs)),
+        {} if copy.judge is None else copy.judge.refused,
+    )
+
+
+def _trusted(copy: Replica) -> Iterator[dict[str, object]]:
+    for machine, one in machine_trust.load(copy.directory).items():
+        speaks = [*([USER] if one.user else []), *one.sessions]
+        yield {"machine": machine, "fingerprint": one.fingerprint, "speaks": speaks}
+
+
+def _joined(logs: Logs) -> Space:
+    space = spaces.of(logs)
+    if space is None:
+        raise NotFound(f"mailbox is in no space: {logs.directory}", "`agent-mailbox engine join URL --space NAME`")
+    return space

@@ -1,0 +1,368 @@
+"""A connection to a NATS server: the client's side of its protocol, as far as the order needs it.
+
+Belongs here: connecting, publishing with headers, requests and their answers, time limits, and under which subjects the
+server takes JetStream's calls. Must not know what they say.
+The server is trusted with the mail, yet everything it says is bounded. Any trouble closes the connection and is
+``Unavailable``; the next request connects anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import ssl
+import time
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...core.records import Record
+from ...errors import BadData, Malformed, Refused, Unavailable
+from .server_bytes import ServerBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+PAYLOAD = 8 << 20
+"""Bytes of the largest message that a server may send."""
+NEWS, MOST_NEWS = "mbxlive.", 64
+"""The subjects of which the last message is kept, and how many of them."""
+API, OPEN_API = "mbxapi.", "$JS.API."
+"""The beginning of the subjects of JetStream's calls: as each machine's account has them, and on a server without such
+accounts. Callers use the first, and a connection sends the second where nobody answers to that."""
+PORT = 4222
+_VERSION = b"NATS/1.0"
+_OUTDATED = (
+    "servers run by files of an earlier version, with which a machine may write as another and remove mail:"
+    " write them again, by `agent-mailbox engine config --into DIR`"
+)
+_UNMARKED = _VERSION + b"\r\n"
+"""The beginning of a head without a status."""
+
+
+class ServerAnswer(Record):
+    """One message from the server. ``head`` are its headers as they came; ``status`` is the code in them, or empty."""
+
+    subject: str
+    data: bytes
+    head: bytes
+    status: str
+
+
+class Publication(Record):
+    """One message to the server."""
+
+    subject: str
+    data: bytes
+    headers: Mapping[str, str] | None = None
+
+
+class NatsConnection:
+    """A way to one server at a time, of those that ``url`` names (separated by commas).
+
+    ``credential`` is a file that only the user may read, with a token, or with a user's name and password on two lines.
+    ``authority`` is a file with the certificate that the server's must follow from. ``patience`` is in seconds.
+    """
+
+    def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:
+        self.urls = [one.strip() for one in url.split(",")]
+        self.patience = patience
+        self._credential = credential
+        self._authority = authority
+        self._socket: socket.socket | None = None
+        self._incoming: ServerBytes | None = None
+        self._inbox = ""
+        self._api = API
+        self._asked = 0
+        self._told = False
+        self._subjects: set[str] = set()
+        self.news: dict[str, bytes] = {}
+        self.info: dict[str, Any] = {}
+
+    def is_open(self) -> bool:
+        """Return whether the server has no accounts such as ``engine config`` writes; connects."""
+        self.tell([])
+        return self._api == OPEN_API
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def ask(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
+        """Publish the messages, and return the answer to each, in order.
+
+        Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
+        try:
+            return self._asked_all(publications)
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+        except (Unavailable, BadData):
+            self.close()
+            raise
+
+    def _asked_all(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
+        self._connected()
+        first = self._asked
+        self._asked += len(publications)
+        self._send(b"".join(self._form(one, first + place) for place, one in enumerate(publications)))
+        deadline = time.monotonic() + self.patience
+        found: dict[int, ServerAnswer] = {}
+        while len(found) < len(publications):
+            answer = self._received(deadline)
+            number = answer.subject.rpartition(".")[2] if answer is not None else ""
+            if answer is not None and number.isdigit() and first <= int(number) < self._asked:
+                if answer.status == "503":
+                    raise unavailable(self.urls, "nobody answers there; is JetStream enabled?")
+                found[int(number)] = answer
+        return [found[first + place] for place in range(len(publications))]
+
+    def stream(self, one: Publication) -> list[tuple[bytes, bytes]]:
+        """Publish a message that is answered by several; return the head and the data of each.
+
+        The last has a status, and is left out."""
+        found: list[tuple[bytes, bytes]] = []
+        try:
+            self._connected()
+            self._asked += 1
+            self._send(self._form(one, self._asked))
+            mine = f"{self._inbox}.{self._asked}".encode()
+            deadline = time.monotonic() + self.patience
+            while True:
+                words = self._come().line(deadline).split()
+                if len(words) < 4 or words[1] != mine:
+                    self._heard(words, deadline)
+                    continue
+                head, data = self._parts(words, deadline)
+                if not head.startswith(_UNMARKED):
+                    return found
+                found.append((head, data))
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
+    def gather(self, one: Publication, most: int) -> list[ServerAnswer]:
+        """Publish a message, and return the answers of all who answer in time, at most ``most``."""
+        found: list[ServerAnswer] = []
+        try:
+            self._connected()
+            self._asked += 1
+            self._send(self._form(one, self._asked))
+            deadline = time.monotonic() + self.patience
+            while len(found) < most:
+                answer = self._received(deadline)
+                if answer is not None and answer.subject.rpartition(".")[2] == str(self._asked):
+                    found.append(answer)
+        except TimeoutError:
+            return found
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+        return found
+
+    def tell(self, publications: Sequence[Publication]) -> None:
+        """Publish messages that nothing answers."""
+        try:
+            self._connected()
+            self._send(b"".join(self._form(one, None) for one in publications))
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
+    def listen(self, subject: str) -> None:
+        """Hear of messages on a subject from now on, until the connection closes; see ``heard``."""
+        try:
+            self._connected()
+            self._told = False
+            if subject not in self._subjects:
+                self._subjects.add(subject)
+                self._asked += 1
+                self._send(f"SUB {subject} {self._asked}\r\n".encode())
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
+    def heard(self, seconds: float) -> bool:
+        """Return whether a message came since ``listen``, within that time at most."""
+        deadline = time.monotonic() + seconds
+        try:
+            while not self._told:
+                self._received(deadline)
+            return True
+        except TimeoutError:
+            return False
+        except OSError as error:
+            self.close()
+            raise unavailable(self.urls, error) from None
+
+    def _form(self, one: Publication, number: int | None) -> bytes:
+        reply = b"" if number is None else f"{self._inbox}.{number} ".encode()
+        subject = one.subject
+        if subject.startswith(API):
+            subject = self._api + subject[len(API) :]
+        if not one.headers:
+            return b"PUB %s %s%d\r\n%s\r\n" % (subject.encode(), reply, len(one.data), one.data)
+        lines = "".join(f"{key}: {value}\r\n" for key, value in one.headers.items()).encode()
+        head = b"%s\r\n%s\r\n" % (_VERSION, lines)
+        size = len(head), len(head) + len(one.data)
+        return b"HPUB %s %s%d %d\r\n%s%s\r\n" % (subject.encode(), reply, *size, head, one.data)
+
+    # -- the protocol -------------------------------------------------------------------------------------------------
+
+    def _received(self, deadline: float) -> ServerAnswer | None:
+        """Return the next message, or None for anything else that the server says."""
+        return self._heard(self._come().line(deadline).split(), deadline)
+
+    def _heard(self, words: list[bytes], deadline: float) -> ServerAnswer | None:
+        verb = words[0].upper() if words else b""
+        if verb == b"PING":
+            self._send(b"PONG\r\n")
+        elif verb == b"-ERR":
+            raise self._complaint(b" ".join(words[1:]))
+        elif verb == b"INFO":
+            pass  # a server that leaves, or others that came
+        elif verb in (b"MSG", b"HMSG"):
+            return self._message(words, deadline)
+        elif verb not in (b"PONG", b"+OK"):
+            raise unavailable(self.urls, "no NATS server answers there")
+        return None
+
+    def _message(self, words: list[bytes], deadline: float) -> ServerAnswer:
+        head, data = self._parts(words, deadline)
+        status = head[len(_VERSION) :].partition(b"\r\n")[0].decode("ascii", "replace").strip()[:3]
+        subject = words[1].decode("utf-8", "replace")
+        if subject.startswith(NEWS):
+            if subject in self.news or len(self.news) < MOST_NEWS:
+                self.news[subject] = data
+        elif not subject.startswith(self._inbox):
+            self._told = True
+        return ServerAnswer(subject, data, head, status)
+
+    def _parts(self, words: list[bytes], deadline: float) -> tuple[bytes, bytes]:
+        """Return the head and the data of a message."""
+        sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
+        if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or len(sizes[1]) > 8:
+            raise unavailable(self.urls, "the server says what no NATS server says")
+        head, whole = int(sizes[0]), int(sizes[1])
+        if not head <= whole <= PAYLOAD:
+            raise unavailable(self.urls, f"the server sends {whole} bytes at once")
+        data = self._come().take(whole + 2, deadline)
+        return data[:head], data[head:whole]
+
+    def _come(self) -> ServerBytes:
+        if self._incoming is None:
+            raise OSError("not connected")
+        return self._incoming
+
+    def _send(self, data: bytes) -> None:
+        if self._socket is None:
+            raise OSError("not connected")
+        self._socket.settimeout(self.patience)
+        self._socket.sendall(data)
+
+    # -- connecting ---------------------------------------------------------------------------------------------------
+
+    def _connected(self) -> None:
+        if self._socket is not None:
+            return None
+        trouble: Exception = Unavailable("engine has no address")
+        for url in self.urls:
+            try:
+                return self._connect(url)
+            except (OSError, Unavailable) as error:
+                self.close()
+                trouble = error
+        raise trouble if isinstance(trouble, Unavailable) else unavailable(self.urls, trouble)
+
+    def _connect(self, url: str) -> None:
+        split = urlsplit(url)
+        if split.scheme not in ("nats", "tls") or not split.hostname:
+            raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", "write nats://HOST:PORT")
+        deadline = time.monotonic() + self.patience
+        self._socket = socket.create_connection((split.hostname, split.port or PORT), self.patience)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._incoming = ServerBytes(self._socket)
+        word, _, text = self._incoming.line(deadline).partition(b" ")
+        if word.upper() != b"INFO":
+            raise unavailable([url], "no NATS server answers there")
+        self.info = parsed(text)
+        if split.scheme == "tls" or self.info.get("tls_required") is True:
+            context = ssl.create_default_context(cafile=self._authority)
+            self._socket = context.wrap_socket(self._socket, server_hostname=split.hostname)
+            self._incoming = ServerBytes(self._socket)
+        hello: dict[str, object] = {
+            "verbose": False,
+            "pedantic": False,
+            "headers": True,
+            "no_responders": True,
+            "protocol": 1,
+        }
+        hello |= {"lang": "python", "version": "1", "name": "agent-mailbox", **self._login()}
+        user = str(hello.get("user", ""))
+        own = f"{user}." if user.replace("-", "").replace("_", "").isalnum() else ""
+        self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
+        self._api = API
+        asked = Publication(f"{API}INFO", b"")
+        words = json.dumps(hello).encode(), self._inbox.encode(), self._form(asked, self._asked)
+        self._send(b"CONNECT %s\r\nSUB %s.* 0\r\n%sPING\r\n" % words)
+        self._asked += 1
+        while (said := self._come().line(deadline).split())[:1] != [b"PONG"]:
+            answer = self._heard(said, deadline)
+            if answer is not None and answer.status == "503":  # told before the PONG
+                self._api = OPEN_API
+
+    def _login(self) -> dict[str, str]:
+        if self._credential is None:
+            return {}
+        try:
+            mode = os.stat(self._credential).st_mode
+            with open(self._credential, encoding="utf-8-sig") as file:
+                words = file.read(4096).split()
+        except (OSError, UnicodeDecodeError) as error:
+            raise Refused(f"credential cannot be read: {self._credential}: {error}", "name another file") from None
+        if mode & 0o077:
+            raise Refused(f"credential is open to others: {self._credential}", f"run `chmod 600 {self._credential}`")
+        if len(words) not in (1, 2):
+            raise Refused(
+                f"credential has no known form: {self._credential}", "write a token, or a user and a password"
+            )
+        return {"auth_token": words[0]} if len(words) == 1 else {"user": words[0], "pass": words[1]}
+
+    def _complaint(self, said: bytes) -> Exception:
+        text = said.decode("utf-8", "replace").strip("' ")[:200]
+        if f'"{API}INFO"' in text:
+            return Unavailable(_OUTDATED, "copy them to the servers, and restart these one by one", code="outdated")
+        if "authori" in text.lower() or "permissions" in text.lower():
+            return Refused(f"engine refuses the credential: {text}", "`--credential FILE` of `engine join` names one")
+        return unavailable(self.urls, text)
+
+    def close(self) -> None:
+        """Close the connection; the next request opens one."""
+        self._incoming = None
+        self._subjects.clear()
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+
+
+def header(head: bytes, name: bytes) -> bytes:
+    """Return the value of a header, as it was spelled; empty if there is none.
+
+    The last one of the name counts: a server adds its own behind those of the publisher, who may use the same names."""
+    mark = b"\r\n%s:" % name
+    start = head.rfind(mark)
+    return b"" if start < 0 else head[start + len(mark) : head.find(b"\r\n", start + 2)].strip()
+
+
+def parsed(data: bytes) -> dict[str, Any]:
+    """Return the JSON object of an answer; raise ``Unavailable`` if it is none."""
+    try:
+        found = json.loads(data)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise Unavailable("engine's answer is no JSON object", "is a NATS server there?")
+    return found
+
+
+def unavailable(urls: Sequence[str], why: object) -> Unavailable:
+    """Return the error of an engine that did not answer."""
+    return Unavailable(f"engine is out of reach: {', '.join(urls)}: {why}", "try again; `agent-mailbox engine status`")

@@ -1,0 +1,379 @@
+"""The order of a space as one JetStream stream.
+
+Belongs here: the mapping of the order to subjects, sequences and expectations. A record's subject names the space, the
+machine that published it, and its log; a message's also the digest of its id:
+
+    mbx.SPACE.MACHINE.roster        mbx.SPACE.MACHINE.messages.DIGEST
+    mbx.SPACE.MACHINE.claims        mbx.SPACE.MACHINE.reads
+    mbx.SPACE.MACHINE.archive       mbx.SPACE.MACHINE.passed
+
+So an account that may publish below ``mbx.SPACE.MACHINE`` alone proves its machine. A position is the sequence in the
+stream. An expectation is the last sequence on ``mbx.SPACE.*.LOG``; a message expects none on ``mbx.SPACE.*`` and its
+digest. Both need server 2.12 or later, and so do atomic batches.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import time
+from typing import TYPE_CHECKING, Any
+
+from ...core.proofs import is_machine
+from ...errors import BadData, Malformed, Refused, Unavailable
+from ..order.order import ARCHIVE, MESSAGES, Moved, Ordered, Taken, check_size, is_reads, reads_of
+from . import stream_settings
+from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+LEAST = (2, 12)
+"""The first version of the server with everything that is used here."""
+WINDOW = 200
+"""Records that are asked for at once, of the leader."""
+FEW, BATCH = 20, 1000
+"""Records from which on the nearest server is asked, and the most that it sends at once."""
+AT_ONCE = 50_000
+"""Positions up to which a log is removed at once: the server answers in time."""
+LOOKS = 5.0
+"""Seconds after which a waiting machine looks, whatever it heard."""
+PAUSES = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064)
+"""Seconds between looks for a record that was heard of."""
+_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_WHOLE = "Nats-Expected-Last-Sequence"
+_SUM = "Mailbox-Sum"
+_MARK = _SUM.encode()
+_GONE = (10043, 10057, 10037)
+"""The server's answers to a removal of what is not there."""
+_FULL = (10023, 10047, 10077)
+"""The server's codes for a disk, or a limit, that is reached."""
+_WRONG_SEQUENCE, _NO_STREAM, _NO_MESSAGE = (10071, 10164), 10059, 10037
+
+
+class NatsOrder:
+    """One machine's way to a space in NATS; see ``space.order.order.TotalOrder``."""
+
+    def __init__(self, connection: NatsConnection, space: str, machine: str) -> None:
+        if not is_machine(space) or not is_machine(machine):
+            raise Malformed(f"name is not lower-case letters, digits and -: {space} {machine}", "choose another")
+        self.connection = connection
+        self.space = space
+        self.machine = machine
+        self._last = 0
+        """The position of the last record when the leader was asked."""
+
+    @property
+    def stream(self) -> str:
+        """Return the stream's name."""
+        return f"MBX_{self.space}"
+
+    # -- the stream ---------------------------------------------------------------------------------------------------
+
+    def make(self) -> bool:
+        """Make the space unless it is there; return whether it was made. A cluster keeps it three times.
+
+        Raises ``Refused`` for an old server."""
+        try:
+            self.info()
+            return False
+        except Refused as error:
+            if error.code != "no_space":
+                raise
+        self._refuse_old()
+        self.api(f"STREAM.CREATE.{self.stream}", stream_settings.of_records(self.space, self.connection.info))
+        return True
+
+    def info(self) -> dict[str, Any]:
+        """Return the stream's configuration and state.
+
+        Raises ``Refused`` if the space is not there, or was made such that a machine could write as another."""
+        found = self.api(f"STREAM.INFO.{self.stream}", None)
+        self._refuse_old()
+        stream_settings.refuse_strange(found, f"mbx.{self.space}.>")
+        return found
+
+    def _refuse_old(self) -> None:
+        if is_old(said := str(self.connection.info.get("version", ""))):
+            raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
+
+    def api(self, call: str, body: object) -> dict[str, Any]:
+        """Call JetStream; return what it answers."""
+        data = b"" if body is None else json.dumps(body).encode()
+        return self.judged(self.connection.ask([Publication(f"{API}{call}", data)])[0])
+
+    def judged(self, answer: ServerAnswer) -> dict[str, Any]:
+        """Return what the engine answered; raise its complaint."""
+        found = parsed(answer.data)
+        error = found.get("error")
+        if error is None:
+            return found
+        code, said = (error.get("err_code"), error.get("description")) if isinstance(error, dict) else (0, error)
+        if code == _NO_STREAM:
+            raise Refused(f"engine has no such space: {self.space}", "`engine join` makes it", code="no_space")
+        if code in _WRONG_SEQUENCE:
+            raise Moved(f"log has moved: {said}", "look again")
+        if code in _FULL:
+            raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
+        raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
+
+    def message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
+        """Return a message of a stream by its leader's word; empty if there is none."""
+        answer = self.connection.ask([Publication(f"{API}STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
+        return {} if _is_missing(answer) else self.judged(answer).get("message") or {}
+
+    def named(self, owner: str) -> str:
+        """Take the machine's name for an owner unless it is taken; return whose it is."""
+        subject = f"mbx.{self.space}.{self.machine}.joined"
+        one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: _sum(owner.encode())})
+        try:
+            self.judged(self.connection.ask([one])[0])
+            return owner
+        except Moved:
+            found = self.judged(self._got({"last_by_subj": subject}))["message"]
+            return base64.b64decode(found.get("data", "")).decode("utf-8", "replace")
+
+    def machines(self) -> list[str]:
+        """Return the machines that joined, in that order."""
+        found: list[str] = []
+        place = 1
+        while not _is_missing(answer := self._got({"seq": place, "next_by_subj": f"mbx.{self.space}.*.joined"})):
+            there = self.judged(answer).get("message") or {}
+            try:
+                place = int(there["seq"]) + 1
+                found.append(str(there["subject"]).split(".")[2])
+            except (KeyError, ValueError, TypeError, IndexError):
+                raise _of_another_form() from None
+        return found
+
+    def of_log(self, log: str) -> Iterator[Ordered]:
+        """Yield all records of a log, in order: one question for each."""
+        place = 0
+        subjects = self._subjects(log)
+        while not _is_missing(answer := self._got({"seq": place + 1, "next_by_subj": subjects})):
+            record = self._record(answer)
+            place = record.position
+            if record.log == log and not record.damaged:
+                yield record
+
+    def _subjects(self, log: str) -> str:
+        """Return the subjects of a log of all machines."""
+        return f"mbx.{self.space}.*.{log}{'.*' if log == MESSAGES else ''}"
+
+    # -- the order ----------------------------------------------------------------------------------------------------
+
+    def end(self) -> int:
+        """Return the position of the last record."""
+        return int(self.info()["state"]["last_seq"])
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Append the lines; see ``TotalOrder.append``."""
+        check_size(lines)
+        if not lines:
+            return self.end()
+        names = [f"{log}.{_digest(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
+        heads = [{_SUM: _sum(line)} for line in lines]
+        if ids:
+            for name, head in zip(names, heads, strict=True):
+                head |= {_EXPECTED: "0", f"{_EXPECTED}-Subject": f"mbx.{self.space}.*.{name}"}
+        elif expect is not None and log == ARCHIVE:
+            heads[0][_WHOLE] = str(expect)
+        elif expect is not None:
+            own = f"mbx.{self.space}.{self.machine}.reads"
+            filtered = own if is_reads(log) else f"mbx.{self.space}.*.{log}"
+            heads[0] |= {_EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
+        try:
+            return int(self.judged(self._published(names, lines, heads))["seq"])
+        except Moved:
+            for message_id in ids:
+                self._refuse_taken(message_id)
+            raise
+
+    def _published(self, names: Sequence[str], lines: Sequence[bytes], heads: Sequence[dict[str, str]]) -> ServerAnswer:
+        """Publish lines on subjects of this machine, several as one atomic batch; return the answer to the last."""
+        if len(lines) > 1:
+            batch = os.urandom(16).hex()
+            for number, head in enumerate(heads, 1):
+                head |= {"Nats-Batch-Id": batch, "Nats-Batch-Sequence": str(number)}
+            heads[-1]["Nats-Batch-Commit"] = "1"
+        own = f"mbx.{self.space}.{self.machine}"
+        all_of_it = zip(names, lines, heads, strict=True)
+        *others, last = (Publication(f"{own}.{name}", line, head) for name, line, head in all_of_it)
+        if others:
+            self.connection.tell(others)
+        return self.connection.ask([last])[0]
+
+    def _refuse_taken(self, message_id: str) -> None:
+        subject = f"mbx.{self.space}.*.{MESSAGES}.{_digest(message_id)}"
+        found = parsed(self._got({"last_by_subj": subject}).data).get("message")
+        if isinstance(found, dict):
+            raise Taken(message_id, int(found["seq"]))
+
+    def read(self, after: int, most: int) -> list[Ordered]:
+        """Return the first records behind a position, in order. If there is none, that is one question."""
+        found: list[Ordered] = []
+        if after + most <= self._last:  # as a machine joins: for these the leader need not be asked how far they go
+            self._read_on(found, after + 1, self._last, most)
+        if len(found) < most:
+            answer = self._next(found[-1].position if found else after)
+            if not _is_missing(answer):
+                found.append(self._record(answer))
+                if most > 1:
+                    self._last = self.end()
+                    self._read_on(found, found[-1].position + 1, self._last, most)
+        return found
+
+    def _read_on(self, found: list[Ordered], place: int, last: int, most: int) -> None:
+        """Read from a place on, up to the last that the leader knows.
+
+        The nearest server answers a batch. It may lack the newest records, or have lost some: for those that it does
+        not have, the leader is asked one by one."""
+        while place <= last and len(found) < most:
+            wanted = min(most - len(found), last + 1 - place)
+            records = self._batch(place, wanted) if wanted > FEW else {}
+            end = place + (min(wanted, WINDOW) if not records else max(records) + 1 - place)
+            missing = [seq for seq in range(place, end) if seq not in records]
+            while missing:
+                asked = [self._get({"seq": seq}) for seq in missing[:WINDOW]]
+                there = [self._record(answer) for answer in self.connection.ask(asked) if not _is_missing(answer)]
+                records |= {record.position: record for record in there}
+                after = missing[: WINDOW + 1][-1]
+                if not there:  # where records were removed, many are: where do they go on?
+                    answer = self._next(after - 1)
+                    after = last + 1 if _is_missing(answer) else self._record(answer).position
+                missing = [seq for seq in missing[WINDOW:] if seq >= after]
+            found += [record for _, record in sorted(records.items())]
+            place = end
+
+    def _batch(self, place: int, most: int) -> dict[int, Ordered]:
+        """Return records from a place on, as the nearest server has them, by their position."""
+        asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
+        found: dict[int, Ordered] = {}
+        for head, line in self.connection.stream(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
+            said, subject = header(head, b"Nats-Sequence"), header(head, b"Nats-Subject")
+            if not said.isdigit() or len(said) >= 20:
+                raise _of_another_form()
+            seq = int(said)
+            found[seq] = _ordered(seq, subject.decode("utf-8", "replace"), head, line)
+        return found
+
+    def _get(self, what: dict[str, object]) -> Publication:
+        return Publication(f"{API}STREAM.MSG.GET.{self.stream}", json.dumps(what).encode())
+
+    def _got(self, what: dict[str, object]) -> ServerAnswer:
+        return self.connection.ask([self._get(what)])[0]
+
+    def _record(self, answer: ServerAnswer) -> Ordered:
+        """Return the record of an answer."""
+        found = self.judged(answer).get("message") or {}
+        try:
+            line = base64.b64decode(found.get("data", ""))
+            head = base64.b64decode(found.get("hdrs", ""))
+            subject, seq = str(found["subject"]), int(found["seq"])
+        except (KeyError, ValueError, TypeError, AttributeError):
+            raise _of_another_form() from None
+        return _ordered(seq, subject, head, line)
+
+    def wait(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long.
+
+        A server tells of a record as it comes, a little before it may be read."""
+        deadline = time.monotonic() + seconds
+        while True:
+            if seconds > 0:
+                self.connection.listen(f"mbx.{self.space}.>")
+            if self._has(after):
+                return True
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            if self.connection.heard(min(left, LOOKS)):
+                for pause in PAUSES:
+                    if self._has(after):
+                        return True
+                    time.sleep(pause)
+
+    def _has(self, after: int) -> bool:
+        return not _is_missing(self._next(after))
+
+    def _next(self, after: int) -> ServerAnswer:
+        return self._got({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
+
+    def holes(self) -> int:
+        """Return how many positions have no record."""
+        state = self.info()["state"]
+        return int(state["last_seq"]) - int(state["messages"])
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; see ``TotalOrder.remove``. The server writes nothing over them."""
+        for start in range(0, len(positions), WINDOW):
+            asked = [json.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
+            call = f"{API}STREAM.MSG.DELETE.{self.stream}"
+            for answer in self.connection.ask([Publication(call, body) for body in asked]):
+                if parsed(answer.data).get("error", {}).get("err_code") not in (None, *_GONE):
+                    self.judged(answer)
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position for ever; see ``TotalOrder.remove_through``."""
+        own = f"mbx.{self.space}.{log.removeprefix(reads_of(''))}.reads"
+        subjects = own if is_reads(log) else self._subjects(log)
+        for end in (*range(AT_ONCE, position, AT_ONCE), position):
+            self.api(f"STREAM.PURGE.{self.stream}", {"filter": subjects, "seq": end + 1})
+
+    # -- what machines tell of themselves, and nobody keeps -----------------------------------------------------------
+
+    def tell(self, word: bytes) -> None:
+        """Tell the machines that listen at this moment."""
+        self.connection.tell([Publication(f"{NEWS}{self.space}.{self.machine}", word)])
+
+    def told(self) -> dict[str, bytes]:
+        """Return the last word of each other machine that came while this one waited, once."""
+        self.connection.listen(f"{NEWS}{self.space}.*")
+        found = {subject.rpartition(".")[2]: word for subject, word in self.connection.news.items()}
+        self.connection.news.clear()
+        return {machine: word for machine, word in found.items() if is_machine(machine) and machine != self.machine}
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.connection.close()
+
+
+def open_order(
+    url: str, space: str, machine: str, credential: str | None = None, authority: str | None = None, wait: float = 5.0
+) -> NatsOrder:
+    """Return the way of a machine to a space; connects at the first call."""
+    return NatsOrder(NatsConnection(url, credential, authority, wait), space, machine)
+
+
+def is_old(version: str) -> bool:
+    """Return whether a server of that version lacks what is used here."""
+    return tuple(int(word) for word in version.split("-")[0].split(".") if word.isdigit()) < LEAST
+
+
+def _is_missing(answer: ServerAnswer) -> bool:
+    """Return whether there is no record there."""
+    error = parsed(answer.data).get("error")
+    return isinstance(error, dict) and error.get("err_code") == _NO_MESSAGE
+
+
+def _ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
+    words = subject.split(".")
+    known = header(head, _MARK)
+    if not known or len(words) < 4 or not is_machine(words[2]):
+        return Ordered(seq, "", b"", "")  # a stranger's
+    machine, log = words[2], words[3]
+    return Ordered(seq, reads_of(machine) if log == "reads" else log, line, machine, known != _sum(line).encode())
+
+
+def _of_another_form() -> BadData:
+    return BadData("engine's record has another form", "`agent-mailbox engine doctor` looks closer")
+
+
+def _digest(message_id: str) -> str:
+    return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _sum(line: bytes) -> str:
+    return hashlib.sha256(line).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""The order that all machines agree on, and what waits to enter it."""

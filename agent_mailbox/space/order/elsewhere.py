@@ -1,0 +1,75 @@
+"""The words of other machines of a space: how far their copies are, and when their sessions last acted.
+
+Belongs here: the words of one machine, and the file in which the replicator keeps those of the others. They prove
+nothing and decide nothing: a session is judged by its own machine. So they are shown, and are never synced.
+"""
+
+from __future__ import annotations
+
+from ...core import codec
+from ...core.address import check_id
+from ...core.records import Record
+from ...errors import MailboxError
+from ...store.files import cache, system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...store.log.logs import Logs
+
+FILE = "elsewhere"
+EVERY = 60.0
+"""Seconds between two words of a machine."""
+SESSIONS, MACHINES = 1000, 64
+"""The most that are told of, and kept."""
+SINCE = 86_400_000
+"""Milliseconds for which a session's last act is told."""
+
+
+class Elsewhere(Record):
+    """A machine's word. ``heard``: when it came (ms, our clock); ``applied``: up to where its copy is; ``seen``: when
+    its sessions last acted (ms)."""
+
+    machine: str
+    heard: int
+    applied: int
+    seen: Mapping[str, int]
+
+
+def own_word(logs: Logs, applied: int, now: int) -> bytes:
+    """Return this machine's word for the others."""
+    seen = sorted(((at, who) for who, at in logs.last_seen().items() if now - at < SINCE), reverse=True)
+    return codec.dumps({"applied": applied, "seen": {who: at for at, who in seen[:SESSIONS]}}).encode()
+
+
+def load(directory: str) -> list[Elsewhere]:
+    """Return the last word of each other machine, as the replicator keeps it in its directory."""
+    body = cache.load(system.join(directory, FILE))
+    found = codec.parse(body) if body is not None else None
+    if not isinstance(found, dict):
+        return []
+    return [Elsewhere(machine, *word) for machine, word in found.items()]
+
+
+def keep(directory: str, words: Mapping[str, bytes], now: int) -> None:
+    """Keep the words that came, each in place of the machine's earlier one; one of another form counts for nothing."""
+    known = {one.machine: (one.heard, one.applied, one.seen) for one in load(directory)}
+    for machine, word in words.items():
+        if (found := _understood(word, now)) is not None and (machine in known or len(known) < MACHINES):
+            known[machine] = (now, *found)
+    cache.save(system.join(directory, FILE), codec.dumps(known).encode())
+
+
+def _understood(word: bytes, now: int) -> tuple[int, dict[str, int]] | None:
+    said = codec.parse(word)
+    if not isinstance(said, dict) or not isinstance(said.get("seen"), dict) or not isinstance(said.get("applied"), int):
+        return None
+    seen = {}
+    for who, at in list(said["seen"].items())[:SESSIONS]:
+        try:
+            if isinstance(at, int):
+                seen[check_id(who)] = min(max(at, 0), now)  # its clock may be ahead of ours
+        except MailboxError:
+            continue
+    return said["applied"], seen

@@ -1,0 +1,182 @@
+"""The order of the records of one mailbox that several machines share.
+
+Belongs here: what the mailbox asks of an engine that orders (``TotalOrder``), its errors, one record. Must not know any
+engine, nor what a line says. ``tests/engine/conformance.py`` holds every order to this page.
+
+One space has one order. Each record has a position in it, a log, a line, and the machine that published it. Positions
+grow, and may have gaps. The logs of the order are:
+
+    MESSAGES    messages; each line has an id, which only one record of the log may have, as long as it is there
+    ROSTER      roster events
+    CLAIMS      claims and releases of mail
+    reads_of(M) reads, acks, and what the sessions of machine M saw, in the order in which M's file has them
+    ARCHIVE     decisions of a steward: bundles of lines that all machines archive (``bundles``)
+    PASSED      how far each machine has followed those, and whom the person gave up
+
+An expectation on ``ARCHIVE`` is one on the whole order: nothing at all was appended since the steward looked.
+"""
+
+from __future__ import annotations
+
+from ...core.records import Record
+from ...errors import BadData, Busy, Refused
+from ...errors import Unavailable as Unavailable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from typing import Protocol
+else:
+    Protocol = object
+
+MESSAGES, ROSTER, CLAIMS = "messages", "roster", "claims"
+ARCHIVE, PASSED = "archive", "passed"
+KINDS = (ROSTER, MESSAGES, CLAIMS)
+"""The logs of a mailbox. The roster comes first: it says whose the mail is."""
+JOINED = "joined"
+"""The log of a record that tells of a machine which joined; it has no line for the mailbox."""
+_READS = "reads."
+MOST = 500
+"""Lines of one append: it is one atomic batch, of which an engine takes only so many."""
+WIDEST = 512 << 10
+"""Bytes of one append, for the same reason."""
+
+
+class Ordered(Record):
+    """One record of the order. ``line`` has no newline. ``machine`` is who published it, as the engine proves it.
+
+    ``damaged``: the line is not what was published, by its checksum. ``log`` is unknown here for a
+    later version's record, and empty for another program's message. See ``is_known``.
+    """
+
+    position: int
+    log: str
+    line: bytes
+    machine: str
+    damaged: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Return the log of a mailbox that has it: one has the claims, and the reads of all machines."""
+        return self.log if self.log in (MESSAGES, ROSTER) else CLAIMS
+
+    @property
+    def is_decision(self) -> bool:
+        """Return whether it is a steward's decision, or about one, which no log of a mailbox has."""
+        return self.log in (ARCHIVE, PASSED)
+
+
+class Moved(Busy):
+    """Another record came into the log since the caller looked: look and decide again (exit 4)."""
+
+    code = "moved"
+
+
+class Taken(Refused):
+    """A record with that id is in the order, at ``position``. Nothing was appended."""
+
+    code = "taken"
+
+    def __init__(self, message_id: str, position: int) -> None:
+        super().__init__(f"id is in the order already: {message_id}", "", code="taken")
+        self.id = message_id
+        self.position = position
+
+
+class TotalOrder(Protocol):
+    """One total order, shared by all machines of a space. Any call may raise ``Unavailable``.
+
+    ``machine`` is the name under which this one publishes.
+    """
+
+    machine: str
+
+    def end(self) -> int:
+        """Return the position of the last record; 0 if there is none. Whatever was acknowledged before counts."""
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Append the lines (without newlines) to a log, all or none, nothing between; return the last one's position.
+
+        When it returns, they are as durable as the engine makes anything. ``ids`` has one id a line, or none. Raises
+        ``Taken`` if the log has a record with one of them. ``expect`` is the position of the log's last record as the
+        caller knows it (0: none); raises ``Moved`` if the log has a later one. On ``ARCHIVE`` it is ``end()`` as the
+        caller knows it: raises ``Moved`` if any log has a later record. Raises ``BadData`` for more than
+        ``MOST`` lines or ``WIDEST`` bytes, and ``Unavailable``: then all or nothing may have been appended.
+        """
+
+    def read(self, after: int, most: int) -> Sequence[Ordered]:
+        """Return the first records behind a position, in order: at most ``most``; fewer only if there are no more.
+
+        Whatever was acknowledged to anybody before the call is found: read your writes."""
+
+    def wait(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long."""
+
+    def holes(self) -> int:
+        """Return how many positions up to ``end`` have no record, not even one of a stranger."""
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; there may be none at some of the positions. ``end`` stays as it is.
+
+        Raises ``Refused`` if this way to the space may not."""
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove all records of a log up to a position for ever, in a fraction of the time; ``end`` stays as it is.
+
+        Raises ``Refused`` if this way to the space may not; it may be allowed ``remove`` all the same."""
+
+
+class SpaceOrder(TotalOrder, Protocol):
+    """An order that an engine keeps: with what machines do as they join, and tell of themselves."""
+
+    def make(self) -> bool:
+        """Make the space unless it is there; return whether it was made."""
+
+    def named(self, owner: str) -> str:
+        """Take the machine's name for an owner unless it is taken; return whose it is."""
+
+    def machines(self) -> list[str]:
+        """Return the machines that joined, in that order."""
+
+    def of_log(self, log: str) -> Iterator[Ordered]:
+        """Yield all records of a log, in order, but for those that are damaged."""
+
+    def tell(self, word: bytes) -> None:
+        """Tell the other machines something of this one; only the last word of each counts, and it may be lost."""
+
+    def told(self) -> dict[str, bytes]:
+        """Return the last word of each other machine that came since the question before, once."""
+
+    def close(self) -> None:
+        """Close the connection; the next call opens one."""
+
+
+def reads_of(machine: str) -> str:
+    """Return the log of what the sessions of a machine did with their mail."""
+    return _READS + machine
+
+
+def is_reads(log: str) -> bool:
+    """Return whether the log is what some machine's sessions did."""
+    return log.startswith(_READS)
+
+
+def is_known(record: Ordered) -> bool:
+    """Return whether the record belongs in the mailbox; all others are passed over.
+
+    Its log is known, and a file can hold its line: none of our writers publishes another."""
+    is_line = 0 < len(record.line) <= WIDEST and b"\n" not in record.line
+    return has_known_log(record) and (is_line or record.is_decision or record.damaged)
+
+
+def has_known_log(record: Ordered) -> bool:
+    """Return whether the mailbox has the record's log, or the steward decides by it."""
+    return record.is_decision or record.log in (MESSAGES, ROSTER, CLAIMS) or is_reads(record.log)
+
+
+def check_size(lines: Sequence[bytes]) -> None:
+    """Raise ``BadData`` for lines that are too many, or too large, for one append."""
+    if len(lines) > MOST:
+        raise BadData(f"batch is too long for the engine: {len(lines)} lines", f"send at most {MOST} at once")
+    if (size := sum(map(len, lines))) > WIDEST:
+        raise BadData(f"batch is too large for the engine: {size} bytes", f"send at most {WIDEST} bytes at once")

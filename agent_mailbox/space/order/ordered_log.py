@@ -1,0 +1,152 @@
+"""A log of a mailbox that several machines share: look, then append in the order.
+
+Belongs here: what stands in for ``Log`` and ``HeldLog`` there. The deciding code is the same on one machine and on
+many.
+"""
+
+from __future__ import annotations
+
+from ...errors import Busy, Unavailable
+from ...store.files import system
+from ...store.files.lines import lines_of
+from .order import Moved
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+    from typing import Self, TypeVar
+
+    from ...core.records import Proof
+    from ...store.log.log import HeldLog, Log
+    from ..copy.replica import Replica
+
+    T = TypeVar("T")
+    Waiting = tuple[list[bytes], list[Proof | None]]
+    """Lines, and what is proven of the writer of each."""
+
+TURNS = 50
+"""Times that a decision is taken again because another machine was first."""
+
+
+class OrderedLog:
+    """One log of a shared mailbox for a ``with`` block: caught up, and nobody else of this machine decides meanwhile.
+
+    ``append`` publishes, and writes here what the order has up to that. It raises ``Moved`` if another machine was
+    first: see ``decide_again``.
+    """
+
+    def __init__(self, replica: Replica, log: Log) -> None:
+        self._replica = replica
+        self._log = log
+        self._lock = replica.held()
+        self.fd = -1
+
+    def __enter__(self) -> Self:
+        self._lock.take()
+        try:
+            self._replica.begin()
+            with self._log.held():
+                pass  # which makes the log
+            found = self._log.open()
+            if found is None:
+                raise Moved(f"log is gone: {self._log.path}", "try again")
+            self.fd = found
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        system.close(self.fd)
+        self._lock.release()
+
+    def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Return the log's lines, from ``start`` on."""
+        return lines_of(self.fd, start)
+
+    def append(
+        self,
+        lines: Iterable[bytes],
+        disturbs: Iterable[str] | None = (),  # noqa: ARG002 - the copy finds it for everybody's lines
+        proofs: Sequence[Proof | None] = (),
+        *,
+        durably: bool = True,  # noqa: ARG002 - what is in the order is synced
+    ) -> int:
+        """Publish the lines, and write them here; return how many bytes that was, 0 if others wrote too."""
+        todo = [line.rstrip(b"\n") for line in lines]
+        if not todo:
+            return 0
+        about = [*proofs, *[None] * (len(todo) - len(proofs))]
+        before = system.fstat(self.fd).st_size
+        alone = self._replica.publish(self._log, todo, dict(zip(todo, about, strict=True)))
+        return system.fstat(self.fd).st_size - before if alone else 0
+
+    def begin_again(self) -> None:
+        """Do nothing: a line of the copy is synced before it is shown, so none was lost that a session read."""
+
+    def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
+        """Do nothing: what is in the order is durable, and the copy is synced before it is shown."""
+
+
+class SharedLog:
+    """One log of a shared mailbox, as decisions are taken in it.
+
+    ``is_own``: its lines tell what sessions of this machine did. Then it is written first, and published behind that.
+    """
+
+    def __init__(self, replica: Replica, log: Log, *, is_own: bool = False) -> None:
+        self._replica = replica
+        self._log = log
+        self._is_own = is_own
+        self._away: Unavailable | None = None
+
+    def catch_up(self) -> None:
+        """Take in what other machines decided, ahead of a look; ``decide`` tells if the engine is out of reach."""
+        try:
+            with self._replica.held():
+                self._replica.catch_up()
+        except Unavailable as error:
+            self._away = error
+
+    def decide(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
+        """Return what ``act`` does; it looks once more each time that another machine was first.
+
+        Raises ``Unavailable`` if the engine is out of reach."""
+        if self._away is not None:
+            raise self._away
+        return decide_again(lambda: self._decided(act))
+
+    def decide_or_wait(self, act: Callable[[HeldLog | OrderedLog], T], later: Callable[[], Waiting]) -> T | None:
+        """Return the same; None if the engine is out of reach: what ``later`` returns waits here until it is back.
+
+        It may be in the order already, and is there once."""
+        try:
+            return self.decide(act)
+        except Unavailable:
+            self._replica.queue.put(*later())
+            return None
+
+    def _decided(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
+        if not self._is_own:
+            with OrderedLog(self._replica, self._log) as log:
+                return act(log)
+        # It is published in the sequence in which the log has it, so it means the same everywhere, whatever other
+        # processes record meanwhile. This machine decides nothing until then, nor after a kill.
+        with self._replica.held():
+            with self._log.held() as held:
+                done = act(held)
+            self._replica.catch_up()
+        return done
+
+
+def decide_again(decide: Callable[[], T]) -> T:
+    """Return what ``decide`` does, which looks once more each time that another machine was first."""
+    for _ in range(TURNS):
+        try:
+            return decide()
+        except Moved:
+            continue
+    raise Busy("engine is too busy: others are always first", "try again; nothing was changed")

@@ -1,0 +1,90 @@
+"""The log of the order that tells how far each machine has followed the steward's decisions.
+
+Belongs here: the lines of that log, and the machine that is furthest behind. Each line says one thing, and has a
+``mark``, so that it is like no other. By its last record a copy tells whether the order is still the same.
+
+    {"applied":812}    this machine has archived what was decided up to there
+    {"gave_up":"M"}    the person gave up machine M: nobody waits for it until it says more
+    {"purged":700}     records up to there may be removed from now on
+    {"damaged":13}     a record is not what was published: who has it brings it back
+"""
+
+from __future__ import annotations
+
+from ...core import codec
+from ...store.files import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import Any
+
+    from .order import Ordered
+
+
+def followed(applied: int) -> bytes:
+    """Return a machine's line: it has archived what was decided up to a position."""
+    return _line("applied", applied)
+
+
+def gave_up(machine: str) -> bytes:
+    """Return the line that gives up a machine."""
+    return _line("gave_up", machine)
+
+
+def purged(floor: int) -> bytes:
+    """Return the line that comes ahead of removing records."""
+    return _line("purged", floor)
+
+
+def damaged(position: int) -> bytes:
+    """Return the line that tells of a damaged record."""
+    return _line("damaged", position)
+
+
+def _line(what: str, said: int | str) -> bytes:
+    return codec.dumps({what: said, "mark": system.urandom(8).hex()}).encode()
+
+
+def damage(line: bytes) -> int | None:
+    """Return the position of the damaged record that the line tells of, if it does."""
+    found = _said(line).get("damaged")
+    return found if type(found) is int else None
+
+
+def is_purge(line: bytes) -> bool:
+    """Return whether the line comes ahead of removing records."""
+    return "purged" in _said(line)
+
+
+def _said(line: bytes) -> dict[str, Any]:
+    said = codec.parse(line)
+    return said if isinstance(said, dict) else {}
+
+
+class Followers:
+    """The machines, and how far each has followed, by the records of the log in order."""
+
+    def __init__(self) -> None:
+        self.applied: dict[str, int] = {}
+        self.gone: set[str] = set()
+        self.latest: dict[str, int] = {}
+        """The position of the last record of each kind: earlier ones tell nothing more."""
+
+    def take(self, record: Ordered) -> None:
+        """Take in the next record of the log; one of another form counts for nothing."""
+        said = _said(record.line)
+        machine, applied = said.get("gave_up"), said.get("applied")
+        if isinstance(machine, str):
+            self.gone.add(machine)
+            self.latest[f"gave_up {machine}"] = record.position
+        elif type(applied) is int:
+            self.gone.discard(record.machine)
+            self.applied[record.machine] = applied
+            self.latest[f"applied {record.machine}"] = record.position
+        elif "purged" in said:
+            self.latest["purged"] = record.position
+
+    def floor(self, machines: Iterable[str]) -> int:
+        """Return up to where all of the machines have followed, those that were given up left out."""
+        return min((self.applied.get(machine, 0) for machine in machines if machine not in self.gone), default=0)

@@ -1,0 +1,1 @@
+"""PostgreSQL as a shared order."""

@@ -1,0 +1,117 @@
+"""The roles of a space's machines in a PostgreSQL database: made by the owner, each with its password file.
+
+Belongs here: making them, and the files. Secrets that are there are kept, so to add a machine is to name it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from ...core.proofs import is_machine
+from ...errors import BadData, Malformed, NotFound, Refused
+from ...store.files import system
+from ...store.files.paths import content
+from ...store.files.small_files import remove_file, replace_file
+from . import space_tables
+from .postgres_order import open_order
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from .postgres_order import PostgresOrder
+
+LONGEST = 63
+"""Bytes of a name in PostgreSQL; it cuts what is longer."""
+
+
+def write(
+    directory: str,
+    url: str,
+    space: str,
+    machines: Sequence[str],
+    removed: Sequence[str],
+    credential: str | None,
+    authority: str | None,
+) -> list[tuple[str, str, str]]:
+    """Make the space, and a role for each machine; return (machine, URL, password file) of each.
+
+    The URL's user owns the space, and may make roles. ``removed`` are machines whose roles go. Raises ``Malformed`` for
+    a name that is none, ``Refused``, ``NotFound``, ``Unavailable``, ``BadData`` for a password file of another form."""
+    named = [*dict.fromkeys(machines), *dict.fromkeys(removed)]
+    for name in (space, *named):
+        if not is_machine(name):
+            raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
+        if len(space_tables.role(space, name)) > LONGEST:
+            raise Malformed(f"names are too long for a role: {space} {name}", "choose shorter ones")
+    if not named or len({*named}) < len(named):
+        raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
+    order = open_order(url, space, named[0], credential, authority)
+    found = []
+    try:
+        order.make()
+        for machine in dict.fromkeys(machines):
+            path = _make_role(order, directory, space, machine)
+            found.append((machine, _of_user(url, space_tables.role(space, machine)), path))
+        for machine in dict.fromkeys(removed):
+            _remove_role(order, directory, space, machine)
+    finally:
+        order.close()
+    return found
+
+
+def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -> str:
+    """Make a machine's role, or set its password, by its file; return the file's path."""
+    role, path = space_tables.role(space, machine), _file(directory, space, machine)
+    is_there = _is_role(order, role)
+    if is_there and content(path) is None:  # another password would shut the machine out
+        raise Refused(
+            f"machine has a password already, and its file is not there: {path}",
+            f"name the directory that has it by --into; or --remove {machine} first, for a new one",
+        )
+    word = order.connection.hidden(_word(path, role), role)
+    order.connection.run(space_tables.make_role(space, machine, word, is_there=is_there))
+    return path
+
+
+def _remove_role(order: PostgresOrder, directory: str, space: str, machine: str) -> None:
+    """Take a machine's role away, and its file. The last one's stays: where no role is named, each speaks as any."""
+    role = space_tables.role(space, machine)
+    if not _is_role(order, role):
+        raise NotFound(f"machine has no role in the space {space}: {machine}", "was it another --space?")
+    if not order.connection.ask(f'SELECT 1 FROM "{space_tables.name(space)}".speaker WHERE role <> %s', (role,)):
+        raise Refused(f"machine is the only one of the space {space}: {machine}", "name another first: --machine NAME")
+    order.connection.run(space_tables.remove_role(space, machine))
+    remove_file(_file(directory, space, machine))
+
+
+def _is_role(order: PostgresOrder, role: str) -> bool:
+    return bool(order.connection.ask("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)))
+
+
+def _file(directory: str, space: str, machine: str) -> str:
+    """Return the path of a machine's file: beside those of its space, if another space has a machine of that name."""
+    path, mark = system.join(directory, "machines", machine), f":{space_tables.role(space, machine)}:".encode()
+    own = system.join(directory, "spaces", space, "machines", machine)
+    known = content(path)
+    return own if content(own) is not None or (known is not None and mark not in known) else path
+
+
+def _word(path: str, role: str) -> str:
+    """Return the password in a machine's file; make both if there are none."""
+    known = content(path)
+    if known is None:
+        known = f"*:*:*:{role}:{secrets.token_hex(32)}\n".encode()
+        system.make_directory(system.dirname(path))
+        replace_file(path, known)
+    user, _, word = known.decode("utf-8", "replace").strip().removeprefix("*:*:*:").partition(":")
+    if user != role or not word.isalnum():
+        raise BadData(f"credential has another form: {path}", "put back what it was")
+    return word
+
+
+def _of_user(url: str, role: str) -> str:
+    """Return a URL with another user."""
+    scheme, _, rest = url.partition("://")
+    place, slash, path = rest.partition("/")
+    return f"{scheme}://{role}@{place.rpartition('@')[2]}{slash}{path}"

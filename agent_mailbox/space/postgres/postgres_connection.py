@@ -1,0 +1,196 @@
+"""A connection to a PostgreSQL server, by ``psycopg``: its settings, time limits, and its errors in our words.
+
+Belongs here: connecting and asking. Must not know the tables. Any trouble closes the connection and is
+``Unavailable``; the next question connects anew.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from threading import Timer
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from ...errors import MailboxError, Malformed, Refused, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import TypeVar
+
+    from psycopg import Connection, Cursor
+
+    T = TypeVar("T")
+
+LEAST = 140000
+"""The first version of the server that is known to do what is used here, as it numbers itself: 14."""
+_CREDENTIAL = ("password", "authentication", "pg_hba.conf", "role ", "client certificate")
+"""Words of the server's refusals that speak of who connects; it gives them no code that a client sees.
+
+A server whose own certificate is another's is out of reach: mail waits for the right one."""
+_SETTINGS = """SELECT
+    set_config('synchronous_commit', CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on'
+        ELSE current_setting('synchronous_commit') END, false),
+    set_config('statement_timeout', %s, false), set_config('client_min_messages', 'error', false)"""
+"""An acknowledged record is synced, whatever the role's default; nothing waits for ever for a lock."""
+
+
+class PostgresConnection:
+    """A way to the database that ``url`` names, as libpq reads it (TLS and services, too).
+
+    ``credential`` is libpq's password file, which only the user may read. ``authority`` is a file with the certificate
+    that the server's must follow from. ``patience`` is in seconds.
+    """
+
+    def __init__(self, url: str, credential: str | None, authority: str | None, patience: float = 5.0) -> None:
+        self.url = url
+        self.patience = patience
+        self._credential = credential
+        self._authority = authority
+        self._connection: Connection[Any] | None = None
+        self._heard: set[str] = set()
+
+    def ask(self, query: str, words: Sequence[object] = ()) -> list[Any]:
+        """Return the rows that answer a query; empty for one that has none. Raises ``Unavailable`` or ``Refused``."""
+        return self._limited(lambda connection: _rows(connection.cursor(binary=True).execute(query.encode(), words)))
+
+    def run(self, script: str) -> None:
+        """Run statements, all or none; raises as ``ask`` does."""
+        self._limited(lambda connection: connection.execute(script.encode()))
+
+    def _limited(self, do: Callable[[Connection[Any]], T]) -> T:
+        import psycopg
+
+        connection = self._connected()
+        limit = Timer(self.patience + 1, _cut, [connection])  # a server that stopped does not even cancel
+        limit.daemon = True
+        limit.start()
+        try:
+            return do(connection)
+        except psycopg.Error as error:
+            if connection.broken:
+                self.close()
+            raise self._complaint(error) from None
+        finally:
+            limit.cancel()
+
+    def listen(self, channel: str) -> None:
+        """Hear of notifications on a channel from now on, until the connection closes; see ``heard``."""
+        self._connected()
+        if channel not in self._heard:
+            self.ask(f'LISTEN "{channel}"')
+            self._heard.add(channel)
+
+    def heard(self, seconds: float) -> bool:
+        """Return whether a notification comes within that time."""
+        import psycopg
+
+        try:
+            return any(True for _ in self._connected().notifies(timeout=seconds, stop_after=1))
+        except psycopg.Error as error:
+            self.close()
+            raise self._complaint(error) from None
+
+    @property
+    def is_private(self) -> bool:
+        """Return whether nobody between can read: the connection is encrypted, or leaves this machine nowhere."""
+        found = self._connected().pgconn
+        host = found.hostaddr.decode() or found.host.decode()
+        return found.ssl_in_use or host.startswith(("/", "127.")) or host in ("", "::1")
+
+    def hidden(self, password: str, role: str) -> str:
+        """Return a role's password as the server keeps it: so no log of the server has it."""
+        return self._connected().pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+
+    def close(self) -> None:
+        """Close the connection; the next question opens one."""
+        self._heard.clear()
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _connected(self) -> Connection[Any]:
+        if self._connection is not None:
+            return self._connection
+        try:
+            import psycopg
+        except ImportError:
+            raise Refused("package for PostgreSQL is missing: psycopg", code="no_extra") from None
+        try:
+            found = psycopg.connect(self.url, autocommit=True, **self._options())
+            if (version := found.info.server_version) < LEAST:
+                found.close()
+                said = f"engine is too old: PostgreSQL {version // 10000}"
+                raise Refused(said, f"run PostgreSQL {LEAST // 10000} or later")
+            found.execute(_SETTINGS, (f"{self.patience * 1000:.0f}",))
+        except psycopg.ProgrammingError as error:
+            raise Malformed(f"engine's address is no PostgreSQL URL: {error}", "write postgresql://HOST/DB") from None
+        except psycopg.Error as error:
+            raise self._complaint(error) from None
+        self._connection = found
+        return found
+
+    def _options(self) -> dict[str, Any]:
+        seconds = max(2, round(self.patience))
+        options: dict[str, Any] = {
+            "application_name": "agent-mailbox",
+            "connect_timeout": seconds,
+            "tcp_user_timeout": seconds * 1000,
+            "keepalives_idle": seconds,
+            "target_session_attrs": "read-write",  # of several hosts, the one that is no copy
+        }
+        if urlsplit(self.url).password is not None:
+            raise Refused("engine's address has a password", "write it into a password file: --credential FILE")
+        if self._credential is not None:
+            options["passfile"] = _checked(self._credential)
+        if self._authority is not None:
+            options |= {"sslrootcert": self._authority, "sslmode": "verify-full"}
+        return options
+
+    def _complaint(self, error: Exception) -> MailboxError:
+        """Return the error in our words; the server's own may be translated."""
+        state, said = getattr(error, "sqlstate", None) or "", " ".join(str(error).split())[:300]
+        if state in ("3F000", "42P01", "42883"):
+            return Refused("engine has no such space", "`engine join` makes it", code="no_space")
+        if state == "42501" or (not state and any(word in said for word in _CREDENTIAL)):
+            return Refused(f"engine refuses the credential: {said}", "`--credential FILE` of `engine join` names one")
+        if not state and "database" in said and "exist" in said:
+            return Refused(f"engine has no such database: {said}", "name another in the URL, or make it")
+        if state in ("53100", "53200", "54000"):
+            return Unavailable(f"engine is full: {said}", "make room on the server; nothing was lost")
+        where = urlsplit(self.url)
+        return Unavailable(
+            f"engine is out of reach: {where.hostname or ''}{where.path}: {said}",
+            "try again; `agent-mailbox engine status`",
+        )
+
+
+def _rows(cursor: Cursor[Any]) -> list[Any]:
+    return cursor.fetchall() if cursor.description else []
+
+
+def _checked(path: str) -> str:
+    try:
+        mode = os.stat(path).st_mode
+        with open(path, encoding="utf-8") as file:
+            text = file.read(65536)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"credential cannot be read: {path}: {error}", "name another file") from None
+    if mode & 0o077:
+        raise Refused(f"credential is open to others: {path}", f"run `chmod 600 {path}`")
+    if text.startswith("\ufeff"):  # libpq reads it itself, and would take that for a part of the host
+        raise Refused(
+            f"credential begins with a byte order mark: {path}", f"run `sed -i '1s/^\\xef\\xbb\\xbf//' {path}`"
+        )
+    if not any(line.count(":") >= 4 for line in text.splitlines()):
+        raise Refused(f"credential has no known form: {path}", "write HOST:PORT:DATABASE:USER:PASSWORD, each may be *")
+    return path
+
+
+def _cut(connection: Connection[Any]) -> None:
+    """End a connection that does not answer, from another thread."""
+    try:
+        with socket.socket(fileno=os.dup(connection.fileno())) as ours:
+            ours.shutdown(socket.SHUT_RDWR)
+    except Exception:  # it is closed already
+        return

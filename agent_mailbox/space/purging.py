@@ -1,0 +1,96 @@
+"""Removing from the engine what every machine has archived: the bundles keep it for those that join later.
+
+Belongs here: which records may go. A record may go if a bundle in the order has its line, and every machine has
+followed that bundle. One that the person gave up does not count. The last record of each log stays: the next decision
+expects it. A damaged record may go once all machines have passed it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core.records import Record
+from ..errors import Refused
+from ..store.log.unordered import digest, unsealed
+from .order import passed
+from .order.bundles import unpacked
+from .order.order import ARCHIVE, PASSED, is_known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from .order.order import Ordered, TotalOrder
+
+PAGE = 1000
+"""Records that are read at once."""
+
+
+class PurgePlan(Record):
+    """The records that may be removed, at ``positions``, of so many ``records``.
+
+    ``floor``: up to where all machines have followed. ``machines``: how far each one has. ``whole``: up to where all of
+    a log may go, by log. ``others``: the positions that are not in that."""
+
+    floor: int
+    machines: dict[str, int]
+    positions: tuple[int, ...]
+    records: int
+    whole: dict[str, int]
+    others: tuple[int, ...]
+
+
+def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
+    """Return what may be removed, where these machines joined. Reads all records twice."""
+    standing, bundled, last, count = passed.Followers(), dict[bytes, int](), dict[str, int](), 0
+    for record in _everything(order):
+        count += 1
+        last[record.log] = record.position
+        if record.log == PASSED:
+            standing.take(record)
+        elif record.log == ARCHIVE and not record.damaged and (bundle := unpacked(record.line)) is not None:
+            bundled.update((digest(line), record.position) for line in bundle.lines)
+    machines = [machine for machine in machines if machine not in standing.gone]
+    floor, told = standing.floor(machines), {*standing.latest.values()}
+
+    def may_go(record: Ordered) -> bool:
+        if record.log == PASSED:
+            return record.position not in told
+        if not is_known(record):
+            return False
+        if record.damaged:
+            return record.position <= floor
+        kept = record.log == ARCHIVE or record.position == last[record.log]
+        return not kept and record.position < bundled.get(digest(unsealed(record.line)), 0) <= floor
+
+    positions, others, whole, kept = list[int](), list[int](), dict[str, int](), set[str]()
+    for record in _everything(order):
+        if not may_go(record):
+            kept.add(record.log)
+            continue
+        positions.append(record.position)
+        if kept.isdisjoint((record.log, "")):  # a stranger's message has no log, and may be on any log's subject
+            whole[record.log] = record.position
+        else:
+            others.append(record.position)
+    followed = {machine: standing.applied.get(machine, 0) for machine in machines}
+    return PurgePlan(floor, followed, tuple(positions), count, whole, tuple(others))
+
+
+def purge(order: TotalOrder, found: PurgePlan, remover: TotalOrder) -> None:
+    """Remove what the plan says, by a way to the space that may; idempotent, at whatever record it was killed."""
+    if not found.positions:
+        return
+    order.append(PASSED, [passed.purged(found.floor)])
+    try:
+        for log, position in found.whole.items():
+            remover.remove_through(log, position)
+        remover.remove(found.others)
+    except Refused:  # by a credential of an earlier `engine config`, it may remove one by one alone
+        remover.remove(found.positions)
+
+
+def _everything(order: TotalOrder) -> Iterator[Ordered]:
+    after = 0
+    while records := order.read(after, PAGE):
+        yield from records
+        after = records[-1].position

@@ -1,0 +1,1 @@
+"""The way of commands to an engine through a process that stays."""

@@ -1,0 +1,106 @@
+"""The replicator's socket, over which this machine's commands ask the engine: they need no connection of their own.
+
+Belongs here: serving it. It answers what ``RelayedOrder`` asks, and only reads and appends. So a process can do no more
+over it than by writing a line into the mailbox's files, which the replicator publishes anyway.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from threading import BoundedSemaphore, Thread
+from typing import TYPE_CHECKING, Any
+
+from ...errors import MailboxError
+from ..order.order import Taken
+from .relayed_order import PAGE, SOCKET, address, receive, send
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..order.order import SpaceOrder
+
+MOST = 4
+"""Commands that are served at once, each by a connection to the engine; others connect to it by themselves."""
+IDLE = 30.0
+"""Seconds for which a command may say nothing."""
+
+
+class Relay:
+    """A socket in a directory of the user's own, served by threads until the process ends."""
+
+    def __init__(self, directory: str, opened: Callable[[], SpaceOrder]) -> None:
+        self._opened = opened
+        self._free: list[SpaceOrder] = []
+        self._room = BoundedSemaphore(MOST)
+        fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            path = address(directory, fd)
+            if os.path.lexists(path):  # a replicator that was killed left it, and we hold its lock
+                os.unlink(path)
+            self._socket = socket.socket(socket.AF_UNIX)
+            self._socket.bind(path)
+            os.chmod(path, 0o600)
+        finally:
+            os.close(fd)
+        self._path = os.path.join(directory, SOCKET)
+        self._socket.listen(MOST)
+
+    def serve(self) -> None:
+        """Serve whoever connects, in the background."""
+        Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Serve nobody any more."""
+        os.unlink(self._path)
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                command, _ = self._socket.accept()
+            except OSError:
+                return
+            if self._room.acquire(blocking=False):
+                Thread(target=self._serve, args=(command,), daemon=True).start()
+            else:
+                command.close()
+
+    def _serve(self, command: socket.socket) -> None:
+        try:
+            order = self._free.pop()
+        except IndexError:
+            order = self._opened()
+        try:
+            command.settimeout(IDLE)
+            send(command, {})
+            while (asked := receive(command)) is not None:
+                head, lines = _answer(order, *asked)
+                send(command, head, lines)
+        except (OSError, ValueError):
+            pass  # a command that was killed, or is none of ours
+        finally:
+            command.close()
+            self._free.append(order)
+            self._room.release()
+
+
+def _answer(order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]) -> tuple[dict[str, object], list[bytes]]:
+    try:
+        call = head.get("call")
+        if call == "end":
+            return {"position": order.end()}, []
+        if call == "holes":
+            return {"position": order.holes()}, []
+        if call == "append":
+            place = order.append(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
+            return {"position": place}, []
+        if call == "read":
+            found = order.read(int(head["after"]), min(int(head["most"]), PAGE))
+            return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]
+    except MailboxError as error:
+        more = {"id": error.id, "position": error.position} if isinstance(error, Taken) else {}
+        return {"error": type(error).__name__, "what": error.what, "hint": error.hint, "code": error.code, **more}, []
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"another form: {error}") from None
+    raise ValueError(f"another call: {call}")

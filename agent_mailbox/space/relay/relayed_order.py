@@ -1,0 +1,196 @@
+"""The order of a space by way of the replicator: a command that asks it need not import a database's library.
+
+Belongs here: the client's side of the replicator's socket, and the form of what goes over it. A command goes to the
+engine itself if no replicator answers. The socket is in the user's own record, outside every project.
+
+The replicator greets a command that it serves. A question, its answer and the greeting have the same form. Four bytes
+give the length of a head; the head is a JSON object; then come the lines whose sizes it gives, as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from typing import TYPE_CHECKING, Any
+
+from ...errors import BadData, Busy, Refused, Unavailable
+from ..order.order import Moved, Ordered, Taken, check_size
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..order.order import SpaceOrder
+
+SOCKET = "relay"
+LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
+"""Bytes of a head, and of the lines behind it."""
+PAGE = 100
+"""Records that are asked for at once."""
+KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData)}
+"""The errors that an answer may bring, but for ``Moved`` and ``Taken``."""
+
+
+class RelayedOrder:
+    """One machine's way to a space over the socket in ``directory``, or over its own; see ``TotalOrder``."""
+
+    def __init__(self, machine: str, directory: str, patience: float, direct: Callable[[], SpaceOrder]) -> None:
+        self.machine = machine
+        self._directory = directory
+        self._patience = patience
+        self._direct = direct
+        self._own: SpaceOrder | None = None
+        self._socket: socket.socket | None = None
+
+    def end(self) -> int:
+        """Return the position of the last record."""
+        return self._own.end() if self._is_alone() and self._own else self._position({"call": "end"})
+
+    def holes(self) -> int:
+        """Return how many positions have no record."""
+        return self._own.holes() if self._is_alone() and self._own else self._position({"call": "holes"})
+
+    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+        """Append the lines; see ``TotalOrder.append``."""
+        check_size(lines)
+        if self._is_alone() and self._own:
+            return self._own.append(log, lines, ids=ids, expect=expect)
+        return self._position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
+
+    def read(self, after: int, most: int) -> list[Ordered]:
+        """Return the first records behind a position, in order."""
+        if self._is_alone() and self._own:
+            return [*self._own.read(after, most)]
+        found: list[Ordered] = []
+        while len(found) < most:
+            wanted = min(PAGE, most - len(found))
+            head, lines = self._asked({"call": "read", "after": found[-1].position if found else after, "most": wanted})
+            told = zip(head["records"], lines, strict=True)
+            more = [Ordered(place, log, line, who, damaged) for (place, log, who, damaged), line in told]
+            found += more
+            if len(more) < wanted:
+                break
+        return found
+
+    def wait(self, after: int, seconds: float) -> bool:
+        """Return whether there is a record behind the position, waiting for one at most that long."""
+        if seconds <= 0 and not self._is_alone():
+            return self.end() > after
+        return self._by_itself().wait(after, seconds)  # whoever waits has the time to connect
+
+    def remove(self, positions: Sequence[int]) -> None:
+        """Remove records; not by way of the replicator, which appends alone."""
+        self._by_itself().remove(positions)
+
+    def remove_through(self, log: str, position: int) -> None:
+        """Remove the records of a log; not by way of the replicator either."""
+        self._by_itself().remove_through(log, position)
+
+    def close(self) -> None:
+        """Close the connections."""
+        for one in (self._own, self._socket):
+            if one is not None:
+                one.close()
+        self._own = self._socket = None
+
+    def _position(self, head: dict[str, object], lines: Sequence[bytes] = ()) -> int:
+        return int(self._asked(head, lines)[0]["position"])
+
+    def _asked(self, head: dict[str, object], lines: Sequence[bytes] = ()) -> tuple[dict[str, Any], list[bytes]]:
+        """Ask the replicator; raise the error that it answers with, or ``Unavailable`` if it ends meanwhile."""
+        if self._socket is None:
+            raise Unavailable("replicator does not answer", "try again")
+        try:
+            send(self._socket, head, lines)
+            answer = receive(self._socket)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self.close()
+            raise Unavailable(
+                f"replicator does not answer: {error}", "try again; `agent-mailbox engine status`"
+            ) from None
+        if answer is None:
+            self.close()
+            raise Unavailable("replicator ended meanwhile", "try again; `agent-mailbox engine status`")
+        _raise(answer[0])
+        return answer
+
+    def _is_alone(self) -> bool:
+        """Return whether no replicator answers, so that this process connects by itself."""
+        if self._own is None and self._socket is None:
+            try:
+                self._socket = connected(self._directory, self._patience + 1)
+            except (OSError, ValueError):
+                self._by_itself()
+        return self._own is not None
+
+    def _by_itself(self) -> SpaceOrder:
+        if self._own is None:
+            self._own = self._direct()
+        return self._own
+
+
+def address(directory: str, fd: int) -> str:
+    """Return a socket's address in an open directory: the kernel takes 108 bytes, and a path may be longer."""
+    path = os.path.join(directory, SOCKET)
+    return f"/proc/self/fd/{fd}/{SOCKET}" if len(os.fsencode(path)) > 100 else path
+
+
+def connected(directory: str, patience: float) -> socket.socket:
+    """Return a connection to the replicator; raise ``OSError`` if none answers."""
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    found = socket.socket(socket.AF_UNIX)
+    try:
+        found.settimeout(patience)
+        found.connect(address(directory, fd))
+        if receive(found) is None:
+            raise OSError("replicator serves enough already")
+    except BaseException:
+        found.close()
+        raise
+    finally:
+        os.close(fd)
+    return found
+
+
+def send(to: socket.socket, head: dict[str, object], lines: Sequence[bytes] = ()) -> None:
+    """Send a question, or an answer."""
+    text = json.dumps({**head, "sizes": [*map(len, lines)]}).encode()
+    to.sendall(len(text).to_bytes(4, "big") + text + b"".join(lines))
+
+
+def receive(of: socket.socket) -> tuple[dict[str, Any], list[bytes]] | None:
+    """Return what comes next; None at the end. Raises ``OSError``, or ``ValueError`` for what has another form."""
+    first = of.recv(4, socket.MSG_WAITALL)
+    if not first:
+        return None
+    head = json.loads(_bytes(of, int.from_bytes(first, "big"), LONGEST_HEAD))
+    sizes = head.pop("sizes", None) if isinstance(head, dict) else None
+    if not isinstance(sizes, list) or not all(type(size) is int and 0 <= size <= MOST_BYTES for size in sizes):
+        raise ValueError("another form")
+    body, lines, place = _bytes(of, sum(sizes), MOST_BYTES), [], 0
+    for size in sizes:
+        lines.append(body[place : place + size])
+        place += size
+    return head, lines
+
+
+def _bytes(of: socket.socket, size: int, most: int) -> bytes:
+    if size > most:
+        raise ValueError(f"{size} bytes at once")
+    found = bytearray()
+    while len(found) < size:
+        data = of.recv(min(size - len(found), 1 << 18))
+        if not data:
+            raise OSError("it ended meanwhile")
+        found += data
+    return bytes(found)
+
+
+def _raise(head: dict[str, Any]) -> None:
+    kind = head.get("error")
+    if kind == "Moved":
+        raise Moved(head["what"], head["hint"])
+    if kind == "Taken":
+        raise Taken(head["id"], head["position"])
+    if kind is not None:
+        raise KINDS.get(kind, Unavailable)(head["what"], head["hint"], code=head["code"])

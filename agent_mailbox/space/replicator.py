@@ -1,0 +1,90 @@
+"""The replicator: one process a machine that keeps its copy up with the order, until it is told to end.
+
+Belongs here: when to look, and what to do while the engine is away. It holds nothing that a kill could lose.
+"""
+
+from __future__ import annotations
+
+from time import monotonic, time_ns
+from typing import TYPE_CHECKING
+
+from ..errors import Busy, StorageFailed, Unavailable
+from . import space as spaces
+from .order import elsewhere
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .copy.replica import Replica
+    from .exchanged_files import ExchangedFiles
+
+TURN = 1.0
+"""Seconds until what this machine's sessions read is shipped, if nothing else happens."""
+LONGEST = 30.0
+"""Most seconds between two attempts to reach an engine that is away."""
+
+
+def run(
+    copy: Replica,
+    files: ExchangedFiles,
+    ended: Callable[[], bool],
+    told: Callable[[str], None],
+    pause: Callable[[float], object],
+) -> None:
+    """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
+    for so many seconds, or until the end."""
+    order = spaces.order_in(copy)
+    away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
+    known: frozenset[str] = frozenset()
+    is_sure, restored = False, 0
+    while not ended():
+        try:
+            if words := order.told():
+                elsewhere.keep(copy.directory, words, time_ns() // 1_000_000)
+            if not is_sure:  # a server that was away may have lost what it had
+                copy.doubt()
+                with copy.held():
+                    copy.catch_up()
+                    if copy.look_closer():
+                        copy.catch_up()
+                is_sure = True
+            if monotonic() - spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
+                order.tell(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
+                spoke = monotonic()
+            if copy.restored > restored:
+                restored = copy.restored
+                told(lost(restored))
+            before = copy.logs.ends()
+            if ends != before or is_new:
+                copy.look()  # a command of this machine has done it, most often: its lock is left to the next one
+                if copy.lacks():
+                    with copy.held():
+                        copy.catch_up()
+                    known = _tell_strange(copy, known, told)
+                ends = before  # what came meanwhile is seen next time
+            files.turn(time_ns() // 1_000_000)
+            if away:
+                told("engine is back")
+            away, delay = "", TURN
+            is_new = order.wait(copy.state.applied, TURN)
+        except (Unavailable, Busy, StorageFailed) as error:
+            if error.what != away:
+                told(error.what)
+            away, is_sure = error.what, False
+            pause(delay)
+            delay = min(delay * 2, LONGEST)
+
+
+def lost(count: int) -> str:
+    """Return what the person is told of an engine from whose order something was missing."""
+    return f"engine had lost records: {count} bundles bring them back"
+
+
+def _tell_strange(copy: Replica, known: frozenset[str], told: Callable[[str], None]) -> frozenset[str]:
+    """Tell of each machine, once, whose lines bear another key than the person confirmed, or a seal that is wrong."""
+    if copy.judge is None:
+        return known
+    for machine in sorted({*copy.judge.strange, *copy.judge.refused} - known):
+        why = "bear another key than you confirmed" if machine in copy.judge.strange else "have a wrong or used seal"
+        told(f"lines of {machine} {why}, and do not count: `agent-mailbox engine status`")
+    return known | copy.judge.strange | copy.judge.refused.keys()

@@ -1,0 +1,180 @@
+"""The files that a cluster of NATS servers starts with, and those with which machines join its space.
+
+Belongs here: their content and their places, and what each machine may do there. Nothing here talks to a server.
+
+    DIR/1/server.conf, server.pem, server.key, authority.pem    one directory a server, to be copied to its host
+    DIR/machines/NAME, DIR/keeper                               of the first space: the credential of each machine, and
+                                                                that with which ``engine purge`` removes
+    DIR/spaces/SPACE/machines/NAME, …/keeper                    the same of each other space
+    DIR/system                                                  the credential with which ``engine doctor`` looks
+    DIR/authority.pem, authority.key                            the authority of the servers' certificates
+    DIR/cluster.json                                            what these are for (``cluster_record``)
+
+A machine may publish below ``mbx.SPACE.MACHINE`` alone, and neither remove nor change what is there
+(``server_accounts``). So a record's subject proves its machine. Secrets that are there are kept: to add a machine,
+write the files again.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shlex
+from string import Template
+from typing import TYPE_CHECKING
+
+from ...core.records import Record
+from ...errors import BadData, Refused
+from ...store.files import system
+from ...store.files.paths import content
+from ...store.files.small_files import remove_file, replace_file
+from . import cluster_record, server_accounts, server_certificates
+from .cluster_record import LOOPBACK, ROUTES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from .cluster_record import ClusterChange, ClusterRecord
+
+_SERVER = Template("""\
+# Written by `agent-mailbox engine config`. Start the server in this directory: nats-server -c server.conf
+server_name: "$name-$number"
+listen: "$listen:$port"
+max_payload: 1MB
+tls { cert_file: "server.pem", key_file: "server.key", timeout: 5 }
+jetstream { store_dir: "store", sync_interval: always }
+system_account: SYSTEM
+accounts {
+$accounts}
+""")
+_NEIGHBOURS = Template("""\
+cluster {
+  name: "$name"
+  listen: "$listen:$port"
+  authorization { user: "route", password: "$route", timeout: 5 }
+  tls { cert_file: "server.pem", key_file: "server.key", ca_file: "authority.pem", verify: true, timeout: 5 }
+  routes: [ $routes ]
+}
+""")
+
+
+class ClusterFiles(Record):
+    """The files are written: the servers' address, the commands that start them, and those with which machines join."""
+
+    directory: str
+    url: str
+    start: tuple[str, ...]
+    join: tuple[str, ...]
+
+
+def write(change: ClusterChange) -> ClusterFiles:
+    """Write the files of a server on each host, and the credential of each machine.
+
+    Raises what ``cluster_record.changed`` raises, ``Refused`` for a secret that is gone, ``BadData`` for one that
+    cannot be read, ``StorageFailed``."""
+    directory = change.directory
+    before = cluster_record.load(directory)
+    found = cluster_record.changed(before, change)
+    accounts = _accounts(directory, before, found)
+    route = _word(system.join(directory, "route"), "route", before is not None)
+    key_file, certificate = (system.join(directory, f"authority.{kind}") for kind in ("key", "pem"))
+    key = _kept(key_file, server_certificates.new_key, before is not None)
+    authority = _kept(certificate, lambda: _of_key(server_certificates.authority, key))
+    cluster_record.save(directory, found)  # behind the secrets, which it promises, and ahead of what it says
+    places = [(host, found.port + list(found.hosts[:n]).count(host)) for n, host in enumerate(found.hosts)]
+    for number, (host, _) in enumerate(places, 1):
+        home = system.join(directory, str(number))
+        own = _kept(system.join(home, "server.key"), server_certificates.new_key)
+        replace_file(system.join(home, "server.pem"), _of_key(server_certificates.of_server, own, host, key))
+        replace_file(system.join(home, "authority.pem"), authority)
+        text = _configuration(places, number, found.name, accounts, route)
+        replace_file(system.join(home, "server.conf"), text.encode())
+    space = change.space or next(iter(found.spaces))
+    for machine in change.removed:
+        remove_file(_credential(directory, found, space, machine))
+    url = ",".join(f"tls://{_in_url(host)}:{at}" for host, at in places)
+    start = (
+        f"(cd {shlex.quote(system.join(directory, str(n + 1)))} && nats-server -c server.conf)"
+        for n in range(len(places))
+    )
+    spaces = found.spaces if change.space is None else {space: found.spaces[space]}
+    joins = (_join(directory, url, found, space, one) for space, machines in spaces.items() for one in machines)
+    return ClusterFiles(directory, url, tuple(start), tuple(joins))
+
+
+def _accounts(directory: str, before: ClusterRecord | None, found: ClusterRecord) -> str:
+    """Return the servers' accounts; make the credentials that are missing."""
+    known = {} if before is None else before.spaces
+    words = _word(system.join(directory, "system"), server_accounts.SYSTEM, before is not None)
+    text = server_accounts.system_accounts(words)
+    for space, machines in found.spaces.items():
+        keeper = server_accounts.keeper_of(found.name, space)
+        passwords = {keeper: _word(system.join(_home(directory, found, space), "keeper"), keeper, space in known)}
+        for one in machines:
+            user = server_accounts.user_of(found.name, space, one)
+            is_known = one in known.get(space, ())
+            passwords[user] = _word(_credential(directory, found, space, one), user, is_known)
+        text += server_accounts.space_accounts(found.name, space, machines, passwords.__getitem__)
+    return text
+
+
+def _configuration(places: Sequence[tuple[str, int]], number: int, name: str, accounts: str, route: str) -> str:
+    """Return the configuration of the server with that number, from 1 on."""
+    host, port = places[number - 1]
+    listen = LOOPBACK if host == LOOPBACK else "0.0.0.0"
+    text = _SERVER.substitute(name=name, number=number, listen=listen, port=port, accounts=accounts)
+    if len(places) == 1:
+        return text
+    routes = ", ".join(f'"nats://route:{route}@{_in_url(to)}:{at + ROUTES}"' for to, at in places)
+    return text + _NEIGHBOURS.substitute(name=name, listen=listen, port=port + ROUTES, route=route, routes=routes)
+
+
+def _home(directory: str, found: ClusterRecord, space: str) -> str:
+    """Return where the credentials of a space are."""
+    return directory if space == found.name else system.join(directory, "spaces", space)
+
+
+def _credential(directory: str, found: ClusterRecord, space: str, machine: str) -> str:
+    return system.join(_home(directory, found, space), "machines", machine)
+
+
+def _join(directory: str, url: str, found: ClusterRecord, space: str, machine: str) -> str:
+    files = {
+        "credential": _credential(directory, found, space, machine),
+        "authority": system.join(directory, "authority.pem"),
+    }
+    options = " ".join(f"--{name} {shlex.quote(path)}" for name, path in files.items())
+    return f"agent-mailbox engine join {url} --space {space} --machine {machine} {options}"
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+def _word(path: str, user: str, is_known: bool) -> str:
+    """Return the password of a user's credential; make one if there is none, unless the servers know one."""
+    made = _kept(path, lambda: f"{user} {secrets.token_hex(32)}\n".encode(), is_known)
+    found = made.decode("utf-8", "replace").split()
+    if len(found) != 2 or found[0] != user or not found[1].isalnum():
+        raise BadData(f"credential has another form: {path}", "put back what it was")
+    return found[1]
+
+
+def _kept(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
+    """Return a file's content; make it if there is none. ``is_known``: others rely on what it was."""
+    found = content(path)
+    if found is None and is_known:
+        raise Refused(f"secret of the cluster is not there: {path}", "put it back, or `--remove` its machine first")
+    if found is None:
+        found = make()
+        system.make_directory(system.dirname(path))
+        replace_file(path, found)
+    return found
+
+
+def _of_key(make: Callable[..., bytes], *given: bytes | str) -> bytes:
+    try:
+        return make(*given)
+    except ValueError as error:
+        raise BadData(
+            f"key of the servers cannot be read: {error}", "move the files away, and write them again"
+        ) from None

@@ -1,0 +1,160 @@
+"""The purpose of a cluster's files: its servers, its spaces, and the machines of each.
+
+Belongs here: that record, and which change of it is refused. Files that are written again take access away from whom
+they no longer name, at the servers' next start. So nobody is left out but by ``--remove``.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from ...core import codec
+from ...core.proofs import is_machine
+from ...core.records import BadLine, Record
+from ...errors import BadData, Malformed, NotFound, Refused
+from ...store.files import system
+from ...store.files.paths import content
+from ...store.files.small_files import replace_file
+from .server_accounts import SYSTEM
+
+FILE = "cluster.json"
+LOOPBACK, PORT, NODES, SPACE = "127.0.0.1", 4222, 3, "team"
+ROUTES = 2000
+"""The port for the other servers, less that for machines."""
+_HOST = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-.:")
+
+
+class ClusterRecord(Record):
+    """``name`` is the first space, which names the cluster. ``hosts`` has one for each server; ``port`` is the first's.
+    ``spaces`` has the machines of each."""
+
+    name: str
+    hosts: tuple[str, ...]
+    port: int
+    spaces: dict[str, tuple[str, ...]]
+
+
+class ClusterChange(Record):
+    """The words of the person. None, or nothing, leaves it as it was. ``removed`` are machines that lose access."""
+
+    directory: str
+    space: str | None
+    machines: tuple[str, ...]
+    removed: tuple[str, ...]
+    hosts: tuple[str, ...]
+    nodes: int | None
+    port: int | None
+
+
+def load(directory: str) -> ClusterRecord | None:
+    """Return what the directory's files are for; None if there are none. Raises ``BadData`` for another form."""
+    path = system.join(directory, FILE)
+    if (text := content(path)) is None:
+        earlier = content(system.join(directory, "1", "server.conf"))
+        return None if earlier is None else _of_configuration(directory, earlier.decode("utf-8", "replace"))
+    found = codec.parse(text)
+    try:
+        if isinstance(found, BadLine):
+            raise TypeError
+        spaces = {str(space): tuple(map(str, machines)) for space, machines in found["spaces"].items()}
+        known = ClusterRecord(str(found["name"]), tuple(map(str, found["hosts"])), int(found["port"]), spaces)
+        _check(known)
+        return known
+    except (KeyError, TypeError, ValueError, AttributeError, Malformed):
+        raise BadData(f"record of the cluster has another form: {path}", "put back what it was") from None
+
+
+def save(directory: str, known: ClusterRecord) -> None:
+    """Keep what the files are for."""
+    system.make_directory(directory)
+    value = {**known.__dict__, "hosts": list(known.hosts), "spaces": {k: list(v) for k, v in known.spaces.items()}}
+    replace_file(system.join(directory, FILE), (codec.dumps(value) + "\n").encode())
+
+
+def changed(known: ClusterRecord | None, change: ClusterChange) -> ClusterRecord:
+    """Return the record with a change.
+
+    Raises ``Refused`` if a machine or a server would be left out, and ``NotFound`` if one to remove is not there.
+    Raises ``Malformed`` for names of another form."""
+    spaces = {} if known is None else dict(known.spaces)
+    space = change.space or (SPACE if known is None else next(iter(spaces)))
+    if change.space is None and len(spaces) > 1 and (change.machines or change.removed):
+        raise Malformed(f"space is not named, and the cluster has {', '.join(spaces)}", "name it: --space NAME")
+    spaces[space] = _machines(spaces.get(space, ()), space, change)
+    found = ClusterRecord(
+        space if known is None else known.name,
+        _hosts(known, change),
+        change.port or (PORT if known is None else known.port),
+        spaces,
+    )
+    _check(found)
+    return found
+
+
+def _machines(there: tuple[str, ...], space: str, change: ClusterChange) -> tuple[str, ...]:
+    """Return the machines of a space with a change: those that were there come first."""
+    if both := sorted({*change.machines} & {*change.removed}):
+        raise Malformed(f"machine is named, and removed: {both[0]}", "leave one of both out")
+    for one in change.removed:
+        if one not in there:
+            raise NotFound(f"machine is not in the space {space}: {one}", f"these are: {', '.join(there) or 'none'}")
+    stay = [one for one in there if one not in change.removed]
+    found = tuple(dict.fromkeys([*stay, *change.machines]))
+    if change.machines and (lost := [one for one in stay if one not in change.machines]):
+        words = " ".join(f"--machine {shlex.quote(one)}" for one in found)
+        all_of_them = f"agent-mailbox engine config --into {shlex.quote(change.directory)} --space {space} {words}"
+        raise Refused(
+            f"machines would lose their access to {space}: {', '.join(lost)}",
+            f"`{all_of_them}` keeps all; --remove {lost[0]} takes one away",
+        )
+    if not found:
+        raise Malformed(f"cluster has no machine for the space {space}", "name each that may join: --machine NAME")
+    return found
+
+
+def _hosts(known: ClusterRecord | None, change: ClusterChange) -> tuple[str, ...]:
+    """Return the hosts of the servers; without ``--host`` those that there were, or this one."""
+    before = () if known is None else known.hosts
+    nodes = change.nodes or len(before) or NODES
+    if known is not None and before and nodes != len(before) and (nodes < len(before) or len(before) == 1):
+        raise Refused(
+            f"cluster has {len(before)} servers, with the mail on them: {nodes} cannot take their place",
+            "write another cluster: --into DIR",
+        )
+    hosts = change.hosts or (before if nodes == len(before) else ())
+    if not hosts and {*before} <= {LOOPBACK} and (before or known is None):
+        hosts = (LOOPBACK,) * nodes
+    if len(hosts) != nodes:
+        raise Malformed(f"hosts are not as many as the servers: {len(hosts)} for {nodes}", "give --host for each")
+    return hosts
+
+
+def _check(known: ClusterRecord) -> None:
+    """Raise ``Malformed`` for a name that could say something else in a server's configuration."""
+    machines = [one for of_space in known.spaces.values() for one in of_space]
+    for name in (known.name, *known.spaces, *machines):
+        if not is_machine(name):
+            raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
+    if SYSTEM in machines:
+        raise Malformed(f"name is that of the servers' own user: {SYSTEM}", "choose another")
+    for host in known.hosts:
+        if not host or not _HOST.issuperset(host):
+            raise Malformed(f"host is no name and no address: {host}", "write it as in server-1.example")
+
+
+def _of_configuration(directory: str, text: str) -> ClusterRecord:
+    """Return what files without a record are for, by the configuration of the first server.
+
+    A server that stands alone and is reached from elsewhere does not tell its host: the person names it again."""
+    name = re.search(r'^server_name: "([a-z0-9-]+)-1"$', text, re.MULTILINE)
+    listen = re.search(r'^listen: "([0-9.]+):([0-9]+)"$', text, re.MULTILINE)
+    users = re.findall(r'publish: \[ "mbx\.([a-z0-9-]+)\.([a-z0-9-]+)\.>"', text)
+    if name is None or listen is None or not users:
+        raise BadData(f"server's configuration has another form: {directory}/1/server.conf", "put back what it was")
+    spaces: dict[str, tuple[str, ...]] = {name[1]: ()}
+    for space, machine in users:
+        spaces[space] = (*spaces.get(space, ()), machine)
+    routes = re.findall(r"@(\[[0-9a-f:]+\]|[a-z0-9.-]+):[0-9]+\"", text)
+    hosts = tuple(host.strip("[]") for host in routes) or ((LOOPBACK,) if listen[1] == LOOPBACK else ())
+    return ClusterRecord(name[1], hosts, int(listen[2]), spaces)

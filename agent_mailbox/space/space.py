@@ -1,0 +1,161 @@
+"""The space that a mailbox shares with other machines: how it is reached, kept in the user's own record.
+
+Belongs here: that file, and opening the copy by it. The file decides where mail goes, so it is outside every project,
+and only the person's commands write it.
+"""
+
+from __future__ import annotations
+
+from ..core import codec
+from ..core.records import Record
+from ..core.text import typed
+from ..errors import BadData, Refused
+from ..store.files import system
+from ..store.files.paths import content
+from ..store.files.small_files import remove_file, replace_file
+from ..store.locks.lock import is_held
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..store.log.custody import Custody
+    from ..store.log.logs import Logs
+    from .copy.replica import Replica
+    from .order.order import SpaceOrder, TotalOrder
+    from .order.space_files import SpaceFiles
+    from .trust.space_judge import SpaceJudge
+
+PLACE, FILE, SERVING = "engine", "space", "serving"
+"""Within the user's record: a directory, the space, and the file whose lock the replicator holds."""
+
+
+class Space(Record):
+    """A space, and this machine's name in it. ``credential`` and ``authority`` are paths; None: there is none."""
+
+    url: str
+    space: str
+    machine: str
+    credential: str | None = None
+    authority: str | None = None
+
+    @property
+    def is_postgres(self) -> bool:
+        """Return whether PostgreSQL is its engine."""
+        return self.url.partition("://")[0] in ("postgresql", "postgres")
+
+
+def record_of(logs: Logs) -> Custody:
+    """Return the user's record of the mailbox; raise ``Refused`` if there is none."""
+    if logs.custody is None:
+        raise Refused(
+            f"mailbox has no record of the user's: {logs.directory}",
+            f"run `agent-mailbox init {typed(logs.directory)}`",
+        )
+    return logs.custody
+
+
+def of(logs: Logs) -> Space | None:
+    """Return the space that the mailbox is in; None if it is in none."""
+    record = logs.custody
+    text = None if record is None else content(record.path(PLACE, FILE))
+    if text is None or record is None:
+        return None
+    found = codec.parse(text)
+    try:
+        if isinstance(found, dict):
+            return Space(**found)
+    except TypeError:
+        pass
+    raise BadData(f"record of the space has another form: {record.path(PLACE, FILE)}", "`agent-mailbox engine join`")
+
+
+def save(logs: Logs, space: Space) -> None:
+    """Keep the space; the mailbox is shared from now on."""
+    record = record_of(logs)
+    system.make_directory(record.path(PLACE))
+    system.sync_directory(system.dirname(record.path(PLACE)))  # a lost name would make the mailbox one machine's again
+    replace_file(record.path(PLACE, FILE), codec.dumps(space.__dict__).encode())
+
+
+def forget(logs: Logs) -> None:
+    """Make the mailbox one machine's again; its files stay as they are."""
+    record = record_of(logs)
+    for name in (FILE, "state"):
+        remove_file(record.path(PLACE, name))
+    system.sync_directory(record.path(PLACE))
+
+
+def is_serving(logs: Logs) -> bool:
+    """Return whether this machine's replicator runs."""
+    return is_held(record_of(logs).path(PLACE, SERVING))
+
+
+def why_late(logs: Logs) -> str:
+    """Return why mail of other machines may not be here yet; empty if the replicator keeps the copy up."""
+    if (space := of(logs)) is None or is_serving(logs):
+        return ""
+    from .copy import copy_state
+
+    applied = copy_state.load(record_of(logs).path(PLACE)).applied
+    return (
+        f"the replicator does not run, so mail of other machines is here only up to record {applied} of space"
+        f" {space.space}: `agent-mailbox engine serve` brings what comes"
+    )
+
+
+def opened(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:
+    """Return the mailbox's copy in the space; connects at the first call.
+
+    ``relayed``: by way of the replicator, if it runs and connecting to the engine would take longer."""
+    from .copy.replica import Replica
+
+    patience = min(logs.wait, 5.0) if wait is None else wait
+    directory = record_of(logs).path(PLACE)
+    order: TotalOrder
+    if relayed and space.is_postgres:
+        from .relay.relayed_order import RelayedOrder
+
+        order = RelayedOrder(space.machine, directory, patience, lambda: order_of(space, patience))
+    else:
+        order = order_of(space, patience)
+    return Replica(logs, order, directory, judge_of(logs, space))
+
+
+def order_in(copy: Replica) -> SpaceOrder:
+    """Return the order of a copy that ``opened`` made: an engine keeps it."""
+    return copy.order  # type: ignore[return-value] # a copy needs less of its order
+
+
+def judge_of(logs: Logs, space: Space) -> SpaceJudge:
+    """Return this machine's part in the seals of the space."""
+    from .trust.space_judge import SpaceJudge
+
+    record = record_of(logs)
+    return SpaceJudge(space.space, space.machine, record.path(PLACE))
+
+
+def files_of(order: SpaceOrder) -> SpaceFiles:
+    """Return the way to the files of a space, over the connection of its order."""
+    from .nats.nats_order import NatsOrder
+
+    if isinstance(order, NatsOrder):
+        from .nats.nats_files import NatsFiles
+
+        return NatsFiles(order)
+    from .postgres.postgres_files import PostgresFiles
+    from .postgres.postgres_order import PostgresOrder
+
+    if isinstance(order, PostgresOrder):
+        return PostgresFiles(order)
+    raise TypeError(f"order has no files: {order!r}")
+
+
+def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:
+    """Return the way to a space; connects at the first call."""
+    where = space.url, space.space, space.machine, space.credential, space.authority, patience
+    if space.is_postgres:
+        from .postgres.postgres_order import open_order as open_postgres
+
+        return open_postgres(*where)
+    from .nats.nats_order import open_order
+
+    return open_order(*where)

@@ -1,0 +1,122 @@
+"""The troubles of a space: its server, its stream, its records, and this machine's copy.
+
+Belongs here: the checks of ``engine doctor``. Records that the engine lost come back from this machine's files. Nothing
+else is repaired: the files and the order are copies of each other.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, cast
+
+from ..core import space_seals
+from ..core.text import term
+from ..errors import MailboxError
+from . import joining_space, replicator, space_words
+from . import space as spaces
+from .copy import comparison
+from .nats.nats_order import NatsOrder
+from .order.order import JOINED
+from .servers import server_checks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
+
+    from ..store.log.logs import Logs
+    from .order.order import TotalOrder
+    from .space import Space
+
+WANTED: dict[str, Any] = {"storage": "file", "retention": "limits", "discard": "new", "allow_atomic": True}
+"""The settings of a stream that loses nothing by itself."""
+LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
+"""The settings that would have the server remove records, or refuse them."""
+
+
+def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
+    """Yield the troubles, each as a sentence without a full stop.
+
+    ``system`` is the credential of a user who may ask each server for its settings."""
+    found = joining_space.standing(logs)
+    space = spaces.of(logs)
+    if found.trouble or space is None:
+        yield found.trouble
+        return
+    copy = spaces.opened(logs, space)
+    try:
+        yield from _of_engine(copy.order, space, system)
+        with copy.held():
+            copy.catch_up()
+            if copy.look_closer(at_all=True):
+                copy.catch_up()
+            strange = comparison.compare(copy)
+        yield from _of_others(strange)
+    except MailboxError as error:
+        yield error.what
+    if copy.restored:
+        yield replicator.lost(copy.restored)
+    if found.unsent:
+        yield f"messages were never sent, since their ids are other messages': {found.unsent}"
+    yield from space_words.wrong(joining_space.standing(logs))
+    if not found.serving:
+        yield "replicator does not run: `agent-mailbox engine serve` keeps this machine's copy up"
+
+
+def notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
+    """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all."""
+    found = joining_space.standing(logs)
+    yield from space_words.unheard(found, command)
+    yield from _ignored(logs, command)
+    space = spaces.of(logs)
+    if found.trouble or space is None or space.is_postgres:
+        return
+    order = cast(NatsOrder, spaces.order_of(space))
+    if order.connection.is_open():
+        yield (
+            "any machine may write as another here, and remove mail:"
+            " `agent-mailbox engine config` writes servers with a credential for each"
+        )
+    order.close()
+
+
+def _ignored(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
+    """Yield how many lines of each machine tell of sessions that are not its own."""
+    lines = (line for log in (logs.roster, logs.reads) for _, line in log.lines() if space_seals.is_ignored(line))
+    for machine, count in sorted(Counter(term(space_seals.ignored_of(line), 40) for line in lines).items()):
+        more = f"if one moved there: {command(f'engine join --speaks {machine}=all,ID')}"
+        yield f"{count} lines of {machine} tell of sessions that are not its own, and are ignored; {more}"
+
+
+def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
+    """Yield what the copy passed over; nothing of it is lost in the space."""
+    if strange := passed.get("", 0):
+        yield f"messages of other programs are among the space's records, and were passed over: {strange}"
+    if damaged := passed.get(comparison.DAMAGED, 0):
+        yield f"records of the engine are damaged: {damaged}; `engine purge` removes them"
+    if later := sum(many for log, many in passed.items() if log not in ("", JOINED, comparison.DAMAGED)):
+        yield f"records of a later version were passed over: {later}; bring agent-mailbox up, leave, and join again"
+
+
+def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[str]:
+    if space.is_postgres:
+        from .postgres import database_checks  # its extra may be missing
+        from .postgres.postgres_order import PostgresOrder
+
+        yield from database_checks.problems(cast(PostgresOrder, order))
+        return
+    info = cast(NatsOrder, order).info()
+    yield from _of_stream(info)
+    yield from server_checks.of_copies(info)
+    if system is not None:
+        asked = cast(NatsOrder, spaces.order_of(space.replace(credential=system)))
+        yield from server_checks.of_servers(asked.connection, info)
+
+
+def _of_stream(info: dict[str, Any]) -> Iterator[str]:
+    config = info.get("config", {})
+    for key, value in WANTED.items():
+        if config.get(key) != value:
+            yield f"stream's {key} is {config.get(key)!r}, not {value!r}"
+    for key in LIMITS:
+        if (config.get(key) or -1) > 0:
+            yield f"stream has a limit, {key}: {config[key]}"

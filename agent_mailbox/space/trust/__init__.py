@@ -1,0 +1,1 @@
+"""The machines that are believed: keys, and judging a record."""

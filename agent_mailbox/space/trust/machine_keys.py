@@ -1,0 +1,90 @@
+"""A machine's key, which signs its lines for the other machines of a space (Ed25519, RFC 8032).
+
+Belongs here: the key's file, signing and verifying. The file is among the user's own records, mode 0600. Under the test
+switch the key is derived from the file's, as the user's is (``store.log.keys``). ``cryptography`` is imported by the
+first signature alone: no reader needs it.
+"""
+
+from __future__ import annotations
+
+from ...errors import StorageFailed
+from ...store.files import system
+from ...store.files.paths import content
+from ...store.files.small_files import replace_file
+from ...store.log import keys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    pass
+
+FILE = "key"
+_FORM = b"agent-mailbox-machine-key 1 "
+
+
+class MachineKey:
+    """A private key. ``public`` is its public one in Base64."""
+
+    def __init__(self, seed: bytes) -> None:
+        from binascii import b2a_base64
+
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        self._encoded = b2a_base64
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self.public = b2a_base64(self._key.public_key().public_bytes_raw(), newline=False)
+
+    def sign(self, data: bytes) -> bytes:
+        """Return the signature, in Base64."""
+        return self._encoded(self._key.sign(data), newline=False)
+
+
+def is_available() -> bool:
+    """Return whether this installation can sign and verify."""
+    try:
+        import cryptography  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
+def load(directory: str) -> MachineKey | None:
+    """Return the key in a directory; None if there is none, or nothing here can use it.
+
+    Raise ``StorageFailed`` for a file without a key."""
+    path = system.join(directory, FILE)
+    text = content(path)
+    if text is None or not is_available():
+        return None
+    try:
+        seed = bytes.fromhex(text.removeprefix(_FORM).decode("ascii").strip())
+    except ValueError:
+        seed = b""
+    if not text.startswith(_FORM) or len(seed) != 32:
+        raise StorageFailed(f"{path} holds no key", "move it away and run `agent-mailbox engine join`")
+    return MachineKey(seed)
+
+
+def make(directory: str) -> None:
+    """Make the key if there is none; the caller holds the machine's lock."""
+    path = system.join(directory, FILE)
+    if not system.size(path):
+        replace_file(path, _FORM + system.urandom(32).hex().encode() + b"\n")
+
+
+def fingerprint(public: bytes) -> str:
+    """Return the short form of a public key by which people compare it: 32 hex digits."""
+    return keys.digest(b"machine key", public).decode()
+
+
+def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
+    """Return whether the signature of the data is the key's; both are in Base64."""
+    from binascii import a2b_base64
+
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        Ed25519PublicKey.from_public_bytes(a2b_base64(public)).verify(a2b_base64(signature), data)
+    except (ValueError, InvalidSignature):  # ``binascii.Error`` is a ``ValueError``
+        return False
+    return True

@@ -1,0 +1,232 @@
+"""The seals of a space's machines: signing this machine's lines, and judging those of the others.
+
+Belongs here: that judgement, once for each line, before the line is written here. The verdict is this machine's own
+seal on the line, with the proof as the other machine's word (``proofs.of_machine``). Readers look up nothing, and the
+verdict is there with the line or not at all. One that is taken away is noticed as any proven line's is
+(``store.log.custody``). A line that does not count yet is sealed as waiting (``proofs.WAITS``): when the person says
+more, it is judged again.
+
+A number grows with every line of a machine in a log, so a line that is published again counts for nothing. The numbers
+are kept with the state of the copy. If an older state is found, the numbers of the lines that are here already tell it.
+"""
+
+from __future__ import annotations
+
+from ...core import codec, proofs, space_seals
+from ...core.line_forms import may_settle, reader_of
+from ...core.records import BadLine, Message, Record, RosterEvent
+from ...core.space_seals import unsealed
+from ...core.speaking import Homes, may_say, oversteps
+from ...store.files import system
+from ..order.order import MESSAGES, ROSTER
+from . import machine_keys, machine_trust
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ...core.records import Proof, Read
+    from ...core.space_seals import SpaceSeal
+    from ...core.speaking import Rights
+    from ...store.log.logs import Logs
+    from ..order.order import Ordered
+    from .machine_keys import MachineKey
+
+    Decoded = Message | Read | RosterEvent | BadLine
+
+
+class Judged(Record):
+    """A line as it is to be written here, without newline, and what is proven of its writer."""
+
+    line: bytes
+    proof: Proof | None
+
+
+class SpaceJudge:
+    """One machine's part in the seals of a space; ``directory`` has its key and the person's word on the others.
+
+    ``numbers``: the last number of each sequence. ``refused``: how many lines in the name of each machine bore a seal
+    that was wrong, used before, or behind a later one. ``strange``: the machines whose key is another than the person
+    confirmed."""
+
+    def __init__(self, space: str, machine: str, directory: str) -> None:
+        self.space = space
+        self.machine = machine
+        self.directory = directory
+        self.numbers: dict[str, int] = {}
+        self.refused: dict[str, int] = {}
+        self.strange: set[str] = set()
+        self._key: MachineKey | None = None
+        self._asked = False
+        self._rights: dict[str, Rights] | None = None
+        self._last = 0
+        self._here: dict[tuple[str, str], list[SpaceSeal]] = {}
+        self._homes: Homes | None = None
+
+    def begin(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
+        """Go on from a saved state, by the person's present word."""
+        self.numbers, self.refused = dict(numbers), dict(refused)
+        self._rights, self._homes = None, None
+        self._here = {}
+
+    @property
+    def key(self) -> MachineKey | None:
+        """Return this machine's key; None if it has none, or nothing here can use it."""
+        if not self._asked:
+            self._key, self._asked = machine_keys.load(self.directory), True
+        return self._key
+
+    @property
+    def rights(self) -> Mapping[str, Rights]:
+        """Return the person's word on the other machines."""
+        if self._rights is None:
+            self._rights = machine_trust.load(self.directory)
+        return self._rights
+
+    # -- this machine's lines -----------------------------------------------------------------------------------------
+
+    def signed(self, log: str, line: bytes, proof: Proof | None) -> bytes:
+        """Return a line of this machine, without seals, as it is published; unchanged if it proves nothing.
+
+        ``log``: its log in the order."""
+        if proof is None or not proofs.is_seen_here(proof) or self.key is None:
+            return line
+        self._last = max(self._last, self.used(self.machine, log), system.time_ns() // 1000) + 1
+        signed = space_seals.begun(line, self.machine, self._last, self.key.public, proof)
+        return space_seals.ended(signed, self.key.sign(space_seals.covered(self.space, log, signed)))
+
+    # -- everybody's lines --------------------------------------------------------------------------------------------
+
+    def look(self, logs: Logs) -> None:
+        """Be ready to judge the next records of the order; the roster is that before them."""
+        self._homes = homes_of(logs)
+
+    def is_here(self, record: Ordered) -> None:
+        """Take note of a record that was written here before: its number is used, if nobody noted that."""
+        seal = space_seals.of(record.line)
+        if seal is not None and seal.machine == record.machine and seal.number > self.used(seal.machine, record.log):
+            self._here.setdefault((seal.machine, record.log), []).append(seal)
+
+    def settle(self) -> None:
+        """Settle the numbers of the records that were written here before."""
+        for machine, log in list(self._here):
+            self._settle(machine, log)
+
+    def _settle(self, machine: str, log: str) -> None:
+        for seal in sorted(self._here.pop((machine, log), ()), key=lambda one: -one.number):
+            is_key = machine_keys.is_available() and self.is_key_of(machine, seal)
+            if is_key and self.is_true(seal, log):
+                self.use({space_seals.sequence(log, machine): seal.number})
+                return
+
+    def used(self, machine: str, log: str) -> int:
+        """Return a machine's last number in a log of the order. A state of an earlier version has one for all logs."""
+        return max(self.numbers.get(space_seals.sequence(log, machine), 0), self.numbers.get(machine, 0))
+
+    def use(self, numbers: Mapping[str, int]) -> None:
+        """Take the numbers of these sequences for used."""
+        for key, number in numbers.items():
+            self.numbers[key] = max(number, self.numbers.get(key, 0))
+
+    def judge(self, record: Ordered, ours: Proof | None = None) -> Judged:
+        """Return the verdict on a record that is not here yet. ``ours``: what this process itself saw of its writer."""
+        found, other = self._judged(record, ours), record.machine if record.machine != self.machine else None
+        if other is not None and not proofs.proves(found.proof):
+            found = self.hold(other, record.log, found)
+        if record.log == ROSTER and self._homes is not None:
+            event = codec.roster_event(found.line)
+            if isinstance(event, RosterEvent):
+                self._homes.note(event, other, counts=proofs.proves(found.proof))
+        return found
+
+    def hold(self, machine: str, log: str, found: Judged, *, restored: bool = False) -> Judged:
+        """Return the verdict on another machine's line, of which nothing is proven: it tells of its own sessions alone.
+
+        Else a roster event or a read is ignored. Mail is shown, and its sender's no more than by name
+        (``proofs.is_bare_word``). An event that brings a session says of which machine it is. A line that was
+        ``restored`` may be another one's, and says nothing of that."""
+        homes, line = self._homes, found.line
+        if homes is None or (log == MESSAGES and not may_settle(line)):
+            return found
+        who = reader_of(line) if log not in (MESSAGES, ROSTER) else None
+        if who is not None and homes.lives(who.decode("ascii", "replace"), machine):
+            return found  # as most reads are: they are not decoded
+        record = _decoded(log, unsealed(line))
+        if isinstance(record, BadLine):
+            return found
+        is_over = oversteps(machine, record, homes)
+        if is_over and not (isinstance(record, Message) and _is_sealable(line)):
+            return Judged(space_seals.ignored(line, machine), found.proof)
+        brings = isinstance(record, RosterEvent) and homes.is_new(record.session_id) and not restored
+        if (is_over or brings) and _is_sealable(line):
+            return Judged(line, proofs.of_machine(machine, found.proof or proofs.UNPROVEN))
+        return found
+
+    def _judged(self, record: Ordered, ours: Proof | None) -> Judged:
+        machine, line = record.machine, unsealed(record.line)
+        seal = space_seals.of(record.line)
+        if seal is None:
+            return Judged(line, ours)
+        self._settle(machine, record.log)
+        if ours is not None:
+            self.use({space_seals.sequence(record.log, machine): seal.number})
+            return Judged(line, ours)
+        is_whole = seal.machine == machine and space_seals.without(record.line) == line
+        if not is_whole or seal.number <= self.used(machine, record.log):
+            return self._refused(machine, line)
+        is_known = self.is_key_of(machine, seal)
+        if not is_known and machine in self.rights:
+            self.strange.add(machine)
+        if is_known and not machine_keys.is_available() and machine_trust.is_applied(self.directory):
+            machine_trust.save(self.directory, self.rights, applied=False)  # a process that can verify goes over it
+        if not is_known or not machine_keys.is_available():
+            return Judged(record.line, proofs.WAITS)
+        if not self.is_true(seal, record.log):
+            return self._refused(machine, line)
+        self.use({space_seals.sequence(record.log, machine): seal.number})
+        return self.weighed(seal, record.log, record.line, self._homes)
+
+    def weighed(self, seal: SpaceSeal, log: str, line: bytes, homes: Homes | None) -> Judged:
+        """Return the verdict on a line with a true seal: it counts as far as the person says."""
+        content = space_seals.without(line)
+        if seal.proof is None or not proofs.is_seen_here(seal.proof):
+            return Judged(content, None)
+        if seal.machine == self.machine:
+            return Judged(content, seal.proof)
+        decoded, rights = _decoded(log, content), self.rights.get(seal.machine)
+        if isinstance(decoded, BadLine) or rights is None or homes is None:
+            return Judged(line, proofs.WAITS)
+        if not may_say(seal.machine, rights, seal.proof, decoded, homes):
+            return Judged(line, proofs.WAITS)
+        return Judged(content, proofs.of_machine(seal.machine, seal.proof))
+
+    def _refused(self, machine: str, line: bytes) -> Judged:
+        self.refused[machine] = self.refused.get(machine, 0) + 1
+        return Judged(line, None)
+
+    def is_key_of(self, machine: str, seal: SpaceSeal) -> bool:
+        """Return whether the seal is of the key that is this machine's, or that the person confirmed for the other."""
+        if machine == self.machine:
+            return self.key is not None and seal.key == self.key.public
+        rights = self.rights.get(machine)
+        return rights is not None and machine_keys.fingerprint(seal.key) == rights.fingerprint
+
+    def is_true(self, seal: SpaceSeal, log: str) -> bool:
+        """Return whether the seal signs its line, for this space and that log of the order."""
+        return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
+
+
+def homes_of(logs: Logs) -> Homes:
+    """Return on which machines the sessions live, as this one knows them."""
+    return Homes(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
+
+
+def _is_sealable(line: bytes) -> bool:
+    """Return whether the line is spelt as an object of ours, to which a seal can be added."""
+    return line.startswith(b'{"') and line.endswith(b"}")
+
+
+def _decoded(log: str, line: bytes) -> Decoded:
+    if log == MESSAGES:
+        return codec.message(line)
+    return codec.roster_event(line) if log == ROSTER else codec.read(line)

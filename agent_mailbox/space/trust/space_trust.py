@@ -1,0 +1,234 @@
+"""The person's word on the other machines: changing it, and judging again what came before it.
+
+Belongs here: those steps, and what waits for that word. ``space.trust.space_judge`` judges each line; a log is replaced
+as the steward replaces it, so a kill leaves the old one or the new one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...core import codec, proofs, seals, space_seals
+from ...core.address import ALL, check_id
+from ...core.proofs import is_machine
+from ...core.records import USER, Proof, Read, Record, RosterEvent
+from ...core.roster import Roster
+from ...core.space_seals import SpaceSeal
+from ...core.speaking import Homes, Rights
+from ...errors import Malformed, Refused
+from ...store.archive.resealing import reseal
+from ...store.files import paths
+from ..order.order import CLAIMS, MESSAGES, ROSTER, reads_of
+from ..order.waiting_lines import DECIDED
+from . import machine_keys, machine_trust
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from ...store.log.log import Log
+    from ...store.log.logs import Logs
+    from ...store.log.proof_view import ProofView
+    from ..copy.replica import Replica
+    from .space_judge import SpaceJudge
+
+NOBODY = "nobody"
+HEX = frozenset("0123456789abcdef")
+FINGERPRINT = 32
+"""Hex digits of a key's fingerprint."""
+
+
+class Unheard(Record):
+    """Lines of a machine that wait for the person's word: how many, and by which key."""
+
+    machine: str
+    fingerprint: str
+    lines: int
+
+
+class RightsChange(Record):
+    """The person's new word on a machine; None leaves that part as it is."""
+
+    machine: str
+    fingerprint: str | None = None
+    user: bool | None = None
+    sessions: tuple[str, ...] | None = None
+
+
+def read(keys: Sequence[str], words: Sequence[str]) -> list[RightsChange]:
+    """Return the changes that options say: ``MACHINE=FINGERPRINT`` and ``MACHINE=WHO,WHO``; raise ``Malformed``."""
+    found = []
+    for text in keys:
+        machine, fingerprint = _parted(text)
+        fingerprint = fingerprint.replace(":", "").replace("-", "").lower()
+        if len(fingerprint) != FINGERPRINT or not HEX.issuperset(fingerprint):
+            raise Malformed(f"fingerprint is not {FINGERPRINT} hex digits: {text}", "`engine status` there shows it")
+        found.append(RightsChange(machine, fingerprint))
+    for text in words:
+        machine, who = _parted(text)
+        said = [word for word in who.split(",") if word]
+        if not said or (NOBODY in said and len(said) > 1):
+            raise Malformed(f"speakers are missing: {text}", f"write {machine}=user,all, or {machine}={NOBODY}")
+        sessions = tuple(dict.fromkeys(w if w == ALL else check_id(w) for w in said if w not in (USER, NOBODY)))
+        found.append(RightsChange(machine, None, USER in said, sessions))
+    return found
+
+
+def _parted(text: str) -> tuple[str, str]:
+    machine, parted, rest = text.partition("=")
+    if not parted or not is_machine(machine):
+        raise Malformed(f"option is not MACHINE=…: {text}", "write it as in south=user,all")
+    return machine, rest
+
+
+def change(directory: str, own: str, changes: Iterable[RightsChange]) -> None:
+    """Keep the person's word. Raises ``Refused`` for this machine itself, and for one whose key is not confirmed."""
+    rights = dict(machine_trust.load(directory))
+    before = dict(rights)
+    for one in changes:
+        if one.machine == own:
+            raise Refused(f"machine is this one: {own}", "name another machine")
+        known = rights.get(one.machine)
+        if known is None and one.fingerprint is None:
+            raise Refused(
+                f"machine's key is not confirmed: {one.machine}",
+                f"add --key {one.machine}=FINGERPRINT, as `agent-mailbox engine status` shows it on that machine",
+            )
+        known = known or Rights("")
+        user = known.user if one.user is None else one.user
+        sessions = known.sessions if one.sessions is None else one.sessions
+        rights[one.machine] = Rights(one.fingerprint or known.fingerprint, user, sessions)
+    if rights != before:
+        machine_trust.save(directory, rights, applied=False)
+
+
+def forget(directory: str, machine: str) -> None:
+    """Take back what the person said of a machine: its lines count from now on as any program's."""
+    rights = dict(machine_trust.load(directory))
+    if rights.pop(machine, None) is not None:
+        machine_trust.save(directory, rights, applied=machine_trust.is_applied(directory))
+
+
+def apply(copy: Replica) -> int:
+    """Judge the lines that wait here by the person's present word, under the machine's lock; return how many count now.
+
+    Nothing is done if the word did not change since, or if nothing here can verify."""
+    judge = copy.judge
+    if judge is None or machine_trust.is_applied(copy.directory) or not machine_keys.is_available():
+        return 0
+    copy.catch_up()
+    logs = copy.logs.roster, copy.logs.messages, copy.logs.reads
+    true = _TrueSeals(judge)
+    for log in logs:
+        true.look(log)
+    copy.keep(true.numbers)  # before a line counts: so no copy of it ever does
+    done = 0
+    for log in logs:
+        if true.signatures:
+            roster = Roster() if log is copy.logs.roster else copy.logs.read_roster()
+            count, fresh = reseal(copy.logs, log, _Again(judge, true, log, roster))
+            done += count
+            if fresh is not None:
+                copy.replaced(fresh)
+                copy.keep({})
+    machine_trust.save(copy.directory, judge.rights, applied=True)
+    copy.catch_up()
+    return done
+
+
+def unheard(logs: Logs) -> list[Unheard]:
+    """Return what waits here for the person's word, by machine and key."""
+    found: dict[tuple[str, str], int] = {}
+    for log in (logs.roster, logs.messages, logs.reads):
+        for one in _waiting(log):
+            key = one.seal.machine, machine_keys.fingerprint(one.seal.key)
+            found[key] = found.get(key, 0) + 1
+    return [Unheard(machine, fingerprint, lines) for (machine, fingerprint), lines in sorted(found.items())]
+
+
+class _WaitingLine(Record):
+    """A line that waits: with its machine's seal, and the log of the order in which that signed it."""
+
+    line: bytes
+    seal: SpaceSeal
+    log: str
+
+
+def _waiting(log: Log) -> Iterator[_WaitingLine]:
+    view = log.view()
+    if view is not None:
+        for position, line in log.lines():
+            found = _waiting_at(log, position, line, view)
+            if found is not None:
+                yield found
+
+
+def _waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> _WaitingLine | None:
+    if not space_seals.may_be_sealed(line) or not view.waits(line, position):
+        return None
+    sealed = space_seals.heeded(seals.without(line))
+    seal = space_seals.of(sealed)
+    return None if seal is None else _WaitingLine(sealed, seal, _ordered_as(log, sealed, seal.machine))
+
+
+def _ordered_as(log: Log, line: bytes, machine: str) -> str:
+    kind = log.path.rpartition("/")[2]
+    if kind != paths.READS:
+        return MESSAGES if kind == paths.MESSAGES else ROSTER
+    read = codec.read(line)
+    return CLAIMS if isinstance(read, Read) and read.event in DECIDED else reads_of(machine)
+
+
+class _TrueSeals:
+    """The seals among those that wait which the confirmed keys made, each number of a sequence once."""
+
+    def __init__(self, judge: SpaceJudge) -> None:
+        self._judge = judge
+        self.numbers: dict[str, int] = {}
+        self.signatures: set[bytes] = set()
+
+    def look(self, log: Log) -> None:
+        """Take in those of a local log. A log's lines stand in the order in which their machine made them; a copy does
+        not."""
+        for one in _waiting(log):
+            seal, place = one.seal, space_seals.sequence(one.log, one.seal.machine)
+            is_next = seal.number > self.numbers.get(place, 0)
+            if is_next and self._judge.is_key_of(seal.machine, seal) and self._judge.is_true(seal, one.log):
+                self.numbers[place] = seal.number
+                self.signatures.add(seal.signature)
+
+    def take(self, seal: SpaceSeal) -> bool:
+        """Return whether the seal is one of them, the first time."""
+        if seal.signature not in self.signatures:
+            return False
+        self.signatures.remove(seal.signature)
+        return True
+
+
+class _Again:
+    """Judges the lines of a log in turn. The roster of a roster log is folded on the way, as it was line by line."""
+
+    def __init__(self, judge: SpaceJudge, true: _TrueSeals, log: Log, roster: Roster) -> None:
+        self._judge = judge
+        self._true = true
+        self._log = log
+        self._roster = roster
+        self._homes = Homes(roster)
+
+    def __call__(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
+        """See ``resealing.Judge``."""
+        found = self._found(position, line, view)
+        counted = line if found is None else found[0]
+        event = codec.roster_event(counted) if self._log.path.endswith(paths.ROSTER) else None
+        if isinstance(event, RosterEvent):
+            proof = (view.proof(line, position) or view.bare_word(line, position)) if found is None else found[1]
+            self._roster.apply(event if proof is None else event.replace(proof=proof))
+        return found
+
+    def _found(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
+        one = _waiting_at(self._log, position, line, view)
+        if one is None or not self._true.take(one.seal):
+            return None
+        judged = self._judge.weighed(one.seal, one.log, one.line, self._homes)
+        if judged.proof is None or not proofs.proves(judged.proof):
+            return None
+        return judged.line, judged.proof

@@ -1,0 +1,1 @@
+"""The months that are past: rotation, manifest, what was filed."""

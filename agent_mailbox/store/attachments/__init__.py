@@ -1,0 +1,1 @@
+"""Files that mail carries, and conversations as files."""

@@ -1,0 +1,1 @@
+"""Files as the system gives them: its calls, paths, lines, what is watched."""

@@ -1,0 +1,351 @@
+"""Names inside a mailbox directory, and how the directory is found.
+
+Belongs here: where things are, and who owns them. A directory is a mailbox if it holds ``agent-mailbox.jsonl``; only
+``creation.create`` makes one.
+"""
+
+from __future__ import annotations
+
+from ...core.text import typed
+from ...errors import NoMailbox, Refused, StorageFailed
+from . import system, user_state
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MESSAGES = "agent-mailbox.jsonl"
+READS = "agent-mailbox-reads.jsonl"
+ROSTER = "agent-roster.jsonl"
+EVENTS = "agent-mailbox-events.jsonl"
+EVENTS_BEFORE = "agent-mailbox-events.1.jsonl"
+HEARTBEATS = "agent-heartbeats"
+ARCHIVE = "agent-mailbox-archive"
+CONFIG = "config.toml"
+CACHE = ".cache"
+DOORBELL = "doorbell"
+"""Below ``CACHE``: a lock for each session beside which a process waits for its mail."""
+GITIGNORE = ".gitignore"
+DATA = "data"
+IN_GIT = "agent-mailbox"
+"""Below a repository's own directory: no checkout and no cleaning reaches it."""
+SHIMS = "shims"
+"""Among the user's own records: the installed shims, a path a line."""
+
+
+def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
+    """Return the error for a failed system call on a file."""
+    reason = error.strerror or str(error)
+    hints = {
+        "ELOOP": "move the target here: it is a symbolic link, and mailbox files must be regular files",
+        "EISDIR": "move away the directory that is in the place of this file",
+        "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
+        "EPERM": f"if `lsattr {typed(path)}` shows i or a, run `sudo chattr -ia {typed(path)}`",
+        "ENXIO": "move it away: it is no regular file",
+        "EROFS": "make the file system writable, or move the mailbox: it is read-only",
+        "ENOSPC": "free some space, then repeat the command",
+        "ENOENT": "look whether its directory is still there, and takes files",
+        "EEXIST": "a file is in the place of a directory: name another path, or move that file away",
+        "ENOTDIR": "a file is in the place of a directory: name another path, or move that file away",
+        "EDQUOT": "free some space, then repeat the command",
+    }
+    import errno  # only to name a failure
+
+    return StorageFailed(f"cannot {action} {path}: {reason}", hints.get(errno.errorcode.get(error.errno or 0, ""), ""))
+
+
+def is_there(path: str) -> bool:
+    """Return whether anything is at the path, even a broken link; raise ``StorageFailed`` where that cannot be told."""
+    try:
+        system.lstat(path)
+    except (FileNotFoundError, NotADirectoryError, ValueError):
+        return False
+    except OSError as error:
+        raise storage_failed("look into", system.dirname(path), error) from None
+    return True
+
+
+def is_mailbox(directory: str) -> bool:
+    """Return whether the directory holds a messages log, of whatever file type."""
+    return system.exists(system.join(directory, MESSAGES))
+
+
+def find(start: str) -> str | None:
+    """Return the nearest mailbox from ``start`` (absolute, without links) upwards.
+
+    In each directory three places count, in this order: the repository's own directory, the directory itself, its
+    ``data/``. No checkout can make the first. At the root of a linked git worktree the main worktree's root counts
+    first: every worktree finds the same mailbox (git's ``gitrepository-layout``: ``gitdir`` and ``commondir``).
+
+    Raise ``StorageFailed`` where a look fails, unless at another user's: mail would go to another mailbox, further up.
+    """
+    here = start
+    while True:
+        common = common_directory(here)
+        if common is not None and _is_found(inside := system.join(common, IN_GIT)):
+            return inside
+        for root in dict.fromkeys([_worktree_of(common) or here, here]):
+            for candidate in (root, system.join(root, DATA)):
+                if _is_found(candidate):
+                    return candidate
+        parent = system.dirname(here)
+        if parent == here:
+            return None
+        here = parent
+
+
+def _is_found(directory: str) -> bool:
+    try:
+        system.lstat(system.join(directory, MESSAGES))
+    except OSError as error:
+        _refuse_failed(error, directory)
+        return False
+    return True
+
+
+def _refuse_failed(error: OSError, path: str) -> None:
+    """Raise ``StorageFailed`` for a failed look, unless it tells that nothing of the user's can be there."""
+    # ``.git`` is a directory, or the file of a worktree.
+    if isinstance(error, (FileNotFoundError, NotADirectoryError, IsADirectoryError, BlockingIOError)):
+        return
+    if isinstance(error, PermissionError):
+        closed = _closed(path)
+        if closed is None:  # another user's ``data/`` is no mailbox of ours
+            return
+        raise storage_failed("look into", closed, error) from None
+    import errno  # only to name a failure
+
+    if error.errno not in (errno.ELOOP, errno.ENAMETOOLONG, errno.ENXIO):
+        raise storage_failed("look into", path, error) from None
+
+
+def _closed(path: str) -> str | None:
+    """Return what denies the look, the path itself or the nearest above it that can be seen; None if another's."""
+    while True:
+        try:
+            return path if system.stat(path).st_uid == system.geteuid() else None
+        except PermissionError:
+            parent = system.dirname(path)
+        except OSError:
+            return None
+        if parent == path:
+            return None
+        path = parent
+
+
+def main_worktree(directory: str) -> str | None:
+    """Return the root of the main worktree if ``directory`` is the root of a linked one; else None."""
+    root = _worktree_of(common_directory(directory))
+    return None if root == directory else root
+
+
+def _worktree_of(common: str | None) -> str | None:
+    return system.dirname(common) if common is not None and system.basename(common) == ".git" else None
+
+
+def common_directory(directory: str) -> str | None:
+    """Return the own directory of the repository whose worktree has its root here; all its worktrees share it.
+
+    A bare repository is its own. None elsewhere, and in a submodule: it is part of the repository above. Raise
+    ``StorageFailed`` where a look fails: a worktree would take another mailbox than its repository's.
+    """
+    path = system.join(directory, ".git")
+    if not system.exists(path):
+        is_bare = system.exists(system.join(directory, "HEAD")) and system.is_directory(
+            system.join(directory, "objects")
+        )
+        return directory if is_bare else None
+    gitdir = _one_line(path)
+    if gitdir is None:
+        return path if system.is_directory(path) else None
+    if not gitdir.startswith("gitdir:"):
+        return None
+    gitdir = system.join(directory, gitdir.removeprefix("gitdir:").strip())
+    common = _one_line(system.join(gitdir, "commondir"))
+    if common is None:
+        return None
+    common = system.real_directory(system.join(gitdir, common))
+    return common if _is_worktree(path, system.real_directory(gitdir), common) else None
+
+
+def _is_worktree(path: str, gitdir: str, common: str) -> bool:
+    """Return whether the repository knows the worktree whose ``.git`` is at the path. Such a file may come with any
+    directory, and name any repository (git's ``gitrepository-layout``: ``worktrees/NAME/gitdir``)."""
+    back = _one_line(system.join(gitdir, "gitdir"))
+    if back is None or system.dirname(gitdir) != system.join(common, "worktrees"):
+        return False
+    try:
+        there, here = system.stat(system.join(gitdir, back)), system.stat(path)
+    except ValueError:
+        return False
+    except OSError as error:
+        _refuse_failed(error, path)
+        return False
+    return system.is_same(there, here)
+
+
+def _one_line(path: str) -> str | None:
+    """Return a file's first line. Anybody's directory may hold a FIFO in its place: nobody waits for one."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_NONBLOCK | system.O_CLOEXEC)
+        try:
+            return system.read(fd, 4096).partition(b"\n")[0].decode("utf-8").strip()
+        finally:
+            system.close(fd)
+    except ValueError:
+        return None
+    except OSError as error:
+        _refuse_failed(error, path)
+        return None
+
+
+def check(directory: str) -> str:
+    """Return the directory, absolute, if it is a mailbox that may be used.
+
+    Raise ``NoMailbox``, ``Refused`` if another user owns it, ``StorageFailed`` if it cannot be looked at.
+    """
+    if not is_there(system.join(directory, MESSAGES)):
+        if is_remnant(directory):
+            raise lost(directory)
+        if system.exists(directory) and not system.is_directory(directory):
+            raise NoMailbox(f"no directory: {directory}", "name the mailbox's directory")
+        raise NoMailbox(f"no mailbox at {directory}", f"run `agent-mailbox init {typed(directory)}` to make one")
+    check_owner(directory)
+    whole = directory if directory.startswith("/") else system.join(system.getcwd(), directory)
+    return whole.rstrip("/") or "/"
+
+
+def is_remnant(directory: str) -> bool:
+    """Return whether a directory without a messages log holds what else a mailbox has: somebody removed the log."""
+    return not system.exists(system.join(directory, MESSAGES)) and any(
+        system.exists(system.join(directory, name)) for name in (READS, ROSTER, system.join(ARCHIVE, "MANIFEST.jsonl"))
+    )
+
+
+def remnant(start: str, environ: Mapping[str, str]) -> str | None:
+    """Return the user's own mailbox for a directory, if its messages log was removed."""
+    for box in trusted(environ):
+        project = system.dirname(box)
+        project = system.dirname(project) if system.basename(project) == ".git" else project
+        if f"{start}/".startswith((f"{project}/", f"{box}/")) and is_remnant(box):
+            return box
+    return None
+
+
+def lost(directory: str) -> StorageFailed:
+    """Return the error for a mailbox whose messages log was removed."""
+    return StorageFailed(
+        f"{system.join(directory, MESSAGES)} is gone, and all live mail with it",
+        f"restore a backup elsewhere with `agent-mailbox restore FILE DIR`, or begin again: agent-mailbox init"
+        f" {typed(directory)}",
+        code="log_gone",
+    )
+
+
+def check_owner(directory: str) -> None:
+    """Refuse a mailbox whose directory or messages log belongs to another user."""
+    for path in (directory, system.join(directory, MESSAGES)):
+        try:
+            owner = (system.stat if path == directory else system.lstat)(path).st_uid
+        except OSError as error:
+            raise storage_failed("look at", path, error) from None
+        if owner != system.geteuid():
+            raise Refused(
+                f"the mailbox {directory} belongs to another user (uid {owner})",
+                f"run it as that user, without sudo; {_own()}",
+            )
+
+
+def _own() -> str:
+    """Return what makes a mailbox of the user's own, which no command finds by itself."""
+    place = system.join(system.home() or system.getcwd(), "agent-mailbox")
+    return f"a mailbox of your own: `agent-mailbox init {typed(place)}`, and then --dir {typed(place)}"
+
+
+def trusted_file(environ: Mapping[str, str]) -> str:
+    """Return the file that lists the user's own mailboxes, a real path a line."""
+    return system.join(user_state.directory(environ), "mailboxes")
+
+
+def recorded(directory: str, environ: Mapping[str, str]) -> bool:
+    """Return whether this user's ``init`` recorded the mailbox.
+
+    A cloned repository may ship a directory that looks like one; hooks read only recorded or explicitly named
+    mailboxes.
+    """
+    known = trusted(environ)
+    if not known:
+        return False
+    return system.real_directory(directory) in known
+
+
+def strays(found: str, environ: Mapping[str, str]) -> str | None:
+    """Return where a found mailbox really is, if a link on its path leads there and ``init`` recorded no such path.
+
+    A clone may hold a link to any mailbox of the user's."""
+    real = system.real_directory(found)
+    return None if real == found or found in trusted(environ) else real
+
+
+def inner_link(directory: str) -> str | None:
+    """Return a link among what a mailbox holds; None for none. Its archive may be another mailbox's."""
+    try:
+        names = sorted(system.listdir(directory))
+        paths = (system.join(directory, name) for name in names)
+        return next((path for path in paths if system.lstat(path).st_mode & system.S_IFMT == system.S_IFLNK), None)
+    except OSError as error:
+        raise storage_failed("look through", directory, error) from None
+
+
+def trusted(environ: Mapping[str, str]) -> list[str]:
+    """Return the user's own mailboxes, by their real paths.
+
+    Raise ``StorageFailed`` where the list cannot be read: hooks would pass by the user's mailbox.
+    """
+    known = content(trusted_file(environ)) or b""
+    return [line.decode("utf-8", "surrogateescape") for line in known.split(b"\n") if line]
+
+
+def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
+    """Return the mailbox that a session's start found, if it is still there and the user's own.
+
+    Raise ``StorageFailed`` where a look fails: the session would join another mailbox.
+    """
+    if "/" in session_id:
+        return None
+    said = _one_line(system.join(user_state.directory(environ), "sessions", session_id))
+    return said if said and is_there(system.join(said, MESSAGES)) and recorded(said, environ) else None
+
+
+def open_file(path: str, flags: int) -> int:
+    """Return a descriptor of a regular mailbox file, made 0600 if ``flags`` say so; never through a link, never a FIFO.
+
+    Raise ``FileNotFoundError`` as it is, everything else as ``StorageFailed``.
+    """
+    try:
+        fd = system.open(path, flags | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK, 0o600)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_failed("open", path, error) from None
+    if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFREG:
+        system.close(fd)
+        raise StorageFailed(f"{path} is not a regular file", "move it away")
+    return fd
+
+
+def content(path: str) -> bytes | None:
+    """Return the bytes of a small file of ours, opened likewise; None if there is no file."""
+    try:
+        fd = open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return None
+    data = b""
+    try:
+        while part := system.read(fd, 1 << 16):
+            data += part
+        return data
+    except OSError as error:
+        raise storage_failed("read", path, error) from None
+    finally:
+        system.close(fd)

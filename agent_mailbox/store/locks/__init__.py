@@ -1,0 +1,1 @@
+"""The locks of files, of logs and of a doorbell: who may write."""

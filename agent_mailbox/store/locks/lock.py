@@ -1,0 +1,190 @@
+"""The one lock discipline: ``flock`` on the file that is at the path, with a bounded wait that names the holder.
+
+The kernel frees a dead process's lock; a stopped holder makes others ``Busy``. A forked process holds nothing: it
+closes the descriptors that it inherited. The portalocker library takes the same lock (``flock``), where its import may
+cost eight interpreter starts; a test holds that the two exclude each other.
+
+Order, to be taken only from left to right: session delivery, messages, reads, roster.
+"""
+
+from __future__ import annotations
+
+import errno
+from _thread import _local  # ``threading`` would cost more than the lock
+
+from ...errors import Busy, StorageFailed
+from ..files import system
+from ..files.paths import open_file, storage_failed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+WAIT = 10.0
+"""Seconds a command waits for a lock: longer than any append, and than the 2 s of a blocked reader of ours."""
+_TURNS = 10
+"""Retries that only yield the processor: an append holds a lock for some 0.1 ms. To start a thread takes as long."""
+
+_held: set[FileLock] = set()
+
+
+_bound = _local()
+"""``until``: the monotonic instant beyond which this thread waits for no lock (``Patience``), if there is one."""
+
+
+def _forked() -> None:
+    while _held:
+        lock = _held.pop()
+        system.close(lock.fd)
+        lock.fd = -1
+    while system.waiting:
+        system.close(system.waiting.pop())
+
+
+system.register_at_fork(after_in_child=_forked)
+
+
+class Patience:
+    """Bound all waits for locks in a ``with`` block by one instant: some seconds from now, None: as before.
+
+    A caller with a time-out keeps it, however many locks are taken on the way.
+    """
+
+    def __init__(self, seconds: float | None) -> None:
+        self._until = None if seconds is None else system.monotonic() + seconds
+
+    def __enter__(self) -> None:
+        self._before, mine = bound(), self._until
+        _bound.until = mine if self._before is None else self._before if mine is None else min(self._before, mine)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        _bound.until = self._before
+
+
+def bound() -> float | None:
+    """Return the monotonic instant beyond which this thread waits for no lock; None if there is none."""
+    until: float | None = getattr(_bound, "until", None)
+    return until
+
+
+def deadline(seconds: float) -> float:
+    """Return the monotonic instant until which a lock is waited for."""
+    until, wanted = bound(), system.monotonic() + seconds
+    return wanted if until is None else min(until, wanted)
+
+
+class FileLock:
+    """An exclusive lock on a file (made if missing), or on an existing directory, for a ``with`` block."""
+
+    files_only = False
+
+    def __init__(self, path: str, wait: float = WAIT) -> None:
+        self.path = path
+        self.fd = -1
+        self._wait = wait
+
+    def __enter__(self) -> Self:
+        return self if self.fd >= 0 else self.take()
+
+    def take(self) -> Self:
+        """Get the lock, ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
+        until = deadline(self._wait)
+        while True:
+            fd = self._open()
+            try:
+                acquire(fd, self.path, until)
+                if self._is_at_path(fd):
+                    self.fd = fd
+                    _held.add(self)
+                    return self
+            except BaseException:
+                system.close(fd)
+                raise
+            system.close(fd)  # replaced meanwhile: the lock on the new file counts
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.release()
+
+    def release(self) -> None:
+        """Give the lock back. Closing alone would keep it if a process started in between has the descriptor too."""
+        if self.fd >= 0:
+            try:
+                system.flock(self.fd, system.LOCK_UN)
+            except OSError:
+                pass  # the work under it is done
+            self.close()
+
+    def close(self) -> None:
+        """Close the file after its unlocking."""
+        _held.discard(self)
+        fd, self.fd = self.fd, -1
+        system.close(fd)
+
+    def stands(self) -> bool:
+        """Return whether the locked file is still the one at the path."""
+        return self.fd >= 0 and self._is_at_path(self.fd)
+
+    def _open(self) -> int:
+        if not self.files_only and system.is_directory(self.path):
+            try:
+                return system.open(self.path, system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC)
+            except OSError as error:
+                raise storage_failed("open", self.path, error) from None
+        try:
+            return open_file(self.path, system.O_RDWR | system.O_APPEND | system.O_CREAT)
+        except FileNotFoundError as error:
+            raise storage_failed("make", self.path, error) from None
+
+    def _is_at_path(self, fd: int) -> bool:
+        try:
+            there = system.stat(self.path)
+        except FileNotFoundError:
+            return False
+        here = system.fstat(fd)
+        return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
+
+
+def is_held(path: str) -> bool:
+    """Return whether any process holds the lock on the file at the path at this moment."""
+    try:
+        fd = open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return False
+    try:
+        system.flock(fd, system.LOCK_EX | system.LOCK_NB)
+        system.flock(fd, system.LOCK_UN)
+    except OSError:
+        return True
+    finally:
+        system.close(fd)
+    return False
+
+
+def acquire(fd: int, path: str, until: float) -> None:
+    """Lock the open file; at ``until`` (monotonic seconds) raise ``Busy``, which names the holder."""
+    turns = _TURNS
+    while True:
+        try:
+            system.flock(fd, system.LOCK_EX | system.LOCK_NB)
+            return
+        except OSError as error:
+            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EINTR):
+                raise StorageFailed(
+                    f"cannot lock {path}: {error.strerror}",
+                    "move the mailbox to a local disk: this file system has no working locks",
+                ) from None
+        if turns:
+            turns -= 1
+            system.sched_yield()
+            continue
+        left = until - system.monotonic()
+        if left > 0 and system.flock_within(fd, left):
+            return
+        from .holder import holder_of  # only to explain a time-out
+
+        raise Busy(f"{path} is locked{holder_of(fd)}", "try again; nothing was changed")

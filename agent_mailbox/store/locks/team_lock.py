@@ -1,0 +1,34 @@
+"""The lock that a team's bridge holds while it carries mail to the client's team."""
+
+from __future__ import annotations
+
+from ..files import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..log.logs import Logs
+
+DIRECTORY = "teams"
+"""The place of the bridges' locks among the derived files."""
+ASKED = 0.2
+"""Seconds a bridge waits for its lock: ``runs`` takes it for a moment, too."""
+
+
+def place(logs: Logs, tag: str) -> str:
+    """Return the lock file of a team, by its tag."""
+    return system.join(logs.cache(DIRECTORY), tag.partition(":")[2])
+
+
+def runs(logs: Logs, tag: str) -> bool:
+    """Return whether the team has a bridge at this moment."""
+    try:
+        fd = system.open(place(logs, tag), system.O_RDONLY | system.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        system.flock(fd, system.LOCK_SH | system.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        system.close(fd)
+    return False

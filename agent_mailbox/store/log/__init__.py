@@ -1,0 +1,1 @@
+"""The append-only logs: append, read, seal, replace."""

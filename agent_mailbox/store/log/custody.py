@@ -1,0 +1,272 @@
+"""The user's record of a mailbox, outside the project: where each log ended, and what of it is proven.
+
+Belongs here: the record's files, and three questions.
+
+- Does the log continue what our writers left? A log that is shorter, replaced or rolled back does not.
+- What does a line's seal prove, at that place?
+- Are all deciding lines still there? The record keeps their number and digest, which a removed line changes.
+
+Only a mailbox that the user's own ``init`` made has a record; without one nothing is proven. Lines older than the
+record are ``proofs.BEFORE``.
+
+    STATE/key                        the user's key
+    STATE/boxes/NAME/place           the mailbox's real path, its id
+    STATE/boxes/NAME/agent-mailbox   of each log: see ``LogEnd``
+    STATE/boxes/NAME/adopted         what the person confirmed of unsealed lines, by MAC
+    STATE/boxes/NAME/broken          why the logs do not continue what we left, until the person has looked
+"""
+
+from __future__ import annotations
+
+from ...core import seals
+from ...core.line_forms import may_be_control
+from ...errors import Busy, StorageFailed
+from ..files import paths, system, user_state
+from ..files.paths import content
+from ..files.tails import checksum
+from ..locks.lock import acquire, deadline
+from .log_ends import LogEnd, read_entry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from ...core.records import Proof
+    from .keys import Key
+
+BOXES = "boxes"
+NEXT = ".next"
+"""The suffix of the entry that announces a log's replacement."""
+PATIENCE = 1.0
+"""Seconds to wait for the lock of an entry, which its holder keeps for some 0.1 ms."""
+_ROSTER = paths.ROSTER.removesuffix(".jsonl")
+
+
+class Custody:
+    """The record of one mailbox; ``directory`` is the record's own."""
+
+    weighs_mail = False
+    """Is each message's seal weighed, for the programs that are told of it? Decisions hang on few of them."""
+
+    def __init__(self, directory: str, mailbox_id: bytes, state: str) -> None:
+        self.directory = directory
+        self.id = mailbox_id
+        self._state = state
+        self._key: Key | None = None
+        self._asked = False
+
+    @property
+    def key(self) -> Key | None:
+        """Return the user's key, read at the first use."""
+        if not self._asked:
+            from . import keys  # 0.3 ms, needed to write or weigh a seal
+
+            self._key, self._asked = keys.load(self._state), True
+        return self._key
+
+    def path(self, *names: str) -> str:
+        """Return a path in the record."""
+        return "/".join((self.directory, *names))
+
+    def log(self, path: str) -> Kept:
+        """Return the record's part about the log at a path."""
+        return Kept(self, path.rpartition("/")[2].removesuffix(".jsonl"))
+
+    def broken(self) -> str | None:
+        """Return why the logs do not continue what our writers left; None if no break was noticed."""
+        text = content(self.path("broken"))
+        return None if text is None else text.decode("utf-8", "replace").strip() or "?"
+
+    def note_broken(self, why: str) -> None:
+        """Note that nothing here counts as proven, until the person has looked."""
+        flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC
+        try:
+            fd = system.open(self.path("broken"), flags, 0o600)
+        except FileExistsError:
+            return
+        except OSError as error:
+            raise paths.storage_failed("write", self.path("broken"), error) from None
+        try:
+            system.write_whole(fd, why.encode("utf-8", "replace") + b"\n")
+        finally:
+            system.close(fd)
+
+    def forget_broken(self) -> None:
+        """Note that the person has looked."""
+        try:
+            system.unlink(self.path("broken"))
+        except FileNotFoundError:
+            pass
+
+    def adopt(self, macs: Iterable[bytes]) -> None:
+        """Keep the MACs of all unsealed lines that the person confirmed."""
+        from ..files.small_files import replace_file  # only at the person's word
+
+        replace_file(self.path("adopted"), b"".join(mac + b"\n" for mac in sorted(macs)))
+
+    def adopted(self) -> frozenset[bytes]:
+        """Return the MACs of the unsealed lines that the person confirmed."""
+        return frozenset((content(self.path("adopted")) or b"").split())
+
+    def adoption(self, log: str, line: bytes) -> bytes:
+        """Return the MAC by which an unsealed line is confirmed."""
+        return b"" if self.key is None else self.key.mac(self.id, log.encode(), b"adopted", line)
+
+
+class Kept:
+    """The record's part about one log, by the log's name."""
+
+    def __init__(self, custody: Custody, name: str) -> None:
+        self.custody = custody
+        self.name = name
+        self.path = custody.path(name)
+
+    def entry(self) -> LogEnd:
+        """Return the entry; an empty one if none was made yet."""
+        text = content(self.path)
+        return (read_entry(text) if text else None) or LogEnd()
+
+    def entry_at(self, path: str) -> LogEnd:
+        """Return the entry of the file that is at the log's path now.
+
+        That is the announced one if whoever replaced the log was killed before it noted that, or is about to.
+        """
+        entry = self.entry()
+        try:
+            inode = system.stat(path).st_ino
+        except OSError:
+            return entry
+        if inode == entry.inode:
+            return entry
+        return self._announced(inode) or self.entry()
+
+    def checked(self, fd: int) -> LogEnd | None:
+        """Return the entry that the open log continues; None if it continues none.
+
+        That is the kept entry, or the announced one of a replacement: its writer may be about to note it, or was killed
+        first. The loop ends when the entry is the same twice: a replacement may be noted between two looks, and its
+        announcement be gone. Any log continues an entry of an empty one, so there the announcement counts first.
+        """
+        inode = system.fstat(fd).st_ino
+        entry = self.entry()
+        while True:
+            if (entry.size or entry.inode == inode) and entry.continues(fd):
+                return entry
+            wanted = self._announced(inode)
+            if wanted is not None and wanted.continues(fd):
+                return wanted
+            before, entry = entry, self.entry()
+            if entry == before:
+                return None if entry.size else entry
+
+    def _announced(self, inode: int) -> LogEnd | None:
+        """Return the entry that announces a replacement by that file; None if there is none."""
+        announced = content(self.path + NEXT)
+        wanted = read_entry(announced) if announced else None
+        return wanted if wanted is not None and wanted.inode == inode else None
+
+    def announce(self, entry: LogEnd) -> None:
+        """Note how the log will be after its replacement: until then both entries count."""
+        from ..files.small_files import replace_file  # only to replace a log
+
+        # Whoever noted the last replacement may have died before its sync. What was announced then is about to go.
+        system.sync_directory(system.dirname(self.path))
+        replace_file(self.path + NEXT, entry.text())
+
+    def follow(self, entry: LogEnd) -> None:
+        """Note that the log was replaced."""
+        from ..files.small_files import replace_file  # only to replace a log
+
+        replace_file(self.path, entry.text())
+        try:
+            system.unlink(self.path + NEXT)
+        except OSError:
+            pass
+
+    def change(self, how: Callable[[LogEnd], LogEnd]) -> bool:
+        """Change the entry under a lock, so that concurrent changes follow each other; return whether it is noted.
+
+        A process that was stopped may keep the lock: then the next writer notes what this one wrote."""
+        flags = system.O_RDWR | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
+        try:
+            fd = system.open(self.path, flags, 0o600)
+            try:
+                acquire(fd, self.path, deadline(PATIENCE))
+                before = read_entry(system.pread(fd, 400, 0)) or LogEnd()
+                after = how(before)
+                text, done = after.text(), 0
+                while after != before and done < len(text):  # half an entry would look like another log
+                    done += system.pwrite(fd, text[done:], done)
+            finally:
+                system.close(fd)
+        except (OSError, Busy, StorageFailed):
+            return False  # the log goes on beyond its note: the next writer notes that
+        return True
+
+    def seal(self, line: bytes, position: int, generation: int, proof: Proof) -> bytes:
+        """Return the line (without newline) sealed for its place; unchanged if there is no key."""
+        key = self.custody.key
+        if key is None:
+            return line
+        signed = seals.begun(line, key.id, generation, position, proof)
+        return seals.ended(signed, key.mac(self.custody.id, self.name.encode(), signed))
+
+    def sealed(
+        self, lines: Iterable[bytes], about: Iterable[Proof | None], position: int, generation: int
+    ) -> tuple[bytes, bool]:
+        """Return lines sealed for their places from a position on, and whether any of them decides something.
+
+        ``about``: what is proven of each line's writer; nothing seals a line of which nothing is.
+        """
+        data, decided = [], False
+        for line, proof in zip(lines, about, strict=False):
+            if proof:
+                line = self.seal(line[:-1], position, generation, proof) + b"\n"
+                decided = decided or self.decides(line)
+            data.append(line)
+            position += len(line)
+        return b"".join(data), decided
+
+    def decides(self, line: bytes) -> bool:
+        """Return whether a proven line of this log may decide something."""
+        return self.name == _ROSTER or may_be_control(line)
+
+
+def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
+    """Return the record of a mailbox by its real path; None if there is none."""
+    state = user_state.directory(environ)
+    for name in names(directory):
+        record = system.join(state, BOXES, name)
+        text = content(system.join(record, "place"))
+        if text is None:
+            return None
+        place, _, mailbox_id = text.rstrip(b"\n").rpartition(b"\n")
+        if place == encoded(directory):
+            return Custody(record, mailbox_id, state)
+    return None
+
+
+def places(environ: Mapping[str, str]) -> list[str]:
+    """Return the mailboxes that have a record, by their real paths: the list of mailboxes may be lost."""
+    boxes = system.join(user_state.directory(environ), BOXES)
+    try:
+        found = sorted(system.listdir(boxes))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise paths.storage_failed("look through", boxes, error) from None
+    said = (content(system.join(boxes, name, "place")) or b"" for name in found)
+    return [
+        place.decode("utf-8", "surrogateescape") for text in said if (place := text.rstrip(b"\n").rpartition(b"\n")[0])
+    ]
+
+
+def names(directory: str) -> list[str]:
+    """Return the names that a mailbox's record may have, by the mailbox's real path."""
+    name = f"{checksum(encoded(directory)):08x}"
+    return [name, *(f"{name}-{n}" for n in range(1, 8))]
+
+
+def encoded(directory: str) -> bytes:
+    """Return a path in the bytes that a record holds."""
+    return directory.encode("utf-8", "surrogateescape")

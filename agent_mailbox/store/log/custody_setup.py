@@ -1,0 +1,101 @@
+"""Making a mailbox's record outside the project, and removing one. Its form and its questions are in ``custody``.
+
+Belongs here: steps done once in a mailbox's life.
+"""
+
+from __future__ import annotations
+
+from ...errors import StorageFailed
+from ..files import paths, system, user_state
+from ..files.small_files import replace_file
+from . import custody, keys
+from .log_ends import left
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from .custody import Custody
+
+
+def ensure(directory: str, environ: Mapping[str, str]) -> Custody | None:
+    """Return the record of the user's own mailbox (its real path), made if there is none yet.
+
+    None if it cannot be made: then nothing is proven, and mail goes on.
+    """
+    found = custody.find(directory, environ)
+    if found is not None:
+        return found
+    try:
+        return _make(
+            directory, environ, [system.join(directory, name) for name in (paths.MESSAGES, paths.READS, paths.ROSTER)]
+        )
+    except (OSError, StorageFailed):
+        return None
+
+
+def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Custody:
+    """Make the record of a mailbox (its real path) whose ``logs`` are there; their content is ``BEFORE``.
+
+    If two processes do so at once, one record is made.
+    """
+    state = user_state.directory(environ)
+    keys.make(state)
+    system.make_directory(system.join(state, custody.BOXES))
+    for name in custody.names(directory):
+        record = system.join(state, custody.BOXES, name)
+        text = paths.content(system.join(record, "place"))
+        if text is not None and text.rstrip(b"\n").rpartition(b"\n")[0] != custody.encoded(directory):
+            continue
+        if text is None:
+            _begin(record, directory, logs)
+        found = custody.find(directory, environ)
+        if found is not None:
+            return found
+    raise paths.storage_failed("make the record of", directory, OSError(0, "its place is taken"))
+
+
+def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
+    """Make a record aside and rename it into its place, so that a record is always complete."""
+    aside = f"{record}.{system.getpid()}"
+    try:
+        system.make_directory(aside)
+        for path in logs:
+            name = system.basename(path).removesuffix(".jsonl")
+            entry = left(path)
+            _sync(path)  # another program may have written it: a power failure would take the lines, not their record
+            replace_file(system.join(aside, name), entry.replace(before=entry.size).text())
+        replace_file(
+            system.join(aside, "place"), b"%s\n%s\n" % (custody.encoded(directory), system.urandom(16).hex().encode())
+        )
+        try:
+            system.rename(aside, record)
+        except OSError:  # another was first
+            remove(aside)
+        boxes = system.dirname(record)
+        for place in (boxes, system.dirname(boxes)):  # the mailbox would begin a new record, with another id
+            system.sync_directory(place)
+    except OSError as error:
+        raise paths.storage_failed("make the record", record, error) from None
+
+
+def _sync(path: str) -> None:
+    """Make what a log holds durable; nothing if there is no log yet."""
+    try:
+        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW)
+    except FileNotFoundError:
+        return
+    try:
+        system.fdatasync(fd)
+    finally:
+        system.close(fd)
+
+
+def remove(directory: str) -> None:
+    """Remove a record, or the rest of one."""
+    try:
+        for name in system.listdir(directory):
+            system.unlink(system.join(directory, name))
+        system.rmdir(directory)
+    except FileNotFoundError:
+        pass

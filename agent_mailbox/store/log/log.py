@@ -1,0 +1,422 @@
+"""An append-only log of JSON lines: durable appends that a torn tail cannot swallow, reads from a position.
+
+Belongs here: bytes, positions, the lock, the sync. Must not know what a line says (``core.codec``). Nothing above
+knows that a position is a byte offset.
+"""
+
+from __future__ import annotations
+
+from ...core import proofs as proven
+from ...errors import StorageFailed
+from ..files import system
+from ..files.lines import chunks, lines_of
+from ..files.paths import READS, is_there, open_file, storage_failed
+from ..locks.lock import WAIT, FileLock
+from .proof_view import ProofView
+from .stamps import EVERYONE, Trail, new_epoch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from types import TracebackType
+    from typing import TypeVar
+
+    from ...core.records import Proof
+    from .custody import Kept
+    from .log_ends import LogEnd
+
+    T = TypeVar("T")
+
+DOUBTS = 3
+"""Times that an unreplaced log must look wrong before it counts as broken."""
+
+
+class Log:
+    """One log file. Reading needs no file; the first append makes it."""
+
+    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
+        self.path = path
+        self.wait = wait
+        self.trail = trail
+        self.kept = kept
+        self._noticed: tuple[int, int, LogEnd] | None = None
+        """The end that the log had when ``notice`` found that it continues this entry."""
+
+    def view(self) -> ProofView | None:
+        """Return the record's view of the lines; None if the mailbox has no record."""
+        return None if self.kept is None else ProofView(self.kept, path=self.path)
+
+    def notice(self) -> None:
+        """Note, by its end alone, a log that does not continue what our writers left."""
+        fd = self.open()
+        if fd is not None:
+            try:
+                if self.kept is None:
+                    return
+                if (entry := self.kept.checked(fd)) is not None:
+                    there = system.fstat(fd)
+                    self._noticed = there.st_ino, there.st_size, entry
+                    return
+            finally:
+                system.close(fd)
+        self.attentively(lambda *_: None, whole=False)
+
+    def attentively(
+        self, read: Callable[[int, ProofView | None], T], *, whole: bool = True, again: bool = True
+    ) -> T | None:
+        """Call ``read`` with the open log and the record's view of it; return its answer, None if there is no log.
+
+        ``read`` is repeated if the log was replaced meanwhile. If the log does not continue what our writers left, that
+        is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines. Not
+        ``again``: where ``notice`` looked at the log's end, nobody looks once more.
+        """
+        doubts, why = 0, ""
+        while doubts < DOUBTS:
+            fd = self.open()
+            if fd is None:
+                if self.kept is None or not self.kept.entry().size:
+                    return None
+                if is_there(self.path):
+                    continue  # its first writer made it since our look
+                self.kept.custody.note_broken(f"{self.path} {self.kept.entry().difference(None)}")
+                return None
+            try:
+                view = self.view()
+                if view is None or not view.trusted:
+                    return read(fd, view)
+                if view.follows(fd, None if again else self._noticed_at(fd)):
+                    found = read(fd, view)
+                    if not whole or view.is_whole():
+                        return found
+                    why = "lacks a line that decided something, or has it changed"
+                else:
+                    why = view.kept.entry().difference(fd)
+                doubts += self.is_at_path(fd)
+            finally:
+                system.close(fd)
+        if self.kept is not None:
+            self.kept.custody.note_broken(f"{self.path} {why}")
+        return self.attentively(read, whole=whole)
+
+    def _noticed_at(self, fd: int) -> LogEnd | None:
+        """Return the entry that the log continues, if ``notice`` looked at it where it ends now."""
+        noticed, self._noticed = self._noticed, None
+        there = system.fstat(fd)
+        return noticed[2] if noticed is not None and noticed[:2] == (there.st_ino, there.st_size) else None
+
+    def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Yield (position, line without newline) from ``start`` on; see ``lines_of``."""
+        fd = self.open()
+        if fd is None:
+            return
+        try:
+            yield from lines_of(fd, start)
+        finally:
+            system.close(fd)
+
+    def open(self) -> int | None:
+        """Return a descriptor to read from, or None if the log does not exist."""
+        try:
+            return open_file(self.path, system.O_RDONLY)
+        except FileNotFoundError:
+            return None
+
+    def is_at_path(self, fd: int | None) -> bool:
+        """Return whether the open file is still the one at the path: the steward may have swapped it."""
+        try:
+            there = system.stat(self.path)
+        except OSError:
+            return fd is None
+        if fd is None:
+            return False
+        here = system.fstat(fd)
+        return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
+
+    def held(self) -> HeldLog:
+        """Return the log under its lock, for a ``with`` block that looks and then appends."""
+        return HeldLog(self.path, self.wait, self.trail, self.kept)
+
+    def catch_up(self) -> None:
+        """Do nothing: a log of one machine has everything."""
+
+    def decide(self, act: Callable[[HeldLog], T]) -> T:
+        """Return what ``act`` does with the log under its lock: it looks, and then appends."""
+        with self.held() as log:
+            return act(log)
+
+    def decide_or_wait(self, act: Callable[[HeldLog], T], _later: object) -> T | None:
+        """Return the same: nothing that a log of one machine takes need wait."""
+        return self.decide(act)
+
+    def append(
+        self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[Proof | None] = ()
+    ) -> int:
+        """Append whole lines (with their newlines) durably; raise ``StorageFailed`` if that is uncertain.
+
+        See ``HeldLog.append``.
+        """
+        with self.held() as log:
+            return log.append(lines, disturbs, proofs)
+
+
+class HeldLog(FileLock):
+    """A locked log. Appends are synced when the block ends, *after* unlocking: the kernel then groups concurrent syncs.
+
+    A failed sync is a failed command, never retried into an acknowledgement.
+    """
+
+    files_only = True
+
+    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
+        super().__init__(path, wait)
+        self.trail = trail
+        self.kept = kept
+        self._entry: LogEnd | None = None
+        self._end = 0
+        self._uncounted: int | None = None
+        """The position of the first deciding line that no note counts; None: all are counted."""
+        self._dirty = False
+        self._begins = False
+        self.is_undated = False
+        """Whether a stamp stayed that should go: the log's end is not noted, so the guard believes none."""
+
+    def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
+        """Return the log's lines, from ``start`` on."""
+        return lines_of(self.fd, start)
+
+    def begin_again(self) -> None:
+        """Have every session read the log from its beginning, once it has the lines that the block appends."""
+        self._begins = True
+
+    def append(
+        self,
+        lines: Iterable[bytes],
+        disturbs: Iterable[str] | None = (),
+        proofs: Sequence[Proof | None] = (),
+        *,
+        durably: bool = True,
+    ) -> int:
+        """Write the lines in one go behind the log's end, and return how many bytes that was.
+
+        A failed write takes back only its own bytes. ``disturbs`` are the sessions whose quiet stamps must go first, or
+        ``EVERYONE`` (see ``stamps``). ``proofs`` say what is proven of each line's writer, whose line is then sealed
+        for its place (``core.seals``). ``durably``: sync the lines when the block ends.
+        """
+        todo = list(lines)
+        about = [*proofs, *[None] * (len(todo) - len(proofs))]
+        written = 0
+        try:
+            if todo and self.kept is not None:
+                self._look_at_what_was_left(self.kept)
+            while todo:
+                there = system.fstat(self.fd)
+                inode, size = there.st_ino, there.st_size
+                left = self._left_by_us(inode, size)
+                if size == 0 or (left is None and self.trail is not None):
+                    # The process that made this file, or renamed it here, may have died before it synced the name.
+                    system.sync_directory(system.dirname(self.path))
+                # The same byte ends a whole record that lost its newline, and isolates a torn one.
+                first = b"\n" if size and system.pread(self.fd, 1, size - 1) != b"\n" else b""
+                data, decided = b"".join(todo), False
+                if self.kept is not None and self._entry is not None and any(about):
+                    data, decided = self.kept.sealed(todo, about, size + len(first), self._entry.generation)
+                data = first + data
+                self._announce(inode, size, size + len(data), left, disturbs)
+                self._write(data, size)
+                self._dirty = self._dirty or durably
+                written, self._end = written + len(data), size + len(data)
+                hangs_on_place = decided or any(map(self._hangs_on_place, about))
+                todo = todo[: self._swallowed(data, size, len(todo), hangs_on_place)]
+                if decided and not todo and self.kept is not None:
+                    self._count(self.kept, size)
+        except OSError as error:
+            raise storage_failed("append to", self.path, error) from None
+        return written
+
+    def _hangs_on_place(self, proof: Proof | None) -> bool:
+        """Return whether a line's seal must count at its place: the person's word, and reads of what they asked.
+
+        Plain mail counts without a seal, so it is written once.
+        """
+        return proven.is_person(proof) or (proof is not None and self.path.endswith(READS))
+
+    def _swallowed(self, data: bytes, size: int, lines: int, hangs_on_place: bool) -> int:
+        r"""Return how many of the lines must be written again: 0 unless a program wrote without the lock.
+
+        Its line may come between our look at the ``size`` and our write, and may be torn.
+
+            expected   {"id":"a"}\n | {"id":"ours"}\n
+            found      {"id":"a"}\n | {"id":"th{"id":"ours"}\n      ours is glued to a torn line: write it again
+        """
+        there = system.fstat(self.fd)
+        more = there.st_size - size
+        if more == len(data):
+            if self.trail is not None and not self.is_undated:
+                self.trail.date(self.path, there.st_mtime_ns)
+            return 0
+        found = system.pread(self.fd, more, size)
+        place = found.find(data)
+        if place < 0 or (place and hangs_on_place):
+            return lines  # cut in two, or not at the place in their seals
+        if place == 0 or data.startswith(b"\n") or found[place - 1 : place] == b"\n":
+            return 0
+        return 1
+
+    # -- what is proven, and where the log ended (``custody``) --------------------------------------------------------
+
+    def _look_at_what_was_left(self, kept: Kept) -> None:
+        """Note, before an append, a log that does not continue what our writers left; count the lines of a killed
+        writer."""
+        entry = kept.checked(self.fd)
+        if entry is None:
+            kept.custody.note_broken(f"{self.path} {kept.entry().difference(self.fd)}")
+        elif entry.generation != kept.entry().generation:
+            # The writer that replaced the log was killed before it noted that, perhaps before it synced the new name.
+            system.sync_directory(system.dirname(self.path))
+            kept.follow(entry)
+        if entry is not None and entry.size < system.fstat(self.fd).st_size:
+            self._count(kept, entry.size, left=True)
+        self._entry = entry or kept.entry()
+
+    def _count(self, kept: Kept, start: int, *, left: bool = False) -> None:
+        """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look
+        removed. ``left``: another writer left the lines, whose sync may have failed (see ``sync``); so would any of
+        them, once the log's end is noted behind."""
+        there = system.fstat(self.fd)
+        inode, size = there.st_ino, there.st_size
+        start = start if self._uncounted is None else min(start, self._uncounted)
+        view = ProofView(kept)
+        lines = [(at, line) for at, line in lines_of(self.fd, start, size) if kept.decides(line)]
+        found = [line for at, line in lines if proven.proves(view.proof(line, at))]
+        if left and (found or self._left_by_us(inode, size) is not None):
+            self._write_again([(start, None)])
+        if not found:
+            return
+        system.fdatasync(self.fd)
+
+        def counted(entry: LogEnd) -> LogEnd:
+            from .keys import digest
+
+            summed_up = entry.digest
+            for line in found:
+                summed_up = digest(summed_up, line)
+            return entry.replace(count=entry.count + len(found), digest=summed_up).ended(self.fd, inode, size)
+
+        self._uncounted = None if kept.change(counted) else start
+
+    def _settle(self, kept: Kept) -> None:
+        """Note where the log ended with our lines, now that they are durable; later lines may not be yet."""
+        inode, generation = system.fstat(self.fd).st_ino, self._entry.generation if self._entry else 0
+
+        def settled(entry: LogEnd) -> LogEnd:
+            return entry.ended(self.fd, inode, self._end) if entry.generation == generation else entry
+
+        kept.change(settled)
+
+    def _left_by_us(self, inode: int, size: int) -> int | None:
+        """Return the log's epoch if it is as our last writer left it; None if that is uncertain."""
+        left = self.trail.ended(self.path) if self.trail is not None else None
+        return left[2] if left is not None and left[:2] == (inode, size) else None
+
+    def announce_replacement(self, size: int) -> None:
+        """Note that the log ends at ``size``, before another takes its place. Stamps go as before an append."""
+        inode = system.fstat(self.fd).st_ino
+        self._announce(inode, size, size, self._left_by_us(inode, size), ())
+
+    def _announce(self, inode: int, size: int, end: int, epoch: int | None, disturbs: Iterable[str] | None) -> None:
+        """Remove stamps before the append: all of them if a foreign program wrote since our last writer (no epoch)."""
+        if self.trail is None:
+            return
+        try:
+            self.trail.disturb(EVERYONE if epoch is None else disturbs)
+        except StorageFailed:  # what is derived stops no mail (``stamps``, 6); the doctor tells of it
+            self.is_undated = True
+            self.trail.doubt(self.path)
+            return
+        if epoch is None and self.trail.grown(self.path, inode, size):
+            return
+        known = None if self._begins else epoch
+        self.trail.leave(self.path, inode, end, known or new_epoch(), 0 if self._begins else size)
+
+    def sync(self, found: Iterable[tuple[int, bytes]] | None = None) -> None:
+        """Sync the log when the block ends, appended to or not: its last writer may have died before its sync.
+
+        ``found`` are lines with their positions that are acknowledged again (None: all, unless some were appended).
+        They are first written once more, as they are. A failed sync may have dropped their pages, which no later sync
+        writes (fsync(2), EIO).
+        """
+        if found is not None:
+            self._write_again([(max(position - 1, 0), position + len(line) + 1) for position, line in found])
+        elif not self._dirty:
+            self._write_again([(0, None)])
+        self._dirty = True
+
+    def sync_from(self, start: int) -> None:
+        """Sync the log when the block ends; what is there from ``start`` on is first written again."""
+        self._write_again([(start, None)])
+        self._dirty = True
+
+    def _write_again(self, spans: Sequence[tuple[int, int | None]]) -> None:
+        """Write the log's bytes between pairs of positions (None: its end) to their places, where they are already."""
+        if not spans:
+            return
+        there = system.fstat(self.fd)
+        size, left = there.st_size, self._left_by_us(there.st_ino, there.st_size)
+        flags = system.O_WRONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
+        try:
+            try:
+                fd = system.open(self.path, flags)  # ours appends, wherever it is told to write
+            except PermissionError:  # an append-only file (chattr +a) takes no write but at its end
+                return
+            try:
+                for start, end in spans:
+                    for chunk in chunks(self.fd, start, size if end is None else min(end, size)):
+                        done = 0
+                        while done < len(chunk):
+                            done += system.pwrite(fd, chunk[done:], start + done)
+                        start += done
+            finally:
+                system.close(fd)
+            if left is None and self.trail is not None:  # its name may not be durable either, as in ``append``
+                system.sync_directory(system.dirname(self.path))
+        except OSError as error:
+            raise storage_failed("write", self.path, error) from None
+        if self.trail is not None and left is not None:
+            now = system.fstat(self.fd)
+            if now.st_size == size:  # the note says what it said; the log alone has another time
+                self.trail.date(self.path, now.st_mtime_ns)
+
+    def view(self) -> ProofView | None:
+        """Return the record's view of the lines; None if the mailbox has no record."""
+        return None if self.kept is None else ProofView(self.kept, path=self.path)
+
+    def _write(self, data: bytes, size: int) -> None:
+        written = 0
+        try:
+            while written < len(data):
+                written += system.write(self.fd, data[written:])
+        except OSError:
+            if written and system.fstat(self.fd).st_size == size + written:
+                system.ftruncate(self.fd, size)
+            raise  # the announced end is too far: the next writer takes us for a foreign program, which is safe
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            if self._dirty and kind is None:
+                self._unlock_then_sync()
+        finally:
+            self.release()
+
+    def _unlock_then_sync(self) -> None:
+        try:
+            system.flock(self.fd, system.LOCK_UN)
+            system.fdatasync(self.fd)
+            if self.kept is not None and self._end and self._uncounted is None:
+                self._settle(self.kept)
+        except OSError as error:
+            raise StorageFailed(
+                f"cannot sync {self.path}: {error.strerror}; the last lines may be lost",
+                "repeat the command when the disk works again; the same id makes that idempotent",
+            ) from None

@@ -1,0 +1,409 @@
+"""The three logs of a mailbox, read together so that they agree.
+
+Belongs here: the content of each log, folding them into a ``MailState``, heartbeats. The codec tells records from
+foreign lines; the core knows their meaning.
+"""
+
+from __future__ import annotations
+
+from ...core import codec, proofs, roster_cache
+from ...core.address import check_id
+from ...core.claims import DELIVERING, Reads
+from ...core.inbox import MailState
+from ...core.line_forms import may_ask_or_answer, may_be_about
+from ...core.records import USER, BadLine, Message, Read, RosterEvent
+from ...core.roster import Roster
+from ...core.roster_cache import Rollbook
+from ...core.seals import SEALED
+from ...errors import Busy, Malformed, StorageFailed
+from ..files import cache, paths, system
+from ..files.lines import boundary, lines_of
+from ..locks.lock import WAIT, FileLock, is_held
+from . import custody
+from .log import Log
+from .stamps import EVERYONE, Trail, new_epoch
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from types import TracebackType
+    from typing import Any, Self, TypeVar
+
+    from .proof_view import ProofView
+
+    End = tuple[int, int]
+    Ends = tuple[End, End, End]
+    R = TypeVar("R", Message, Read)
+
+ROLLBOOK = "roster"
+SHORT, NEWS = 1 << 18, 1 << 11
+"""Bytes of a rollbook that is written anew for every change; bytes of changes for which a longer one is. Readers fold
+the changes since."""
+
+
+class Logs:
+    """The mailbox directory as logs. ``wait`` is how many seconds to wait for any lock in it, ``state`` where the
+    user's own records are (default: those of this process's user)."""
+
+    def __init__(
+        self, directory: str, wait: float = WAIT, record: custody.Custody | None = None, state: str | None = None
+    ) -> None:
+        self.directory = directory
+        self.wait = wait
+        self.custody = record
+        self.derives = True  # see ``read_only``
+        self.shared: bool | None = None  # see ``is_shared``
+        self.trail = Trail(self.cache(), state)
+        self._roster: Roster | None = None
+        self._roster_at = (0, 0)
+        self._trusted = True
+        self.polls: dict[str, int] = {}  # by session, for a process that stays (``Poll.unread``)
+        self.quiet: dict[str, Any] = {}
+        self._book = "", b""
+        self.messages, self.reads, self.roster = (
+            Log(self.path(name), wait, self.trail, None if record is None else record.log(name))
+            for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
+        )
+
+    def read_only(self) -> Logs:
+        """Return the same logs for a reader who writes not even a derived file."""
+        twin = Logs.__new__(Logs)
+        twin.__dict__ = {**self.__dict__, "derives": False}
+        return twin
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether several machines share the mailbox: the user's record of it names their space."""
+        if self.shared is None:
+            return self.custody is not None and paths.is_there(self.custody.path("engine", "space"))
+        return self.shared
+
+    def path(self, *names: str) -> str:
+        """Return a path inside the mailbox."""
+        return "/".join((self.directory, *names))
+
+    def cache(self, *names: str) -> str:
+        """Return a path among the derived files."""
+        return "/".join((self.directory, paths.CACHE, *names))
+
+    def state(self, ttls: Mapping[str, float | None]) -> MailState:
+        """Return everything live, folded."""
+        with self.open() as logs:
+            messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
+            reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
+            return MailState(
+                messages=parse_messages(messages, self.messages.view()),
+                reads=Reads(parse_reads(reads, self.reads.view())),
+                roster=self.read_roster(),
+                ttls=ttls,
+                sign=self.sign,
+            )
+
+    def asking(self, ttls: Mapping[str, float | None]) -> MailState:
+        """Return the same, reduced to mail that asks for an ack and mail that answers it: most mail is skipped
+        undecoded."""
+        with self.open() as logs:
+            lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
+            asking = (at for at in lines if may_ask_or_answer(at[1]))
+            messages = parse_messages(asking, self.messages.view())
+            about = {message_id.encode() for message_id in messages}
+            reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
+            return MailState(
+                messages=messages,
+                reads=Reads(parse_reads((at for at in reads if may_be_about(at[1], about)), self.reads.view())),
+                roster=self.read_roster(),
+                ttls=ttls,
+            )
+
+    def open(self) -> OpenLogs:
+        """Return the three logs, opened so that they agree, for a ``with`` block."""
+        return OpenLogs(self)
+
+    def patient_reads(self) -> Log:
+        """Return the reads log with a wait of ``WAIT`` seconds at least, for writes that must not fail."""
+        return Log(self.reads.path, max(self.wait, WAIT), self.trail, self.reads.kept)
+
+    def ends(self) -> Ends:
+        """Return (inode, size) of the messages, the reads and the roster; zeros for a missing log."""
+        return end_of(self.messages.path), end_of(self.reads.path), end_of(self.roster.path)
+
+    def adopt_messages(self, are_new: Callable[[int, int, int], bool]) -> int:
+        """Note what a foreign program may have written in the messages log; return the log's epoch.
+
+        ``are_new`` is asked about the lines that it appended, between two positions: new ids leave the epoch as it was.
+        """
+        with self.messages.held() as log:
+            at = system.fstat(log.fd)
+            left = self.trail.ended(self.messages.path)
+            if left is not None and left[:2] == (at.st_ino, at.st_size):
+                return left[2]  # one of our writers was at work when it was asked
+            try:
+                system.sync_directory(self.directory)  # the note also says that the log's name is durable
+            except OSError as error:
+                raise paths.storage_failed("sync", self.directory, error) from None
+            start, epoch = self.trail.grown(self.messages.path, at.st_ino, at.st_size) or (0, 0)
+            if not epoch or not are_new(log.fd, start, at.st_size):
+                epoch = new_epoch()
+            try:
+                self.trail.disturb(EVERYONE)
+            except StorageFailed:
+                return epoch  # without a note the guard believes no stamp that stays
+            self.trail.leave(self.messages.path, at.st_ino, at.st_size, epoch)
+            self.trail.date(self.messages.path, at.st_mtime_ns)
+            return epoch
+
+    def read_records(self) -> Iterator[Read]:
+        """Return the live read records, in log order."""
+        return parse_reads(self.reads.lines(), self.reads.view())
+
+    def read_roster(self) -> Roster:
+        """Return the folded roster: the last one if the log is unchanged, else the rollbook's if current, else a new
+        fold."""
+        known = self._roster
+        if known is not None and self._roster_at == end_of(self.roster.path) and self._is_trusted_as_it_was():
+            return known
+        return self.roster.attentively(self._folded, again=False) or Roster()
+
+    def _is_trusted_as_it_was(self) -> bool:
+        return self._trusted == (self.custody is None or self.custody.broken() is None)
+
+    def _folded(self, fd: int, view: ProofView | None) -> Roster:
+        at = end_of(fd)
+        self._roster, self._roster_at = self._folded_roster(fd, at[1], view), at
+        self._trusted = view is None or view.trusted
+        return self._roster
+
+    def _folded_roster(self, fd: int, end: int, view: ProofView | None) -> Roster:
+        kept = self._text(fd, end, view)
+        start = kept.find(b"\n") + 1
+        at, counted = read_head(kept[:start])
+        if not start or not cache.holds(fd, at) or (view is not None and not view.resume(*counted)):
+            start, at = 0, cache.NOWHERE
+        if start and at[1] >= end:  # another process wrote an event and saved the rollbook since our look at ``end``
+            return Rollbook(kept, start)
+        roster = Rollbook(kept, start) if start else Roster()
+        for event in parse_roster(lines_of(fd, at[1], end), view):
+            roster.apply(event)
+        is_sound = boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole()))
+        if self.derives and is_sound and (len(kept) <= SHORT or end - at[1] >= NEWS or not start):
+            told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
+            head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
+            self._book = self.rollbook(view), head + roster_cache.written(roster)
+            cache.save(*self._book)
+        return roster
+
+    def _text(self, fd: int, end: int, view: ProofView | None) -> bytes:
+        """Return the rollbook's text; empty if there is none.
+
+        One that this process read before will do while the log continues it by little: a long one takes a millisecond.
+        """
+        path, (known, text) = self.rollbook(view), self._book
+        at, _ = read_head(text[: text.find(b"\n") + 1])
+        if known != path or not text or not cache.holds(fd, at) or not 0 <= end - at[1] < NEWS:
+            self._book = path, cache.load(path) or b""
+        return self._book[1]
+
+    def rollbook(self, view: ProofView | None) -> str:
+        """Return the rollbook's path: it names leads, so with a record it is outside the project."""
+        return self.cache(ROLLBOOK) if view is None else view.kept.custody.path("rollbook")
+
+    def heart(self, session_id: str) -> str:
+        """Return the heartbeat file of a session, which is also the file of its delivery lock."""
+        return self.path(paths.HEARTBEATS, check_id(session_id))
+
+    def delivery(self, session_id: str) -> FileLock:
+        """Return the session's delivery lock: one process at a time chooses, shows and records its mail."""
+        self._make(paths.HEARTBEATS)
+        return FileLock(self.heart(session_id), self.wait)
+
+    def beat(self, session_id: str, now: int) -> None:
+        """Note that the session lives (``now`` in ms)."""
+        self._make(paths.HEARTBEATS)
+        path = self.heart(session_id)
+        try:
+            fd = paths.open_file(path, system.O_WRONLY | system.O_CREAT)
+            try:
+                system.utime(fd, ns=(now * 1_000_000, now * 1_000_000))  # the steward may remove the name meanwhile
+            finally:
+                system.close(fd)
+        except OSError as error:
+            raise paths.storage_failed("touch", path, error) from None
+
+    def sign(self, session_id: str) -> int:
+        """Return the ms of a session's last heartbeat, or ``DELIVERING`` while it is shown mail; 0 if it left none.
+
+        One without any on a shared mailbox is another machine's, which alone judges it: it counts as alive."""
+        try:
+            path = self.heart(session_id)
+            return DELIVERING if is_held(path) else system.stat(path).st_mtime_ns // 1_000_000
+        except FileNotFoundError:
+            return system.time_ns() // 1_000_000 if self.is_shared else 0
+        except Malformed:  # no id at all: any program may write a claim
+            return 0
+        except (OSError, StorageFailed):  # nobody can tell: it may be alive, and another would be shown the same mail
+            return system.time_ns() // 1_000_000
+
+    def last_seen(self, sessions: Iterable[str] | None = None) -> dict[str, int]:
+        """Return the ms of the last heartbeat of these sessions, or of all, as far as they left one."""
+        directory = self.path(paths.HEARTBEATS)
+        found: dict[str, int] = {}
+        try:
+            if sessions is None:
+                with system.scandir(directory) as entries:
+                    for entry in entries:
+                        try:
+                            found[entry.name] = entry.stat(follow_symlinks=False).st_mtime_ns // 1_000_000
+                        except FileNotFoundError:
+                            pass  # the steward removed it meanwhile
+            for who in sessions or ():
+                try:
+                    found[who] = system.lstat(self.heart(who)).st_mtime_ns // 1_000_000
+                except (FileNotFoundError, Malformed):
+                    pass
+        except FileNotFoundError:
+            pass
+        except OSError as error:  # who cannot be looked at is not silent
+            raise paths.storage_failed("look through", directory, error) from None
+        return found
+
+    def _make(self, name: str) -> None:
+        try:
+            system.mkdir(self.path(name), 0o700)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise paths.storage_failed("make", self.path(name), error) from None
+
+
+def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:
+    """Return the logs of a mailbox with the user's record of it, if the user's ``init`` made that mailbox."""
+    real = system.real_directory(directory)
+    record = custody.find(real, environ)
+    if record is None and paths.recorded(real, environ):
+        from .custody_setup import ensure  # once in a mailbox's life
+
+        record = ensure(real, environ)
+    return Logs(directory, wait, record)
+
+
+def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> dict[str, Message]:
+    """Return messages by id in log order, from lines with their positions (archived ones have none).
+
+    A proven message counts before others of its id, then the first. ``view`` tells what is proven of their writers."""
+    found: dict[str, Message] = {}
+    for position, line in lines:
+        message = codec.message(line)
+        if not isinstance(message, BadLine):
+            message = weighed(message, view, line, position)
+            first = found.setdefault(message.id, message)
+            if proofs.proves(message.proof) and not proofs.proves(first.proof):
+                found[message.id] = message
+    return found
+
+
+def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: ProofView | None = None) -> Iterator[Read]:
+    """Yield the read records, in log order, from lines with their positions."""
+    for position, line in lines:
+        record = codec.read(line)
+        if not isinstance(record, BadLine):
+            yield proven(record, view, line, position)
+
+
+def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = None) -> Iterator[RosterEvent]:
+    """Yield the roster events, in log order, from lines with their positions; ``view`` counts the deciding ones."""
+    for position, line in lines:
+        proof = view.read(line, position) if view is not None else None
+        if proof is None and view is not None and SEALED in line:
+            proof = view.bare_word(line, position)
+        event = codec.roster_event(line)
+        if not isinstance(event, BadLine):
+            yield event if proof is None else event.replace(proof=proof)
+
+
+def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
+    """Return the message with what is proven of its writer, if that can matter.
+
+    It matters for control, for the person's words and the steward's, and for replies, which settle requests. It is told
+    to programs of any mail."""
+    if message.type == "control" or message.sender == USER:
+        proof = None if view is None else view.proof(line, position)  # the person may have adopted it
+        return named(message, view, line, position) if proof is None else message.replace(proof=proof)
+    if message.thread is not None or message.sender in proofs.OURS:
+        found = proven(message, view, line, position)
+        return named(message, view, line, position) if found.proof is None else found
+    told = view is not None and view.kept.custody.weighs_mail
+    return message.replace(written_by=proven(message, view, line, position).proof) if told else message
+
+
+def named(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
+    """Return the message, of which nothing is proven, as another machine's word if its sender is none of that one's."""
+    proof = view.bare_word(line, position) if view is not None and SEALED in line else None
+    return message if proof is None else message.replace(proof=proof)
+
+
+def proven(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:
+    """Return the record with what is proven of its writer."""
+    proof = view.proof(line, position) if view is not None and SEALED in line else None
+    return record if proof is None else record.replace(proof=proof)
+
+
+class OpenLogs:
+    """The three open logs, see ``Logs.open``. Their ends are fixed when they are opened.
+
+    The steward replaces the messages log before the reads log. So the reads are opened after the messages, which must
+    still be at their path then: only so are the reads complete. The ends are fixed in the other order: every read
+    before ``reads_end`` is of a message before ``messages_end``.
+    """
+
+    def __init__(self, logs: Logs) -> None:
+        self._logs = logs
+        self.messages: int | None = None
+        self.reads: int | None = None
+        self.roster: int | None = None
+
+    def views(self) -> tuple[ProofView | None, ProofView | None]:
+        """Return what is proven of the writers of messages, and of reads."""
+        return self._logs.messages.view(), self._logs.reads.view()
+
+    def __enter__(self) -> Self:
+        for _ in range(100):
+            self.messages, self.reads = self._logs.messages.open(), self._logs.reads.open()
+            reads, messages = end_of(self.reads), end_of(self.messages)
+            if messages[0] == end_of(self._logs.messages.path)[0]:
+                break
+            self._close()
+        else:
+            raise Busy(f"{self._logs.messages.path} is replaced faster than it can be read", "try again")
+        self.roster = self._logs.roster.open()
+        self.ends: Ends = messages, reads, end_of(self.roster)
+        (_, self.messages_end), (_, self.reads_end), (_, self.roster_end) = self.ends
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        for fd in (self.messages, self.reads, self.roster):
+            if fd is not None:
+                system.close(fd)
+        self.messages = self.reads = self.roster = None
+
+
+def read_head(head: bytes) -> tuple[cache.Mark, tuple[int, int, bytes]]:
+    """Return the mark that a rollbook was made at, and what was counted on the way."""
+    words = head.split()
+    if len(words) != 6:
+        return cache.NOWHERE, (0, 0, b"-")
+    inode, position, checksum, generation, count = map(int, words[:5])
+    return (inode, position, checksum), (generation, count, words[5])
+
+
+def end_of(log: int | str | None) -> End:
+    """Return (inode, size) of a log, open or by its path; zeros for a missing one."""
+    try:
+        at = None if log is None else system.stat(log)
+    except FileNotFoundError:
+        at = None
+    return (0, 0) if at is None else (at.st_ino, at.st_size)

@@ -1,0 +1,1 @@
+"""Mail that a reader has not seen yet: cursor, quiet stamp, offers."""

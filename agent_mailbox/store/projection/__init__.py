@@ -1,0 +1,1 @@
+"""Derived from the logs, and may be lost."""

@@ -1,0 +1,127 @@
+"""The sessions that a lead or a policy binds, among the user's own records.
+
+Belongs here: the stamps that decide what a tool may do, made and read. They are where no checkout, file tool or
+sandboxed command writes (``user_state``). Each holds the mailbox's real path on a line, and counts for that mailbox
+alone.
+
+    bound/SESSION      it had a lead or a policy at the last look
+    unbound/SESSION    nothing binds it: the guard lets its tool calls through
+    grants/CALL        a decision answers the question that follows it
+
+**Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
+the locks of messages and roster (``Permit._unbind``). Rules 2 and 4 to 7 of ``stamps`` hold for it as for the quiet
+stamps. Another mailbox than the stamp names makes the guard ask Python.
+"""
+
+from __future__ import annotations
+
+from ..files import system, user_state
+from ..files.paths import content, storage_failed
+from ..files.user_state import BOUND
+from ..log import stamps
+from ..log.stamps import TICK, UNBOUND
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..log.stamps import Trail
+
+GRANTS = "grants"
+GRANT_LIFE = 60_000
+"""Milliseconds for which a decision answers the question that follows it at once."""
+
+
+def here(state: str, directory: str) -> list[str]:
+    """Return the sessions that are bound in the mailbox; raise ``StorageFailed`` if that cannot be told."""
+    bound = system.join(state, BOUND)
+    try:
+        names = sorted(system.listdir(bound))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_failed("look through", bound, error) from None
+    place = system.encoded(directory)
+    return [name for name in names if place in (content(system.join(bound, name)) or b"").split(b"\n")]
+
+
+def bind(trail: Trail, session_id: str) -> bool:
+    """Note that the session has a lead or a policy, for readers that cannot tell which; return whether that is noted.
+
+    A full disk leaves a mark that names no mailbox. It binds, too."""
+    path = trail.kept(BOUND, session_id)
+    return _is_said(trail, path) or stamps.write(path, trail.line(), system.O_APPEND)
+
+
+def named(state: str, session_id: str) -> list[str] | None:
+    """Return the mailboxes that the session's mark names, each of which may bind it; None if it has no mark.
+
+    None is named by a mark that cannot be read: which mailbox binds the session is unknown then."""
+    if not user_state.is_bound(state, session_id):
+        return None
+    lines = stamps.read_lines(system.join(state, BOUND, session_id))
+    return [line.decode("utf-8", "surrogateescape") for line in lines]
+
+
+def is_bound(trail: Trail, session_id: str) -> bool:
+    """Return whether the session had a lead or a policy at the last look. A stamp that cannot be read says so."""
+    return user_state.is_bound(trail.kept(), session_id) and not trail.is_of_another(trail.kept(BOUND, session_id))
+
+
+def unbind(trail: Trail, session_id: str, now: int) -> None:
+    """Say that the session has neither lead nor policy at ``now`` (ms); the caller holds the locks of all logs.
+
+    Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
+    """
+    free, bound = trail.kept(UNBOUND, session_id), trail.kept(BOUND, session_id)
+    stamps.write(free, trail.line())
+    stamps.set_time(free, now * 1_000_000 - TICK)
+    said = stamps.read_lines(bound)
+    others = [line for line in said if not trail.is_here(line)]
+    if others and len(others) < len(said):
+        stamps.write(bound, b"".join(line + b"\n" for line in others))
+    elif said and not others:
+        stamps.remove(bound)
+
+
+def frees(trail: Trail, session_id: str, now: int) -> bool:
+    """Return whether the guard believes a stamp, at ``now`` (ms), that nothing binds the session."""
+    path = trail.kept(UNBOUND, session_id)
+    return _is_said(trail, path) and trail.believed(path, now) is not None
+
+
+def unbound(trail: Trail) -> list[str]:
+    """Return the sessions of this mailbox that have such a stamp."""
+    free = trail.kept(UNBOUND)
+    try:
+        return sorted(name for name in system.listdir(free) if _is_said(trail, system.join(free, name)))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise storage_failed("look through", free, error) from None
+
+
+def has_grants(trail: Trail) -> bool:
+    """Return whether any decision may wait for the question that follows it."""
+    return system.exists(trail.kept(GRANTS))
+
+
+def grant(trail: Trail, call: str) -> None:
+    """Note a decision for the question that follows; ``call`` identifies it."""
+    stamps.write(trail.kept(GRANTS, call), trail.line())
+
+
+def take(trail: Trail, call: str, now: int) -> bool:
+    """Return whether there is such a note, not older than ``GRANT_LIFE``. It answers once: taking removes it."""
+    path = trail.kept(GRANTS, call)
+    try:
+        made = system.stat(path).st_mtime_ns // 1_000_000
+        if not _is_said(trail, path):
+            return False  # another mailbox's: each that binds the session decides
+        system.unlink(path)
+    except OSError:
+        return False
+    return now - made <= GRANT_LIFE
+
+
+def _is_said(trail: Trail, path: str) -> bool:
+    """Return whether a stamp names this mailbox."""
+    return any(map(trail.is_here, stamps.read_lines(path)))

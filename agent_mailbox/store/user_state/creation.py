@@ -1,0 +1,120 @@
+"""Making a mailbox, and the names of places.
+
+Belongs here: steps done once for a mailbox or a session.
+"""
+
+from __future__ import annotations
+
+from ...errors import Refused
+from ..files import system, user_state
+from ..files.paths import (
+    ARCHIVE,
+    CACHE,
+    CONFIG,
+    GITIGNORE,
+    HEARTBEATS,
+    MESSAGES,
+    check_owner,
+    is_there,
+    main_worktree,
+    storage_failed,
+    trusted,
+    trusted_file,
+)
+from ..log import custody, custody_setup, keys
+from . import bindings
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def repository(directory: str) -> str | None:
+    """Return the name of the git repository that holds a directory (its main worktree's), or None outside one."""
+    here = root(directory)
+    return None if here is None else system.basename(main_worktree(here) or here)
+
+
+def root(directory: str) -> str | None:
+    """Return the top of the git worktree that holds a directory, or None outside one."""
+    here = system.real_directory(directory)
+    while True:
+        if system.exists(system.join(here, ".git")):
+            return here
+        parent = system.dirname(here)
+        if parent == here:
+            return None
+        here = parent
+
+
+def create(directory: str, environ: Mapping[str, str]) -> str:
+    """Make ``directory`` a mailbox (idempotent), record it as the user's own, and return its real path."""
+    if "\n" in directory:
+        raise Refused(f"the path of a mailbox holds a line break: {directory!r}", "choose a directory without one")
+    try:
+        given = system.absolute(directory)
+        system.make_directory(directory, parents=0o755)
+        directory = system.real_path(directory)
+        for name in (HEARTBEATS, ARCHIVE):
+            system.make_directory(system.join(directory, name))
+        path = system.join(directory, MESSAGES)
+        is_new = not is_there(path)
+        if is_new:
+            hide_from_git(directory)
+        system.close(system.open(path, system.O_RDWR | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
+    except OSError as error:
+        raise storage_failed("make a mailbox at", directory, error) from None
+    check_owner(directory)
+    for path in dict.fromkeys((directory, given)):  # by a link, too, if the person names one
+        _record(path, environ)
+    if is_new:
+        _forget(directory, environ)
+    custody_setup.ensure(directory, environ)
+    state = user_state.directory(environ)
+    keys.make(state)  # a lost key too: its old seals prove nothing until adopted
+    boxes = system.join(state, custody.BOXES)
+    try:  # the record may be there, and not durable: its maker was killed, or its sync failed
+        for place in (directory, boxes if system.exists(boxes) else state):
+            system.sync_way(place)
+    except OSError as error:
+        raise storage_failed("sync", place, error) from None
+    return directory
+
+
+def hide_from_git(directory: str) -> None:
+    """Have git pass by a new mailbox: all of its directory, or only its own files beside those of a project. A
+    ``.gitignore`` that is there stays as it is."""
+    shared = [name for name in system.listdir(directory) if name != CACHE and not name.startswith("agent-")]
+    rules = f"/agent-*\n/{CACHE}/\n/{CONFIG}\n/{GITIGNORE}\n" if shared else "*\n"
+    flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_NOFOLLOW | system.O_CLOEXEC
+    try:
+        fd = system.open(system.join(directory, GITIGNORE), flags, 0o600)
+    except FileExistsError:
+        return
+    try:
+        system.write_whole(fd, rules.encode())
+    finally:
+        system.close(fd)
+
+
+def _forget(directory: str, environ: Mapping[str, str]) -> None:
+    """Begin a new record for a mailbox made in another's place, unless that one bound a session."""
+    known = custody.find(directory, environ)
+    if known is not None and not bindings.here(user_state.directory(environ), directory):
+        custody_setup.remove(known.directory)
+
+
+def _record(directory: str, environ: Mapping[str, str]) -> None:
+    if directory in trusted(environ):
+        return
+    path = trusted_file(environ)
+    try:
+        system.make_directory(system.dirname(path), parents=0o755)
+        fd = system.open(path, system.O_WRONLY | system.O_APPEND | system.O_CREAT | system.O_CLOEXEC, 0o600)
+        try:
+            system.write_whole(fd, system.encoded(directory) + b"\n")
+            system.fsync(fd)
+        finally:
+            system.close(fd)
+    except OSError as error:
+        raise storage_failed("record the mailbox in", path, error) from None

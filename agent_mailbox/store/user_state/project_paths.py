@@ -1,0 +1,55 @@
+"""The place of a file in its project: the repository, and the path from the top of its worktree.
+
+Belongs here: finding it. It is the same from each worktree of a repository, and by whatever links and ``..`` a path is
+written. Files in no repository have the root as their project.
+"""
+
+from __future__ import annotations
+
+from ...core.control import lease_paths
+from ...core.control.lease_paths import OUTSIDE
+from ...core.records import Record
+from ..files import system
+from ..files.paths import common_directory
+from . import creation
+
+
+class ProjectPath(Record):
+    """A file, or a pattern of files, of a project. ``real`` is its path here, without links."""
+
+    project: str
+    path: str
+    real: str
+
+
+def of(written: str, base: str) -> ProjectPath:
+    """Return the place of a path that need not exist. Links are followed up to its first wildcard. ``base`` is the
+    directory that a relative path starts from."""
+    names = system.join(base, written).split("/")
+    wild = next((at for at, name in enumerate(names) if lease_paths.is_wild(name)), len(names))
+    real = system.real_path("/".join(names[:wild]) or "/")
+    rest = [name for name in names[wild:] if name]
+    here = creation.root(real if rest or system.is_directory(real) else system.dirname(real))
+    project, top = (OUTSIDE, "/") if here is None else (_project(here), here)
+    inside = real.removeprefix(top.rstrip("/")).strip("/")
+    return ProjectPath(project, "/".join([*([inside] if inside else []), *rest]), "/".join([real.rstrip("/"), *rest]))
+
+
+def is_blind(path: str) -> bool:
+    """Return whether the file system at a real path takes names that differ by case as one, as on macOS."""
+    while not system.exists(path) or not any(map(str.isalpha, system.basename(path))):
+        if path == system.dirname(path):
+            return False
+        path = system.dirname(path)
+    other = system.join(system.dirname(path), system.basename(path).swapcase())
+    try:
+        return system.is_same(system.lstat(other), system.lstat(path))
+    except (OSError, ValueError):
+        return False
+
+
+def _project(root: str) -> str:
+    common = common_directory(root)
+    if common is None:
+        return root
+    return system.dirname(common) if system.basename(common) == ".git" else common

@@ -1,0 +1,51 @@
+"""The paths that git tracks, read from the repository's index: git itself may run a stranger's commands.
+
+Belongs here: finding that index, and a path in it (git's ``index-format``, versions 2 and 3). Version 4 compresses
+paths: none is found there.
+"""
+
+from __future__ import annotations
+
+from ...store.files import system
+from ...store.files.paths import main_worktree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def tracked(directory: str, names: Iterable[str]) -> list[str]:
+    """Return the names in the directory that its git repository tracks; none if there is no repository."""
+    directory = system.real_path(directory)
+    root = directory
+    while not system.exists(system.join(root, ".git")):
+        if root == system.dirname(root):
+            return []
+        root = system.dirname(root)
+    try:
+        with system.stream(system.join(_gitdir(root), "index"), "rb") as file:
+            index = file.read()
+    except OSError:
+        return []
+    inside = directory[len(root) :].lstrip("/")
+    return [name for name in names if _holds(index, system.encoded(system.join(inside, name)))]
+
+
+def _gitdir(root: str) -> str:
+    """Return the repository's own directory: ``.git``, or the target of a linked worktree's ``.git`` file."""
+    path = system.join(root, ".git")
+    if main_worktree(root) is None or system.is_directory(path):
+        return path
+    with system.stream(path, "r", encoding="utf-8", errors="surrogateescape") as file:
+        return system.join(root, file.readline().strip().removeprefix("gitdir:").strip())
+
+
+def _holds(index: bytes, path: bytes) -> bool:
+    """Return whether the index has an entry of that path: its length precedes it, in the lower twelve bits of two
+    bytes."""
+    place = index.find(path + b"\0")
+    while place >= 2:
+        if int.from_bytes(index[place - 2 : place], "big") & 0xFFF in (min(len(path), 0xFFF), 0):
+            return True
+        place = index.find(path + b"\0", place + 1)
+    return False

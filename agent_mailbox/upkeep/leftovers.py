@@ -1,0 +1,69 @@
+"""The files that the dead leave behind: heartbeat, cursor, stamps, offers, doorbell.
+
+Belongs here: removing them. All are derived, but for the heartbeat, of which only the time counts. A session that comes
+back makes them again: its cursor from the logs, which alone tell what it read.
+"""
+
+from __future__ import annotations
+
+from ..core.roster import DEAD
+from ..errors import MailboxError
+from ..store.files import paths, system
+from ..store.files.edits import TOLD, Edits
+from ..store.locks.lock import FileLock
+from ..store.log.stamps import QUIET
+from ..store.polling.offers import OFFERS
+from ..store.polling.poll import CURSORS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..store.log.logs import Logs
+
+DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", paths.DOORBELL, TOLD)
+"""Directories of ``.cache`` with a file a session; ``chains`` counts a client's turns (``clients.hooks``)."""
+
+
+def sweep(logs: Logs) -> None:
+    """Remove the files of every dead session, and stamps put aside. Files that are in use wait for the next run."""
+    logs.trail.sweep()
+    Edits(logs).sweep(system.time_ns() // 1_000_000)
+    roster = logs.read_roster()
+    for session_id in sorted(_named(logs)):
+        if roster.state(session_id) == DEAD:
+            try:
+                _remove(logs, session_id)
+            except MailboxError:
+                pass  # at this moment it is shown mail, or comes back
+
+
+def _remove(logs: Logs, session_id: str) -> None:
+    """Remove a session's files.
+
+    Its heartbeat is its delivery lock, so it goes last, and under the lock. A process that waits for the lock finds the
+    file gone, and makes a new one (``FileLock.take``). Registering needs the roster's lock: no session comes back in
+    between.
+    """
+    with FileLock(logs.heart(session_id), 0), logs.roster.held():
+        if logs.read_roster().state(session_id) != DEAD:
+            return
+        logs.trail.disturb([session_id])
+        for path in (*(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
+            try:
+                system.unlink(path)
+            except OSError:
+                pass
+
+
+def _named(logs: Logs) -> set[str]:
+    """Return the names of all such files."""
+    directories = (logs.path(paths.HEARTBEATS), *map(logs.cache, DERIVED))
+    return {name for directory in directories for name in _listed(directory)}
+
+
+def _listed(directory: str) -> Iterator[str]:
+    try:
+        yield from system.listdir(directory)
+    except OSError:
+        pass

@@ -1,0 +1,88 @@
+"""The mailbox at one moment, for a copy that hinders nobody.
+
+Belongs here: the files of a mailbox, and holding them still. A log only grows, and is replaced only by another file
+under its name. So an open file and its length, both taken under the locks, are the log of that moment as long as the
+file is open. Copying takes its time; the locks are held for some system calls.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from ..core.records import Record
+from ..store.archive import rotation
+from ..store.archive.archive import LOCK
+from ..store.archive.manifest import NAME
+from ..store.files import paths, system
+from ..store.files.lines import boundary, chunks
+from ..store.locks.read_lock import ReadLock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from typing import Self
+
+    from ..store.archive.archive import Archive
+    from ..store.log.logs import Logs
+
+
+class SnapshotFile(Record):
+    """One file: its name within the mailbox, open, and how many bytes of it belong to the moment."""
+
+    name: str
+    fd: int
+    size: int
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield its bytes."""
+        return chunks(self.fd, 0, self.size)
+
+
+class Snapshot:
+    """The parts of a mailbox, for a ``with`` block, and the heartbeats (session to ns). ``Busy`` beside a steward."""
+
+    def __init__(self, logs: Logs, archive: Archive) -> None:
+        self._logs = logs
+        self._archive = archive
+        self._open = ExitStack()
+        self.parts: list[SnapshotFile] = []
+        self.heartbeats: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        with self._open, ExitStack() as locks:
+            for lock in self._locks():
+                locks.enter_context(lock)
+            for name in (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG):
+                self._take(name, self._logs.path(name), whole_lines=False)
+            for name in (*self._archive.files(), NAME):
+                path = system.join(self._archive.directory, name)
+                self._take(f"{paths.ARCHIVE}/{name}", path, whole_lines=True)
+            self.heartbeats = {s: ms * 1_000_000 for s, ms in self._logs.last_seen().items()}
+            self._open = self._open.pop_all()
+        return self
+
+    def _locks(self) -> Iterator[AbstractContextManager[object]]:
+        """Yield the locks, in their order; of a read-only mailbox, those of the files that exist."""
+        logs, kept = self._logs, system.join(self._archive.directory, LOCK)
+        writable = system.access(logs.messages.path, system.W_OK)
+        if system.access(kept, system.W_OK) or (writable and not paths.is_there(kept)):
+            yield rotation.alone(self._archive, logs.wait)
+        elif paths.is_there(kept):
+            yield ReadLock(kept, logs.wait)
+        for log in (logs.messages, logs.reads, logs.roster):
+            if paths.is_there(log.path):  # looking makes no file
+                yield log.held() if system.access(log.path, system.W_OK) else ReadLock(log.path, logs.wait)
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def _take(self, name: str, path: str, *, whole_lines: bool) -> None:
+        """Take a file; of an archived log only whole lines, since the next run may cut off a killed run's torn end."""
+        try:
+            fd = paths.open_file(path, system.O_RDONLY)
+        except FileNotFoundError:
+            return
+        self._open.callback(system.close, fd)
+        size = system.fstat(fd).st_size
+        self.parts.append(SnapshotFile(name, fd, boundary(fd, size) if whole_lines else size))
