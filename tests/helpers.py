@@ -114,6 +114,8 @@ class Program:
         self.home = scratch / "home"
         self.cwd = scratch / "work"
         self.box = scratch / "box"
+        self.forks = False
+        """Whether its processes are forked from this one, see ``start``."""
         for directory in (self.home, self.cwd):
             directory.mkdir(parents=True, exist_ok=True)
         self.env = {key: os.environ[key] for key in _PASSED_ON if key in os.environ}
@@ -139,14 +141,14 @@ class Program:
         cwd: Path | None = None,
         python: Sequence[str] = ("-m", "agent_mailbox"),
         under: Sequence[str] = (),
-        forked: bool = False,
+        forked: bool | None = None,
         **popen: Any,
     ) -> subprocess.Popen[bytes]:
         """A process of the program, to be talked to; perhaps ``under`` another, such as a tracer. ``forked`` from this
         one it has imported what this one has: a server starts in a tenth of the time, for a test of what it does."""
         pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         environ = self.environ(env)
-        if forked and not under:
+        if (self.forks if forked is None else forked) and not under and python == ("-m", "agent_mailbox"):
             popen["preexec_fn"] = functools.partial(_become, self._words(words), environ)
         return Child(
             [*under, sys.executable, *python, *self._words(words)],

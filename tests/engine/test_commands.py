@@ -37,6 +37,7 @@ class Pair:
 
     def __init__(self, program: Program, url: str, credential: str) -> None:
         self.program = program
+        program.forks = True
         self.url = url
         self.credential = credential
         self.space = f"pair-{next(_spaces)}"
