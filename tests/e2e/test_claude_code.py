@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -323,23 +324,28 @@ def test_a_prompt_taken_back_does_not_take_its_mail_along(client: Client) -> Non
     assert [event for _, event in client.events("MAIL_TAKEN_BACK")] == told
 
 
+PIPES = {
+    "": ["read", "seen"],
+    "| head -99": ["read", "seen"],
+    "| tail -3": ["read", "release", "read", "seen"],
+    "| head -3": ["read", "seen"],
+    "> copy.txt; cat copy.txt": ["read", "seen"],
+    "> copy.txt": ["read", "release", "read", "seen"],
+}
+"""What a check's output goes through, and what becomes of the mail."""
+
+
 @pytest.mark.usefixtures("on_path")
-@pytest.mark.parametrize(
-    ("pipe", "stages"),
-    [
-        ("", ["read", "seen"]),
-        ("| head -99", ["read", "seen"]),
-        ("| tail -3", ["read", "release", "read", "seen"]),
-        ("| head -3", ["read", "seen"]),
-        ("> copy.txt; cat copy.txt", ["read", "seen"]),
-        ("> copy.txt", ["read", "release", "read", "seen"]),
-    ],
-)
-def test_a_check_that_the_model_runs_is_seen_as_far_as_it_got_it(client: Client, pipe: str, stages: list[str]) -> None:
+def test_a_check_that_the_model_runs_is_seen_as_far_as_it_got_it(client: Client) -> None:
     """What its pipe kept from the model comes with a hook; the client keeps the output in its transcript as it
     passed it on."""
-    client.model.script = in_turn([bash(f"{client.mailer('MAIL_CHECKED')}; agent-mailbox check {pipe}")])
+    mailers = [client.post.scratch / f"mailer-{number}" for number in range(len(PIPES))]
+    for number, mailer in enumerate(mailers):
+        Path(client.mailer(f"MAIL_CHECKED_{number}")).rename(mailer)
+    calls = [[bash(f"{mailer}; agent-mailbox check {pipe}")] for mailer, pipe in zip(mailers, PIPES, strict=True)]
+    client.model.script = in_turn(*calls)
     client.ask("PROMPT_ONE", "--allowedTools", "Bash")
     talk = client.model.asked("PROMPT_ONE")[-1]
-    assert "MAIL_CHECKED" in talk.partition("PROMPT_ONE")[2]
-    assert [event for _, event in client.events("MAIL_CHECKED")] == stages
+    for number, stages in enumerate(PIPES.values()):
+        assert f"MAIL_CHECKED_{number}" in talk.partition("PROMPT_ONE")[2]
+        assert [event for _, event in client.events(f"MAIL_CHECKED_{number}")] == stages

@@ -477,10 +477,7 @@ def test_closed_the_input_that_a_lead_approved_in_another_s_place_runs(worker: W
     assert len(worker.desk.plane().requests) == 1
 
 
-@pytest.mark.parametrize("breaks", [_gone, _killed, _timed_out, _corrupt, _invalid])
-def test_what_a_policy_denies_does_not_run_where_we_fail(
-    worker: Worker, breaks: Callable[[Worker, Path], None]
-) -> None:
+def test_what_a_policy_denies_does_not_run_where_we_fail(worker: Worker) -> None:
     """Though its client would let it: it accepts edits, and has a rule that allows the shell. The client's own rules
     hold, which our hooks only widen; they ask about a file as well as about a command."""
     worker.post.ok("install", "claude-code", "--project", worker.client.project, "--closed")
@@ -489,16 +486,22 @@ def test_what_a_policy_denies_does_not_run_where_we_fail(
     first = worker.work([bash("touch ran0")], [bash("touch ran1")], words=words)
     assert [first[key][0] for key in sorted(first)] == [False, True], first
     assert worker.file("ran0").exists()
-    settings = json.loads((worker.client.project / ".claude/settings.local.json").read_text())
-    assert {"Bash", "Write", "Edit"} <= {*settings["permissions"]["ask"]}
-    breaks(worker, own_shim(worker))
+    settings = worker.client.project / ".claude/settings.local.json"
+    assert {"Bash", "Write", "Edit"} <= {*json.loads(settings.read_text())["permissions"]["ask"]}
+    shim = own_shim(worker)
+    sound, programs = {path: path.read_bytes() for path in (shim, settings)}, worker.post.env["PATH"]
     write = use("Write", file_path=str(worker.file("written")), content="x")
-    worker.client.model.script = in_turn([bash("touch ran1")], [write])
-    worker.client.ask("PROMPT", "--resume", worker.id, *words)
-    told = worker.told()
-    assert [told[key][0] for key in sorted(told)[-2:]] == [True, True], told
-    assert not worker.file("ran1").exists()
-    assert not worker.file("written").exists()
+    for breaks in (_killed, _timed_out, _invalid, _gone, _corrupt):
+        for path, data in sound.items():
+            path.write_bytes(data)
+        worker.post.env["PATH"] = programs
+        breaks(worker, shim)
+        worker.client.model.script = in_turn([bash("touch ran1")], [write])
+        worker.client.ask("PROMPT", "--resume", worker.id, *words)
+        told = worker.told()
+        assert [told[key][0] for key in sorted(told)[-2:]] == [True, True], (breaks, told)
+        assert not worker.file("ran1").exists(), breaks
+        assert not worker.file("written").exists(), breaks
 
 
 def test_without_the_client_s_own_rules_a_hook_that_fails_is_passed_by(worker: Worker) -> None:

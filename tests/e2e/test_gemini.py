@@ -99,10 +99,10 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     second = model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("PROMPT_ONE", "MAIL_FOR_THE_ROLE", "MAIL_MEANWHILE")] == [1, 1, 1]
     assert [r["event"] for r in post.objects(READS)] == ["claim", "read", "read"]
-    assert client.ask("PROMPT_OTHER", env={"AGENT_MAILBOX_ROLE": "architect"}) != session
-    assert "MAIL_FOR_THE_ROLE" not in model.asked("PROMPT_OTHER")[0]
-    client.ask("/bye")
-    assert "agent-mailbox roster retire" in conversation(model.requests[-1])
+    assert client.ask("/bye", env={"AGENT_MAILBOX_ROLE": "architect"}) != session
+    other = conversation(model.requests[-1])
+    assert "agent-mailbox roster retire" in other
+    assert "MAIL_FOR_THE_ROLE" not in other
     post.ok("uninstall", "gemini", "--project", client.project)
     assert hooks.read_bytes() == before
     post.send("bob", "all", "MAIL_FOR_ALL")

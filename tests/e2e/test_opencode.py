@@ -140,11 +140,14 @@ def opencode(post: Post, binary: Path) -> Iterator[Served]:
         yield Served(post, binary, model)
 
 
-@shows(OPENCODE, "start", "prompt", "once", "role once", "end")
-def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(opencode: Served) -> None:
+@shows(
+    OPENCODE, "start", "prompt", "once", "role once", "end", "own session", "between tools", "wake when idle", "stop"
+)
+@shows(OPENCODE, "guard", "guard files", "permit", "own name")
+def test_a_server_s_sessions_have_their_mail_and_are_bound(opencode: Served) -> None:
     """Installed, started: the model has the mail beside the first prompt. A second holder of the role gets none of the
-    first's. Resumed: once in the conversation, as before, and one read record; mail that came meanwhile is there, too.
-    """
+    first's. What comes later is each its own claim, below. Resumed by another client: once in the conversation, as
+    before, and one read record; mail that came meanwhile is there, too."""
     opencode.install()
     post, model = opencode.post, opencode.model
     post.send("bob", "role:architect", "MAIL_FOR_THE_ROLE")
@@ -152,12 +155,18 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     post.env["AGENT_MAILBOX_ROLE"] = "architect"
     with opencode:
         sessions = [opencode.begin(prompt) for prompt in ("PROMPT_ONE", "PROMPT_OTHER")]
-    first, other = model.asked("PROMPT_ONE")[0], model.asked("PROMPT_OTHER")[0]
-    assert [first.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "## Mail from other agents")] == [1] * 3
-    assert [other.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL")] == [0, 1]
+        first, other = model.asked("PROMPT_ONE")[0], model.asked("PROMPT_OTHER")[0]
+        for claim in (mail_comes_between_two_tool_calls, mail_wakes_an_idle_session, its_lead_and_its_rules_bind_it):
+            model.requests.clear()
+            model.script = lambda _: [said("DONE")]
+            claim(opencode)
+    words = ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "## Mail from other agents")
+    assert [first.count(word) for word in words] == [1] * 3
+    assert [other.count(word) for word in words[:2]] == [0, 1]
     session = sessions[0]
     mine = [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session]
     post.send("bob", session, "MAIL_MEANWHILE")
+    model.script = lambda _: [said("DONE")]
     assert opencode.ask("PROMPT_TWO", "--session", session) == session
     second = model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("MAIL_FOR_THE_ROLE", "MAIL_FOR_ALL", "MAIL_MEANWHILE")] == [1, 1, 1]
@@ -166,43 +175,39 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert post.ok("roster", "show", session)["agent"]["state"] == "frozen"
 
 
-@shows(OPENCODE, "between tools", "own session")
-def test_mail_sent_during_a_turn_comes_between_two_tool_calls(opencode: Served) -> None:
+def mail_comes_between_two_tool_calls(opencode: Served) -> None:
     """Behind the output of the first, as is the word on a file that another leases. The agent's commands know who they
     are; a subagent speaks as its parent, and consumes none of its mail."""
-    opencode.install()
     post, model = opencode.post, opencode.model
     post.register("ada", "--name", "Ada")
     post.ok("lease", "leased", "--session", "ada", cwd=opencode.project)
 
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
         if "TASK" in str(body["messages"]) and not results(body):
-            post.send("bob", "all", "MAIL_FOR_THE_PARENT")
+            post.send("bob", session, "MAIL_FOR_THE_PARENT")
         sends = [shell(f"agent-mailbox send --to user --body FROM_THE_{who}") for who in ("PARENT", "CHILD")]
         task = use("task", description="a task", prompt="TASK", subagent_type="general")
-        return by_prompt(PROMPT_ONE=[task, sends[0], write], TASK=[sends[1]])(body)
+        return by_prompt(PROMPT_TURN=[task, sends[0], write], TASK=[sends[1]])(body)
 
     write = use("write", filePath="leased", content="x")
+    session = str(opencode.post_json("/session", {})["id"])
     model.script = script
-    session = opencode.ask("PROMPT_ONE")
-    talks = model.asked("PROMPT_ONE")
-    assert [talk.count(FRAME) for talk in talks] == [0, 1, 1, 1]
+    opencode.say(session, "PROMPT_TURN")
+    talks = model.asked("PROMPT_TURN")
+    assert [talk.count(FRAME) for talk in talks] == [1, 2, 2, 2]
     told = results(model.requests[-1])
     assert "MAIL_FOR_THE_PARENT" in told[0]
     assert "leased by Ada" in told[2]
-    children = [talk for talk in model.asked("TASK") if "PROMPT_ONE" not in talk]
+    children = [talk for talk in model.asked("TASK") if "PROMPT_TURN" not in talk]
     assert len(children) == 2
     assert not any("MAIL_FOR_THE_PARENT" in talk for talk in children)
     sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
     assert (sent["FROM_THE_PARENT"], sent["FROM_THE_CHILD"]) == (session, session)
-    assert [r["event"] for r in post.objects(READS) if r["reader_session_id"] == session] == ["read"]
 
 
-@shows(OPENCODE, "wake when idle", "stop")
-def test_mail_wakes_an_idle_session(opencode: Served) -> None:
+def mail_wakes_an_idle_session(opencode: Served) -> None:
     """By the doorbell's line alone, as the agent that its person chose; the mail comes framed, once. Mail that comes as
     a turn ends has one more."""
-    opencode.install()
     post, model = opencode.post, opencode.model
 
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -211,35 +216,32 @@ def test_mail_wakes_an_idle_session(opencode: Served) -> None:
         return [said("DONE")]
 
     model.script = script
-    with opencode:
-        session = opencode.begin("PROMPT_ONE", agent="plan")
-        for word in ("MAIL_FOR_THE_IDLE", "MAIL_AGAIN"):
-            until(lambda: post.file(".cache", "doorbell", session).exists())
-            post.send("bob", session, word)
-            until(lambda word=word: model.asked(word))
-        until(lambda: model.asked("MAIL_AT_THE_END"))
-    assert len([body for body in model.requests if body.get("tools")]) == 4
-    told = [str(message["content"]) for message in model.requests[-1]["messages"] if message["role"] == "user"]
+    session = opencode.begin("PROMPT_IDLE", agent="plan")
+    for word in ("MAIL_FOR_THE_IDLE", "MAIL_AGAIN"):
+        until(lambda: post.file(".cache", "doorbell", session).exists())
+        post.send("bob", session, word)
+        until(lambda word=word: model.asked(word))
+    until(lambda: model.asked("MAIL_AT_THE_END"))
+    talks = [body for body in model.requests if body.get("tools") and "PROMPT_IDLE" in str(body["messages"])]
+    assert len(talks) == 4
+    told = [str(message["content"]) for message in talks[-1]["messages"] if message["role"] == "user"]
     assert [text.count(doorbell.LINE) for text in told] == [0, 1, 1, 1]
     for place, word in enumerate(("MAIL_FOR_THE_IDLE", "MAIL_AGAIN", "MAIL_AT_THE_END"), 1):
         assert [text.count(word) for text in told] == [int(number == place) for number in range(4)]
     assert "MUST NOT make any edits" in told[-1]
-    assert len(post.objects(READS)) == 3
 
 
-@shows(OPENCODE, "guard", "guard files", "permit", "own name")
-def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
+def its_lead_and_its_rules_bind_it(opencode: Served) -> None:
     """A file is not sent, another's name is refused, and the model told why; a call runs where its lead approves it,
     and nowhere else. No tool writes the mailbox. A turn that is broken off asks no lead any more, and the next prompt
     goes on."""
-    opencode.install()
     post, model = opencode.post, opencode.model
     post.register("boss")
     file = shell("agent-mailbox send --to all --body @/etc/hostname")
     inside = use("write", filePath=str(post.file("config.toml")), content="x")
     hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED"
     calls = [shell("touch denied"), use("write", filePath="approved", content="x"), shell(hidden)]
-    model.script = by_prompt(PROMPT_TWO=[file, inside, *calls], PROMPT_THREE=[shell("touch broken-off")])
+    model.script = by_prompt(PROMPT_BOUND=[file, inside, *calls], PROMPT_BROKEN=[shell("touch broken-off")])
     desk = Control(str(post.box))
     answered: list[str] = []
 
@@ -249,29 +251,28 @@ def test_its_lead_and_its_rules_bind_it(opencode: Served) -> None:
             answered.append(request.payload.tool)
             desk.answer("boss", request.id, "denied" not in request.payload.arguments, notes="NOT_THAT")
 
-    with opencode:
-        session = opencode.begin("PROMPT_ONE")
-        post.ok("roster", "update", "--session-id", session, "--lead", "boss")
-        post.ok("control", "mode", session, "safe", "--session", "boss")
-        thread = threading.Thread(target=lead, daemon=True)
-        thread.start()
-        opencode.say(session, "PROMPT_TWO")
-        thread.join(PATIENCE)
-        told = results(model.requests[-1])
-        turn = threading.Thread(target=opencode.say, args=(session, "PROMPT_THREE"), daemon=True)
-        turn.start()
-        until(lambda: desk.pending("boss"))
-        opencode.post_json(f"/session/{session}/abort", {})
-        turn.join(PATIENCE)
-        until(lambda: not desk.pending("boss"))
-        opencode.say(session, "PROMPT_FOUR")
+    session = opencode.begin("PROMPT_LED")
+    post.ok("roster", "update", "--session-id", session, "--lead", "boss")
+    post.ok("control", "mode", session, "safe", "--session", "boss")
+    thread = threading.Thread(target=lead, daemon=True)
+    thread.start()
+    opencode.say(session, "PROMPT_BOUND")
+    thread.join(PATIENCE)
+    told = results(model.requests[-1])
+    turn = threading.Thread(target=opencode.say, args=(session, "PROMPT_BROKEN"), daemon=True)
+    turn.start()
+    until(lambda: desk.pending("boss"))
+    opencode.post_json(f"/session/{session}/abort", {})
+    turn.join(PATIENCE)
+    until(lambda: not desk.pending("boss"))
+    opencode.say(session, "PROMPT_AFTER")
     assert answered == ["Bash", "Write", "Bash"]
     assert "'boss' is another" in told[4]
     assert "sends the file /etc/hostname" in told[0]
     assert "this file is the mailbox's own" in told[1]
     assert "boss denied" in told[2]
     assert "NOT_THAT" in told[2]
-    assert model.asked("PROMPT_FOUR")
+    assert model.asked("PROMPT_AFTER")
     assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
     there = [(opencode.project / name).exists() for name in ("denied", "approved", "broken-off")]
     assert there == [False, True, False]
