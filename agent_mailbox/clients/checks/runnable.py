@@ -26,7 +26,7 @@ PATIENCE = 20
 """Seconds a hook may take when it is tried; the client waits half as long."""
 _TRIAL = (
     b'{"session_id":"doctor-on-trial","hook_event_name":"PreToolUse","tool_name":"Bash",'
-    b'"tool_input":{"command":"agent-mailbox send --from user"}}\n'
+    b'"tool_input":{"command":"agent-mailbox send --body @doctor-on-trial"}}\n'
 )
 
 
@@ -142,8 +142,8 @@ def tried(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
         return f"it could not be tried: {error}"
     if done.returncode:
         return f"tried, it ended with exit code {done.returncode}{_last_line(done.stderr)}"
-    if b'"permissionDecision"' not in done.stdout or b'"deny"' not in done.stdout:
-        return f"tried, it did not refuse a forbidden command{_last_line(done.stderr or done.stdout)}"
+    if not any(b'"permissionDecision":"%s"' % word in done.stdout for word in (b"ask", b"deny")):
+        return f"tried, it did not refuse to send a file unasked{_last_line(done.stderr or done.stdout)}"
     return None
 
 
