@@ -110,7 +110,7 @@ def _marked(sign: str, lines: Sequence[str]) -> tuple[Run, ...]:
 
 def _exact(line: str) -> str:
     """Return a line with everything that does not print as an escape, white space other than spaces and tabs too."""
-    if line.isprintable():
+    if line.isascii() and line.isprintable():
         return line
     return "".join(char if char == "\t" else visible(char) if not char.isspace() else _spelt(char) for char in line)
 

@@ -300,6 +300,28 @@ def test_a_waiting_tool_call_is_approved_with_another_input_by_keys_alone(quiet:
     page.get_by_text("No request awaits your decision.").wait_for()
 
 
+def test_a_command_is_read_in_the_order_in_which_it_runs(quiet: Running, browser: Browser) -> None:
+    """Letters that are written from right to left do not make `cat א > ב` of `cat ב < א`."""
+    given = json.dumps({"command": "cat \u05d0\u05d1 > \u05d2\u05d3; rm \u05d4", "odd": {"\u05d0": ">\u05d1"}})
+    quiet.post.ok("control", "request", "permission", "--tool", "Bash", "--input", given, "--session", "ada")
+    page = Window(browser, quiet).go("/")
+    page.locator(".card").wait_for()
+    for shown in page.locator(".card pre.given").all():
+        lefts = shown.evaluate("""(shown) => {
+            const text = document.createTreeWalker(shown, NodeFilter.SHOW_TEXT), found = [];
+            while (text.nextNode()) for (let at = 0; at < text.currentNode.length; at++) {
+                const range = document.createRange();
+                range.setStart(text.currentNode, at);
+                range.setEnd(text.currentNode, at + 1);
+                const box = range.getBoundingClientRect();
+                if (box.width) found.push([Math.round(box.top), box.left]);
+            }
+            return found;
+        }""")
+        assert len(lefts) > 5
+        assert lefts == sorted(lefts)
+
+
 def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: Browser) -> None:
     """One key alone decides nothing; what the person is writing stays while the page is brought up to date."""
     post = quiet.post

@@ -46,9 +46,25 @@ def test_a_here_document_has_its_lines_and_no_field_is_left_out() -> None:
 
 def test_no_two_different_texts_look_the_same() -> None:
     """A carriage return ends no line, and what does not print is an escape."""
-    texts = ["a\nb", "a\rb", "a\x0bb", "a\u2028b", "a\u00a0b", "a b", "a\x1bb", "a\u202eb", "a\nb\n", "a\tb", "a    b"]
+    unseen = ["a\u3164b", "a\u2800b", "a\u034fb", "a\ufe00b", "é\ufe00", "é"]  # Python says that these print
+    texts = [
+        *unseen,
+        "a\nb",
+        "a\rb",
+        "a\x0bb",
+        "a\u2028b",
+        "a\u00a0b",
+        "a b",
+        "a\x1bb",
+        "a\u202eb",
+        "a\nb\n",
+        "a\tb",
+        "a    b",
+    ]
     assert len({shown("Bash", {"command": text})[0][1] for text in texts}) == len(texts)
     assert all(run.isprintable() or run in "\n\t" for text in texts for run in shown("Bash", {"c": text})[0][1])
+    assert shown("Bash", {"command": "ls\u3164-la"}) == [("command", "ls\\u3164-la")]
+    assert shown("Other", {"deep": {"\u202ekey": "\u3164"}}) == [("deep", '{\n  "\\u202ekey": "\\u3164"\n}')]
 
 
 def test_a_hostile_change_costs_little_and_is_whole() -> None:

@@ -63,6 +63,12 @@ MUTANTS = (
         tests=f"{CALLS}::test_no_two_different_texts_look_the_same",
     ),
     Mutant(
+        "a letter that draws nothing is seen in a command",
+        "calls._exact",
+        ("line.isascii() and line.isprintable()", "line.isprintable()"),
+        tests=f"{CALLS}::test_no_two_different_texts_look_the_same",
+    ),
+    Mutant(
         "comparing two texts is bounded",
         "calls._difference",
         ("len(old_core) * len(new_core) > MOST_COMPARED", "not old_core"),
