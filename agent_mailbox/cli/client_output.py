@@ -46,7 +46,7 @@ def cut(message: Message, start: int, lines: Callable[[Message], list[str]], com
     if message.type == "control":
         whole = lines(message)
         is_long = len("\n".join(whole)) > ROOM
-        return [*whole[:-1], whole[-1][:ROOM], f"{_CUT} all: {command})"] if is_long else whole
+        return [*whole[:-1], whole[-1][:ROOM], f"{_CUT} all: {command} --json)"] if is_long else whole
     text = message.content
     end = len(text)
     while len("\n".join(found := lines(message.replace(content=text[start:end])))) > ROOM and end - start > _LEAST:

@@ -312,7 +312,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
     desk, me = _looking(app, session) if everyones else _desk(app, session)
     found = desk.pending(me, everyones=everyones)
     value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
-    text = control_output.pending_text(found, desk, app.style, app.options_of("control approve"))
+    text = control_output.pending_text(found, desk, app.style, app.command)
     if app.caller.is_person and me == USER and not everyones:
         left = desk.unanswerable()
         value["unanswerable"] = [control_output.request_json(r, desk) for r in left]

@@ -98,22 +98,23 @@ def request_text(request: ControlRequest, desk: Control, style: Style, *, alread
     return "\n".join(lines) + "\n"
 
 
-def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style, options: str) -> str:
-    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it, with these
-    options."""
+def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style, command: Callable[[str], str]) -> str:
+    """Return the queue, oldest first: the asker, its waiting time, the request, the command that decides it.
+    ``command`` completes those that are named."""
     if not requests:
         return "nothing waits for you\n"
-    now = desk.now()
+    now, options = desk.now(), command("control approve").removeprefix("agent-mailbox control approve")
     lines = [style(mail_output.plural(len(requests), "request") + " to decide", "dim")]
     for request in requests:
         waited = max(now - request.asked, 0) // 1000
-        expires = getattr(request.payload, "expires", None)
+        expires, shown = getattr(request.payload, "expires", None), frame.short_typed(request.message_id)
         left = f", gives up in {max(expires - now, 0) // 1000} s" if expires is not None else ""
         asker = style(_names(desk, [request.asker]) + ("" if request.proven else " (unverified)"), "sender")
         lines += [
             "",
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
             frame.BAR + summary.line(request.payload),
+            *(f"  {told}" for told in summary.unshown(request.payload, command(f"show {shown}"))),
             f"  {summary.question(request.payload, options=options, proven=request.proven)}",
             *(f"  --always allows it from now on: {neutral(rule)}" for rule in _for_good(request)),
         ]

@@ -32,7 +32,7 @@ def of_answer(decision: str = "") -> Callable[[App, Given], str]:
             return ""
         request = app.desk(Control).find(given["request"])
         always = ", and allow such calls always" if given.get("always") else ""
-        return f"{said} {summary.line(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
+        return f"{said} {summary.whole(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
 
     return told
 
@@ -77,7 +77,7 @@ def _of_one(payload: Payload | messages.Unknown, now: Standing, agent: str) -> I
             yield from (f"no longer deny {rule} for {agent}" for rule in now.policy.deny if rule not in payload.deny)
             yield from (f"any host for {agent}" for _ in now.policy.hosts[:1] if not payload.hosts)
     elif isinstance(payload, messages.Answer) and (payload.approved or getattr(payload, "mode", "") != ""):
-        yield f"{summary.line(payload)} (to {agent})"
+        yield f"{summary.whole(payload)} (to {agent})"
 
 
 def _is_looser(mode: str, now: str) -> bool:

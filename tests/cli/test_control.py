@@ -8,10 +8,12 @@ import random
 import shutil
 import signal
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from agent_mailbox.commands import widened_output
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control.messages import PermissionRequest
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until
@@ -142,6 +144,28 @@ def test_a_lead_sees_a_request_as_such_with_the_command_that_decides_it(team: Te
     assert f"approve {second}" not in shown
     assert "control, denied, by Lee" in shown
     assert "agent-mailbox reply" not in shown
+
+
+def test_a_request_whose_beginning_alone_is_shown_says_so_and_is_shown_whole(team: Team) -> None:
+    """A long command hides nothing: each place that asks for a decision names the command that shows all of it, and
+    the terminal's own question has it."""
+    request = team.asks(f"echo {'x' * 700}; rm -rf build")
+    (message,) = [m["id"] for m in team.objects(MESSAGES) if "rm -rf build" in m["content"]]
+    told = "Only its beginning is shown. Read all of it before you decide: "
+    call = {"session_id": LEAD, "cwd": str(team.cwd), "prompt": "go on", "hook_event_name": "UserPromptSubmit"}
+    asked = [
+        team.call("control", "pending", "--session", LEAD).stdout,
+        team.call("check", "--peek", "--session", LEAD).stdout,
+        team.call("hook", "UserPromptSubmit", stdin=json.dumps(call), env={"CLAUDE_CODE_SESSION_ID": LEAD}).stdout,
+    ]
+    assert [(text.count(told), "rm -rf build" in text, request in text) for text in asked] == [(1, False, True)] * 3
+    assert all(f"agent-mailbox show {message[:8]}" in text for text in asked)
+    assert "; rm -rf build" in team.call("show", message[:8]).stdout
+    assert "; rm -rf build" in widened_output.of_answer("approve")(
+        cast("Any", SimpleNamespace(desk=lambda _: Control(str(team.box)))), {"mode": "", "request": request}
+    )
+    team.control("deny", request, me=LEAD)
+    assert told not in team.call("check", "--session", LEAD).stdout
 
 
 def test_an_order_to_all_is_shown_as_none_to_whom_its_sender_does_not_lead(team: Team) -> None:

@@ -17,6 +17,12 @@ MUTANTS = (
         tests="tests/cli/test_callers.py::test_a_report_that_does_not_count_is_an_error_and_ends_no_watch",
     ),
     Mutant(
+        "a request whose beginning alone is shown says so",
+        "summary.unshown",
+        ("len(whole(payload)) > WIDTH", "False"),
+        tests="tests/cli/test_control.py::test_a_request_whose_beginning_alone_is_shown_says_so_and_is_shown_whole",
+    ),
+    Mutant(
         "only the lead or the person commands",
         "authority.commands",
         (

@@ -11,18 +11,21 @@ from . import lasting, lease_paths, message_fields, watches
 from . import messages as m
 
 WIDTH = 600
-"""Characters of a message that are shown: enough for a command; ``show --json`` has the rest."""
+"""Characters of a message that are shown beside others; ``show`` has the rest."""
 PROGRAM = "agent-mailbox"
 
 
 def line(payload: m.Payload | m.Unknown) -> str:
-    """Return a message's content in one line."""
+    """Return a message's content in one line, or its beginning."""
+    return clipped(whole(payload), WIDTH)
+
+
+def whole(payload: m.Payload | m.Unknown) -> str:
+    """Return all of a message's content in one line."""
     if isinstance(payload, m.Unknown):
-        return clipped(neutral(f"not understood ({payload.reason}): {payload.raw}"), WIDTH)
+        return neutral(f"not understood ({payload.reason}): {payload.raw}")
     said = [*filter(None, _said(payload))] or [_ALONE.get(type(payload), "without a text")]
-    return clipped(
-        neutral(f"{message_fields.name(payload)} {payload.request_id}".rstrip() + f": {'; '.join(said)}"), WIDTH
-    )
+    return neutral(f"{message_fields.name(payload)} {payload.request_id}".rstrip() + f": {'; '.join(said)}")
 
 
 _ALONE: dict[type[m.Payload], str] = {
@@ -103,3 +106,10 @@ def question(payload: m.Payload | m.Unknown, program: str = PROGRAM, options: st
     if isinstance(payload, m.ShutdownRequest):
         return f'{program} control answer {which} approve{options} (or deny{options} --reason "…")'
     return f'{program} control approve {those} (or deny {those} --reason "…")'
+
+
+def unshown(payload: m.Payload | m.Unknown, show: str) -> list[str]:
+    """Return the line that says how to read a request whose beginning alone is shown: by the command ``show``. Empty
+    for any other message."""
+    is_cut = isinstance(payload, m.Ask) and len(whole(payload)) > WIDTH
+    return [f"Only its beginning is shown. Read all of it before you decide: {show}"] if is_cut else []

@@ -65,21 +65,27 @@ def _role(shown: Item) -> str:
     return shown.via if shown.via.startswith("role:") or not roles else roles[0]
 
 
-def control(message: Message, program: str = "agent-mailbox", options: str = "") -> list[str]:
+def control(
+    message: Message, program: str = "agent-mailbox", options: str = "", *, is_whole: bool = False
+) -> list[str]:
     """Return a control message as lines: the command that answers it (no ``program``: it is decided), its content.
-    ``options``: those that this command repeats."""
+    ``options``: those that this command repeats. A request that is cut says how to read it, unless ``is_whole``."""
     from ..control import message_text, summary  # rare in mail
 
     payload = message_text.parse(message.content)
     proven = proofs.proves(message.proof)
     question = summary.question(payload, program, options, proven=proven) if program else ""
-    return [*([f"Decide: {question}"] if question else []), frame.BAR + summary.line(payload)]
+    decide = [f"Decide: {question}"] if question else []
+    if is_whole:
+        return [*decide, frame.BAR + summary.whole(payload)]
+    unshown = summary.unshown(payload, f"{program} show {frame.short_typed(message.id)}") if question else []
+    return [*unshown, *decide, frame.BAR + summary.line(payload)]
 
 
 def body(message: Message, style: Callable[[str, str], str] = frame.plain, box: str = "") -> list[str]:
     """Return subject, references, attachments and text of a message as lines; ``box`` as for ``item``."""
     if message.type == "control":
-        return control(message)
+        return control(message, is_whole=True)
     lines = [f"Subject: {style(term(message.subject, frame.SUBJECT), 'subject')}"] if message.subject else []
     if message.references is not None or message.type == "system":
         from .. import references  # rare in mail
