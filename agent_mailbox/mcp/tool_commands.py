@@ -200,9 +200,11 @@ def _search(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None
 def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
     found = desk.find(message_id)
     roster = desk.logs.read_roster()
-    text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory))[:WHOLE] + "\n"
+    text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory)) + "\n"
+    is_all = len(text) <= WHOLE
+    text = text if is_all else f"{text[:WHOLE]}\n(cut; it has {len(text)} characters)\n"
     write(_answer(app, text, {"messages": [_sender(found.message, roster) | {"text": text}]}))
-    if (me := app.own_session) is not None:
+    if is_all and (me := app.own_session) is not None:
         show_verbs.note_told(app, desk, me, [found.message], found.reads)
 
 

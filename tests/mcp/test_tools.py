@@ -84,6 +84,9 @@ def test_a_client_without_hooks_has_its_mail(post: Post) -> None:
         assert [r["event"] for r in post.objects(READS) if r["message_id"] == asked] == ["read", "ack"]
         assert (await call("search", query="ready"))[1]["messages"][0]["id"] == asked
         assert "| Ready?" in (await call("search", query=f"id:{asked[:8]}"))[0]
+        longest = post.send(OTHER, "Cy", f"{'x' * (64 * 1024 - 4)} END")
+        text = (await call("search", query=f"id:{longest[:8]}"))[0]
+        assert text.endswith(" END\n") or "\n(cut; it has 65" in text
         assert (await call("who"))[0].startswith(f"you: {ME}\n")
         before = post.snapshot()[MESSAGES]
         for session in ("user", OTHER, "Cy", "all", "new"):
