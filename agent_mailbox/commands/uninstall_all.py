@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..cli import reserved, widening
-from ..clients.checks import settings
+from ..clients.checks import hook_sources, settings
 from ..clients.install import everywhere
 from ..clients.install import installation as installer
 from ..core.text import neutral, neutral_lines, typed
@@ -35,6 +35,7 @@ RECORDS = (
     " them, and then nothing in a mailbox is proven any more"
 )
 UNKNOWN = "not known to us: hooks that somebody copied by hand, and other machines"
+NAMED = "it names agent-mailbox in words that we did not write: hooks, rules or a server; take them out by hand"
 
 
 def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
@@ -48,10 +49,11 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
     widening.check(app, lambda: "" if dry_run else what)
     word = program(app.environ.get("PATH", ""))
     shown, code = "", 0
+    targets = everywhere.targets(os.getcwd(), app.environ)
     changed: list[str] = []
     gone: set[str] = set()
     left: list[tuple[str, str]] = []
-    for where, make in _plans(app, word, changed):
+    for where, make in _plans(app, targets, word, changed):
         try:
             plan = make()
             if not dry_run:
@@ -73,7 +75,9 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
     spaces_left = dict(_spaces(remains.mailboxes, app.environ)) if deleted else {}
     if deleted and not dry_run:
         _delete(remains.state)
-    stays = [*_staying(app, remains, deleted)]
+    known = {*(path for path, _ in left), *(changed if dry_run else ())}
+    stays = [(path, NAMED) for path in _naming(targets) if path not in known]
+    stays += _staying(app, remains, deleted)
     deeds = ("would change", "would remove") if dry_run else ("changed", "removed")
     lines = [f"{deeds[path in gone]} {neutral(path)}" for path in changed]
     lines += [f"{'would delete' if dry_run else 'deleted'} {neutral(path)}" for path in deleted]
@@ -95,14 +99,16 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
     return code
 
 
-def _plans(app: App, word: str, done: list[str]) -> Iterator[tuple[str, Callable[[], installer.InstallPlan]]]:
+def _plans(
+    app: App, targets: Iterable[Target], word: str, done: list[str]
+) -> Iterator[tuple[str, Callable[[], installer.InstallPlan]]]:
     """Yield each place, and what makes its plan: that is to be made after the one before was carried out."""
 
     def removal(target: Target) -> installer.InstallPlan:
         found = paths.find(os.path.dirname(target.base))
         return installer.removal(target, app.environ, word, os.path.realpath(found) if found else "")
 
-    for target in everywhere.targets(os.getcwd(), app.environ):
+    for target in targets:
         yield target.settings, partial(removal, target)
     yield "the records of installations", partial(everywhere.leftovers, app.environ, done)
 
@@ -126,6 +132,15 @@ def _delete(state: str) -> None:
         shutil.rmtree(state)
     except OSError as error:
         raise paths.storage_failed("delete", state, error) from None
+
+
+def _naming(targets: Iterable[Target]) -> list[str]:
+    """Return the settings of clients that name us, such as those that a project brought."""
+    found: dict[str, None] = {}
+    for target in targets:
+        found |= dict.fromkeys(os.path.join(target.base, name) for name in (*target.client.settings, "settings.json"))
+        found[os.path.join(os.path.dirname(target.base), ".mcp.json")] = None
+    return [path for path in found if b"agent-mailbox" in (hook_sources.read(path) or b"")]
 
 
 def _staying(app: App, remains: everywhere.Remains, deleted: list[str]) -> Iterator[tuple[str, str]]:

@@ -85,6 +85,29 @@ def test_every_client_everywhere_is_what_it_was(copied: House) -> None:  # noqa:
     assert not program.user_state.exists()
 
 
+def test_settings_that_still_name_us_are_named(copied: House) -> None:  # noqa: F811
+    """What somebody else wrote stays, and is told: a call of ours within another command, a rule, the settings that a
+    project shares, a server. It would act as soon as our name leads somewhere again."""
+    program, project = copied.program, copied.program.scratch / "first"
+    project.mkdir()
+    assert program.call("install", "claude-code", "--project", project).rc == 0
+    own = project / ".claude/settings.local.json"
+    settings = json.loads(own.read_text())
+    command = settings["hooks"]["Stop"][0]["hooks"][0]["command"]
+    settings["hooks"]["Notification"] = [{"hooks": [{"type": "command", "command": f"touch x; {command}"}]}]
+    settings["permissions"]["allow"].append("Bash(agent-mailbox:*)")
+    own.write_text(json.dumps(settings))
+    (shared := project / ".claude/settings.json").write_text(json.dumps({"hooks": settings["hooks"]}))
+    (servers := project / ".mcp.json").write_text('{"mcpServers": {"x": {"command": "agent-mailbox"}}}')
+    done = program.call("uninstall", "--all", "--json", cwd=project)
+    named = [one["path"] for one in done.json["stays"] if "take them out by hand" in one["what"]]
+    assert sorted(named) == sorted(map(str, (own, shared, servers)))
+    for path in (own, shared, servers):
+        path.unlink()
+    again = program.call("uninstall", "--all", "--json", cwd=project).json["stays"]
+    assert [one for one in again if "take them out by hand" in one["what"]] == []
+
+
 def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copied: House) -> None:  # noqa: F811
     """The error names it, and ends with its exit code; what was before us is in the records, which stay."""
     program = copied.program
