@@ -263,7 +263,7 @@ def message_from(obj: dict[str, Any]) -> Message:
         subject=_maybe_text(obj, "subject"),
         thread=_maybe_text(obj, "thread"),
         ttl_hours=_hours(obj.get("ttl_hours")),
-        expires_at=instant.told(obj.get("expires_at")) or None,
+        expires_at=(instant.told(obj["expires_at"]) or None) if "expires_at" in obj else None,
         type=_one_of(TYPES, obj.get("type"), "message"),
         ack=obj.get("ack") is True,
         priority=_one_of(PRIORITIES, obj.get("priority"), "normal"),

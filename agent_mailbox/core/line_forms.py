@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _ABOUT = b'{"message_id":"'
 _OUR_READ, _OUR_READER = [b"{", b"message_id", b":"], [b",", b"reader_session_id", b":"]
 _ID = b'{"id":"'
+CONTROL = b'"type":"control"'
+"""The bytes in each control message that one of our writers wrote."""
 
 
 def may_be_about(line: bytes, ids: set[bytes]) -> bool:
@@ -81,11 +83,6 @@ def may_settle(line: bytes) -> bool:
 def may_have(line: bytes, beginning: bytes) -> bool:
     """Return whether a key or a word in the record may begin so: an escape can spell any."""
     return b'"' + beginning in line or b"\\u" in line
-
-
-def may_be_control(line: bytes) -> bool:
-    """Return whether a line that one of our writers wrote may be a control message."""
-    return b'"type":"control"' in line
 
 
 def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:

@@ -19,7 +19,7 @@ record are ``proofs.BEFORE``.
 from __future__ import annotations
 
 from ...core import seals
-from ...core.line_forms import may_be_control
+from ...core.line_forms import CONTROL
 from ...errors import Busy, StorageFailed
 from ..files import paths, system, user_state
 from ..files.paths import content
@@ -229,7 +229,7 @@ class Kept:
 
     def decides(self, line: bytes) -> bool:
         """Return whether a proven line of this log may decide something."""
-        return self.name == _ROSTER or may_be_control(line)
+        return self.name == _ROSTER or CONTROL in line
 
 
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
