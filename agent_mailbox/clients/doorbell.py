@@ -26,7 +26,7 @@ from ..store.files.watch import Watch
 from ..store.files.watched import Watched
 from ..store.locks.doorbell_lock import NOBODY, OFF
 from ..store.log import events
-from ..store.log.stamps import QUIET, Trail
+from ..store.log.stamps import QUIET, StampFiles
 from .client import BUSY, IDLE
 
 TYPE_CHECKING = False
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
     from ..core.inbox import Item
     from ..core.records import Proof
-    from ..store.locks.doorbell_lock import Vigil
+    from ..store.locks.doorbell_lock import DoorbellLock
     from .client import Client
 
 LINE = "agent-mailbox: new mail"
@@ -71,7 +71,7 @@ class Doorbell:
     """One session's doorbell: ``run`` gives the exit code."""
 
     def __init__(
-        self, directory: str, session_id: str, client: Client, vigil: Vigil, prove: Callable[[str], Proof | None]
+        self, directory: str, session_id: str, client: Client, vigil: DoorbellLock, prove: Callable[[str], Proof | None]
     ) -> None:
         self._directory = directory
         self._me = session_id
@@ -79,7 +79,7 @@ class Doorbell:
         self._vigil = vigil
         self._prove = prove
         self._quiet = system.join(directory, paths.CACHE, QUIET)
-        self._trail = Trail(system.join(directory, paths.CACHE))
+        self._trail = StampFiles(system.join(directory, paths.CACHE))
         self._watched = Watched(self._trail)
         self._lost = 0.0
         self._known_here = self._was_alive = False

@@ -12,7 +12,7 @@ from ..core.address import check_id
 from ..errors import MailboxError
 from ..known_clients.codex import CODEX
 from ..store.files import paths, system
-from ..store.locks.doorbell_lock import Vigil
+from ..store.locks.doorbell_lock import DoorbellLock
 from .hook_input import given, mailbox_of, proven, say
 
 TYPE_CHECKING = False
@@ -76,6 +76,6 @@ def _wake(session: codex_server.ServedSession, mailbox: str, session_id: str) ->
 
 
 def _keep(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:
-    vigil = Vigil(system.join(mailbox, paths.CACHE), session_id, beside.pid)
+    vigil = DoorbellLock(system.join(mailbox, paths.CACHE), session_id, beside.pid)
     with vigil:
         return doorbell.Doorbell(mailbox, session_id, beside, vigil, prove).run() if vigil.take() else 0

@@ -13,7 +13,7 @@ from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority, message_fields, message_text, messages, transitions
 from ..core.control.control_requests import ControlRequest
-from ..core.control.state import Plane
+from ..core.control.state import ControlState
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.control.watches import IDLE, TASK
 from ..core.records import USER, Read
@@ -54,7 +54,7 @@ def written(payload: Payload) -> str:
 class Coordination(Posting):
     """The part of the facade for orders and reports, on which ``Control`` is built."""
 
-    def plane(self) -> Plane:
+    def plane(self) -> ControlState:
         """Return the fold of all control messages, up to this moment."""
         return control_log.of(self)
 
@@ -62,7 +62,7 @@ class Coordination(Posting):
         """Return the agent's standing at this moment."""
         return standing.of(self.part_about(session_id), session_id)
 
-    def part_about(self, session_id: str) -> Plane:
+    def part_about(self, session_id: str) -> ControlState:
         """Return the part of the fold that may bind or end an agent, up to this moment."""
         return control_log.of_agents(self, [session_id])
 
@@ -250,7 +250,7 @@ def _is_in_force(payload: Payload, now: Standing) -> bool:
     return not isinstance(payload, messages.ModeSet) or now.mode == payload.mode
 
 
-def _meant(word: str, fold: Plane) -> ControlRequest | None:
+def _meant(word: str, fold: ControlState) -> ControlRequest | None:
     everything = {**fold.tasks, **fold.requests}
     named = {name: request.id for request in everything.values() for name in (request.message_id, request.id)}
     begin = [name for name in named if name == word or (len(word) >= MIN_PREFIX and name.startswith(word))]

@@ -12,7 +12,7 @@ from ..control_plane.standing import Standing
 from ..core import frame
 from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
 from ..core.control.control_requests import ControlRequest
-from ..core.control.state import Plane
+from ..core.control.state import ControlState
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from ..core.control.messages import Payload
 
-__all__ = ["Beside", "Control", "ControlRequest", "Standing", "overdue"]
+__all__ = ["Control", "ControlRequest", "Standing", "WaitAbort", "overdue"]
 
 GRACE = 0.5
 """Seconds to wait for a lock at a time-out, to append the decision that follows from it."""
@@ -45,7 +45,7 @@ _FOLLOWS = ("mode", "updated_input", "updates", "scope", "hosts")
 _ASKS = (messages.PlanRequest, messages.PermissionRequest, messages.SandboxRequest)
 
 
-class Beside(Record):
+class WaitAbort(Record):
     """Another end of a wait than a decision: ``why`` returns the reason, empty while there is none. It is asked again
     when a file or directory of ``places`` changes."""
 
@@ -155,7 +155,7 @@ class Control(Coordination):
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
         if request.flow == transitions.TASK:
             raise Refused(f"{request.id} is a task, not a request", "`agent-mailbox send` tells its assignee")
-        now = Plane(self.logs.read_roster())  # the right to decide follows from the roster alone
+        now = ControlState(self.logs.read_roster())  # the right to decide follows from the roster alone
         if (now.may_answer if approved else now.may_deny)(me, request, self.now()):
             if approved and not request.proven:
                 raise Refused(
@@ -185,7 +185,7 @@ class Control(Coordination):
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
-    def wait(self, me: str, word: str, timeout: float | None, beside: Beside | None = None) -> ControlRequest:
+    def wait(self, me: str, word: str, timeout: float | None, beside: WaitAbort | None = None) -> ControlRequest:
         """Block until the request is decided, at most ``timeout`` seconds; return the request as it is then.
 
         If ``me`` asked, a time-out decides the request, and so does the reason that ``beside`` gives. The decision is

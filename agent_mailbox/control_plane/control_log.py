@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core import instant
 from ..core.control import message_text, state
 from ..core.control.messages import Payload, Unknown
-from ..core.control.state import Plane
+from ..core.control.state import ControlState
 from ..core.records import Record
 from ..store.log import events
 from ..store.log.growing_log import LogPlace
@@ -54,21 +54,21 @@ class Reading:
         self._place = LogPlace()
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
-        self._plane: Plane | None = None
+        self._plane: ControlState | None = None
         self._parse = _Parsed().__getitem__
 
-    def plane(self, logs: Logs) -> Plane:
+    def plane(self, logs: Logs) -> ControlState:
         """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
         fresh = logs.messages.attentively(self._news) or []
         roster = logs.read_roster()
         if self._plane is None or roster is not self._roster:
-            self._plane, fresh = Plane(roster, parse=self._parse), self.messages
+            self._plane, fresh = ControlState(roster, parse=self._parse), self.messages
             self._roster = roster
         for message in fresh:
             self._plane.apply(message)
         return self._plane
 
-    def part(self, logs: Logs, question: Question) -> tuple[Plane, list[Message]]:
+    def part(self, logs: Logs, question: Question) -> tuple[ControlState, list[Message]]:
         """Fold the messages that a question is about, up to the log's end, and return them, too.
 
         A whole fold that is there already, for the present roster, answers itself."""
@@ -97,7 +97,7 @@ class Reading:
         return self._counted is not None and view.resume(*self._counted)
 
 
-def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tuple[Plane, list[Message]] | None:
+def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tuple[ControlState, list[Message]] | None:
     """Return the part of the fold; None if there is no table, or nothing is proven."""
     if view is None or not view.trusted:
         return None
@@ -105,47 +105,47 @@ def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tu
     table = ControlTable(fd, view, parse, derives=logs.derives)
     roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
     found = table.ask(question(table, roster))
-    plane = Plane(roster, found, parse)
+    plane = ControlState(roster, found, parse)
     table.settle(plane.is_decided)
     return plane, found
 
 
-def of(desk: OpenMailbox) -> Plane:
+def of(desk: OpenMailbox) -> ControlState:
     """Return the control plane of an opened mailbox, up to this moment."""
     return desk.once(Reading).plane(desk.logs)
 
 
-def part(desk: OpenMailbox, question: Question) -> Plane:
+def part(desk: OpenMailbox, question: Question) -> ControlState:
     """Return the part of the control plane that a question is about, and perhaps more."""
     return desk.once(Reading).part(desk.logs, question)[0]
 
 
-def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> Plane:
+def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> ControlState:
     """Return the part that may bind or end one of these agents."""
     return part(desk, lambda _, roster: control_table.of_agents(sessions, roster))
 
 
-def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> Plane:
+def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> ControlState:
     """Return the part with these messages and all that belong to them."""
     return part(desk, lambda *_: map(control_table.of_id, ids))
 
 
-def of_request(desk: OpenMailbox, request_id: str) -> Plane:
+def of_request(desk: OpenMailbox, request_id: str) -> ControlState:
     """Return the part about a request or a task."""
     return part(desk, lambda *_: [control_table.of_request(request_id)])
 
 
-def of_open(desk: OpenMailbox) -> Plane:
+def of_open(desk: OpenMailbox) -> ControlState:
     """Return the part with every request that may still wait for a decision."""
     return part(desk, lambda *_: [control_table.of_open()])
 
 
-def of_leases(desk: OpenMailbox) -> Plane:
+def of_leases(desk: OpenMailbox) -> ControlState:
     """Return the part with every lease that may still hold."""
     return part(desk, lambda *_: [control_table.of_leases()])
 
 
-def of_watches(desk: OpenMailbox) -> Plane:
+def of_watches(desk: OpenMailbox) -> ControlState:
     """Return the part with every watch that may still hold, and the tasks that they are about."""
     fold = part(desk, lambda *_: [control_table.of_watches()])
     tasks = {watch.task for watch in fold.watches.live(desk.now()) if watch.task}
@@ -154,14 +154,14 @@ def of_watches(desk: OpenMailbox) -> Plane:
     return part(desk, lambda *_: [control_table.of_watches(), *map(control_table.of_request, tasks)])
 
 
-def of_beginning(desk: OpenMailbox, word: str) -> Plane:
+def of_beginning(desk: OpenMailbox, word: str) -> ControlState:
     """Return the part with each request whose id, or whose message's id, begins with a word."""
     if not (word.isascii() and word.replace("-", "").replace("_", "").isalnum()):  # lines may spell it differently
         return of(desk)
     return part(desk, lambda table, _: table.holding(word))
 
 
-def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Message]]:
+def archived(logs: Logs, archive: Archive, word: str) -> tuple[ControlState, list[Message]]:
     """Return the fold of the archived control messages that contain the word, and the messages.
 
     A decided request is archived whole, so they tell its outcome. Requests go first: the order of months in the archive
@@ -170,7 +170,7 @@ def archived(logs: Logs, archive: Archive, word: str) -> tuple[Plane, list[Messa
     view = logs.messages.view()
     found = [one for line in archive.lines() if mark in line for one in messages_on(None, line, view)]
     found.sort(key=lambda message: not state.opens(message.content))
-    return Plane(logs.read_roster(), found), found
+    return ControlState(logs.read_roster(), found), found
 
 
 def history(desk: OpenMailbox, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
@@ -182,7 +182,7 @@ def history(desk: OpenMailbox, request_id: str | None = None) -> list[tuple[Mess
     return [entry for entry in found if entry[1].request_id == request_id]
 
 
-def told(fold: Plane, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:
+def told(fold: ControlState, messages: Iterable[Message]) -> list[tuple[Message, Verdict]]:
     """Return folded messages, each id once, with their outcomes."""
     first: dict[str, Message] = {}
     for message in messages:

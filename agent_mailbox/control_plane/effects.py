@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..core.control.state import Plane
+    from ..core.control.state import ControlState
     from ..core.control.verdicts import Verdict
     from ..core.inbox import Item
     from ..core.records import Message
@@ -48,7 +48,7 @@ def sent(desk: OpenMailbox, those: Sequence[Message], send: Send) -> None:
         pass
 
 
-def _bind(desk: OpenMailbox, message: Message, fold: Plane) -> None:
+def _bind(desk: OpenMailbox, message: Message, fold: ControlState) -> None:
     """Note among the user's own records whom an order binds: it holds even if the log is cut before they look."""
     if fold.verdicts[message.id].kind not in ORDERS:
         return
@@ -74,7 +74,7 @@ def judged(desk: OpenMailbox, me: str, items: Sequence[Item], send: Send | None)
     return found
 
 
-def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
+def _note(message: Message, verdict: Verdict, fold: ControlState, me: str) -> str:
     if verdict.outcome == verdicts.APPLIED and not fold.is_for(message, me):
         return f"not for you, whom {frame.name_of(message.sender, fold.roster)} does not lead"
     request = fold.requests.get(verdict.request_id)
@@ -83,7 +83,7 @@ def _note(message: Message, verdict: Verdict, fold: Plane, me: str) -> str:
     return verdicts.told(verdict)
 
 
-def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str, send: Send) -> None:
+def _tell(desk: OpenMailbox, message: Message, fold: ControlState, at: str, me: str, send: Send) -> None:
     verdict = fold.verdicts[message.id]
     request = fold.requests.get(verdict.request_id)
     asked = request.asked if request is not None and request.message_id != message.id else None
@@ -92,7 +92,7 @@ def _tell(desk: OpenMailbox, message: Message, fold: Plane, at: str, me: str, se
         _report(message, verdict, fold, me, send)
 
 
-def _report(message: Message, verdict: Verdict, fold: Plane, me: str, send: Send) -> None:
+def _report(message: Message, verdict: Verdict, fold: ControlState, me: str, send: Send) -> None:
     """Tell the lead, once: the report's id follows from the message's, so a second report is refused."""
     lead = authority.lead_of(verdict.about, fold.roster) if ":" not in verdict.about else USER
     if lead in (me, message.sender) or lead in message.recipients:

@@ -13,7 +13,7 @@ from ..permissions import policy
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.control.standing_orders import StandingOrders
-    from ..core.control.state import Plane
+    from ..core.control.state import ControlState
     from ..core.roster import Agent
 
 
@@ -28,7 +28,7 @@ class Standing(Record):
     lead: str
 
 
-def of(now: Plane, session_id: str) -> Standing:
+def of(now: ControlState, session_id: str) -> Standing:
     """Return the agent's standing by the fold."""
     return Standing(
         session_id,

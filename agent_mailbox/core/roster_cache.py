@@ -39,7 +39,7 @@ _DEFAULTS = {name: getattr(Agent, name) for name in Agent._fields if name != "se
 
 def written(roster: Roster) -> bytes:
     """Return the roster as text."""
-    if isinstance(roster, Rollbook):
+    if isinstance(roster, RosterCache):
         return roster.rewritten()
     lines: list[bytes] = []
     entries: list[int] = []
@@ -54,7 +54,7 @@ def _joined(roster: Roster, table: bytes, places: bytes, lines: Sequence[bytes])
     return b"".join([b"%d %d\n" % (len(table), len(places) // 8), roles, b"\n", table, places, *lines])
 
 
-class Rollbook(Roster):
+class RosterCache(Roster):
     """A roster read from its text, agent by agent, as questions need them, and what was told since.
 
     It begins at ``start`` in the text: a copy without the text before would cost more than the answers. Raises

@@ -33,7 +33,7 @@ class Rights(Record):
     sessions: tuple[str, ...] = ()
 
 
-class Homes:
+class SessionMachines:
     """The machines on which sessions live: by the roster, and by the events that are about to be written there.
 
     ``acted_here`` tells whether a session ever acted on this machine: lines of earlier versions do not say where an
@@ -88,7 +88,9 @@ class Homes:
             self._ended.add(event.session_id)
 
 
-def may_say(machine: str, rights: Rights, proof: Proof, record: Message | Read | RosterEvent, homes: Homes) -> bool:
+def may_say(
+    machine: str, rights: Rights, proof: Proof, record: Message | Read | RosterEvent, homes: SessionMachines
+) -> bool:
     """Return whether the machine's word counts that this proof holds for the record."""
 
     def speaks_for(session_id: str) -> bool:
@@ -112,7 +114,7 @@ def may_say(machine: str, rights: Rights, proof: Proof, record: Message | Read |
     return is_own and proof.id is not None and speaks_for(proof.id)
 
 
-def oversteps(machine: str, record: Message | Read | RosterEvent, homes: Homes) -> bool:
+def oversteps(machine: str, record: Message | Read | RosterEvent, homes: SessionMachines) -> bool:
     """Return whether a machine tells of a session that is not its own, by a record of which nothing is proven.
 
     It may freeze one that has no client, as ``engine forget`` does: that one's next check thaws it. A name that another

@@ -55,11 +55,11 @@ _HANDED.is_handed = True
 """The words that a program such as ``xargs`` adds at the end."""
 
 
-def _computes(simple: shell.Simple) -> bool:
+def _computes(simple: shell.SimpleCommand) -> bool:
     return simple.computes or simple.words[:1] in (["(("], ["[["], ["let"])
 
 
-def _holds_commands(simple: shell.Simple) -> bool:
+def _holds_commands(simple: shell.SimpleCommand) -> bool:
     """Return whether a word holds a substitution as text, which runs only if something computes with it."""
     return any("$(" in mould(word) or "`" in mould(word) for word in simple.words)
 

@@ -78,9 +78,9 @@ def refusal(text: str, member: str) -> str | None:
     return next((why for why in judged if why), None)
 
 
-def find_calls(text: str) -> Found:
+def find_calls(text: str) -> OwnCommands:
     """Read a command line; one that cannot be read is opaque as a whole."""
-    found = Found(text)
+    found = OwnCommands(text)
     try:
         found.read(text, 0)
     except (shell.Unreadable, RecursionError):
@@ -91,7 +91,7 @@ def find_calls(text: str) -> Found:
 # -- finding our calls ------------------------------------------------------------------------------------------------
 
 
-class Found:
+class OwnCommands:
     """The findings in a text: the arguments of our calls, files on standard input, and opaque parts to judge loosely.
     ``places``: the directories to which each call changes before, in turn. ``named``:
     words about a variable that names a mailbox."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import Protocol
 
-    from .own_commands import Found
+    from .own_commands import OwnCommands
 
     class Place(Protocol):
         """Where an agent works, and its mailbox. The words are directories, each from the one before."""
@@ -54,7 +54,7 @@ def question(text: str, place: Place) -> str | None:
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _file(found: Found) -> str | None:
+def _file(found: OwnCommands) -> str | None:
     """Return a file whose content our commands send. The client's rules on reading cover files the shell opens, not
     those our arguments name."""
     named = next((file for call in found.calls for file in _files(call)), next(iter(found.sources), None))
@@ -76,7 +76,7 @@ def _files(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def _opaque(found: Found) -> Iterator[list[str]]:
+def _opaque(found: OwnCommands) -> Iterator[list[str]]:
     """Yield the words of each part that is not read with certainty and that calls us."""
     for part in found.opaque:
         tokens = "".join(char if char in TOKEN else " " for char in part).split()
@@ -87,7 +87,7 @@ def _opaque(found: Found) -> Iterator[list[str]]:
 # -- mailboxes --------------------------------------------------------------------------------------------------------
 
 
-def _elsewhere(found: Found, place: Place) -> Iterator[str]:
+def _elsewhere(found: OwnCommands, place: Place) -> Iterator[str]:
     """Yield each word by which a call of ours may use another mailbox."""
     for call, moves in zip(found.calls, found.places, strict=True):
         named = list(_named(call))

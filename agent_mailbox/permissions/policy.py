@@ -222,7 +222,7 @@ def _asked(name: str | None, url: str) -> Judgement:
     return said.replace(host=name) if name else said.replace(decision=DENY)
 
 
-def _only_reads(simple: shell.Simple) -> bool:
+def _only_reads(simple: shell.SimpleCommand) -> bool:
     if any(target != "/dev/null" for target in simple.targets) or not simple.words:
         return False
     if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections for such names

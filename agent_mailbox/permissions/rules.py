@@ -154,7 +154,7 @@ def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
     return any(_at(spec, part, place, expands=True) for part in parts for place in places)
 
 
-def _places(found: Sequence[shell.Simple], where: Where) -> list[Where]:
+def _places(found: Sequence[shell.SimpleCommand], where: Where) -> list[Where]:
     """Return where a text's commands may run: here, and wherever it changes to."""
     places = {where.cwd: where}
     for simple in found:
@@ -252,7 +252,7 @@ def _all_allowed(rules: Sequence[Rule], given: Mapping[str, Any]) -> Rule | None
     return by[0] if by and all(by) else None
 
 
-def _allowed_by(rules: Sequence[Rule], simple: shell.Simple) -> Rule | None:
+def _allowed_by(rules: Sequence[Rule], simple: shell.SimpleCommand) -> Rule | None:
     """Return the rule for a command that hides nothing: no file written, no variable set or computed with, no input
     text."""
     if any(target != "/dev/null" for target in simple.targets) or simple.inputs or not simple.words:

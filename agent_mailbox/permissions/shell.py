@@ -10,7 +10,7 @@ from __future__ import annotations
 from ..core.records import Record
 from .quoting import BREAKS, JOINED, SPACE, Unreadable, Words, computes
 
-__all__ = ["Simple", "Unreadable", "commands", "is_setting"]
+__all__ = ["SimpleCommand", "Unreadable", "commands", "is_setting"]
 
 MAX_DEPTH = 20
 """Substitutions within each other: no honest command has more, and Python's stack ends somewhere."""
@@ -20,7 +20,7 @@ _LEADING = ("if", "then", "else", "elif", "while", "until", "do", "{", "!", "tim
 _COMPOUND = ("for", "select", "case", "function")
 
 
-class Simple(Record):
+class SimpleCommand(Record):
     """One simple command. ``words`` are unquoted, assignments (``NAME=value``) first; ``inputs`` come from
     here-documents and here-strings; ``sources`` are files it reads (``<``), ``targets`` files it writes (``>``)."""
 
@@ -50,7 +50,7 @@ def _leading(words: list[str]) -> int:
     return 3 if first in ("for", "select") and compound else first in _LEADING
 
 
-def commands(text: str, depth: int = 0) -> list[Simple]:
+def commands(text: str, depth: int = 0) -> list[SimpleCommand]:
     """Return every simple command in the text, substitutions included. Raises ``Unreadable``."""
     reader = _Reader(text, depth)
     reader.read("")
@@ -65,13 +65,13 @@ class _Reader(Words):
             raise Unreadable("too deep")
         super().__init__(text)
         self.depth = depth
-        self.found: list[Simple] = []
+        self.found: list[SimpleCommand] = []
         self._cases = 0
         self._waiting: list[tuple[str, bool, bool, list[str]]] = []
 
     def read(self, end: str) -> None:
         """Read commands up to and including the character that ends them (empty: the end of the text)."""
-        one = Simple([], [], [], [])
+        one = SimpleCommand([], [], [], [])
         opened = 0
         while self.at < len(self.text):
             char = self.text[self.at]
@@ -80,7 +80,7 @@ class _Reader(Words):
                 self.at += 1
                 if not self._cases:
                     return
-                one = Simple([], [], [], [])  # the parenthesis ends a pattern of ``case``
+                one = SimpleCommand([], [], [], [])  # the parenthesis ends a pattern of ``case``
             elif char in SPACE:
                 self.at += 1
             elif self.text.startswith(JOINED, self.at):
@@ -91,7 +91,7 @@ class _Reader(Words):
                 one.words.append("((")
             elif char in BREAKS:
                 self._finish(one)
-                one = Simple([], [], [], [])
+                one = SimpleCommand([], [], [], [])
                 self.at += 1
                 opened += {"(": 1, ")": -1 if opened else 0}.get(char, 0)
                 if char == "\n":
@@ -108,7 +108,7 @@ class _Reader(Words):
         self._finish(one)
         self._here_documents()
 
-    def _finish(self, one: Simple) -> None:
+    def _finish(self, one: SimpleCommand) -> None:
         words = one.words
         while leading := _leading(words):
             del words[:leading]
@@ -135,7 +135,7 @@ class _Reader(Words):
 
     # -- redirections -------------------------------------------------------------------------------------------------
 
-    def _redirection(self, one: Simple) -> None:
+    def _redirection(self, one: SimpleCommand) -> None:
         if self.text.startswith(("<(", ">("), self.at):
             self.at += 2
             self.nested()

@@ -23,7 +23,7 @@ PREFIX = "agent_mailbox_swarm"
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
-class Meter(Collector):
+class GatewayMetrics(Collector):
     """The numbers of one gateway."""
 
     def __init__(self, gateway: Gateway, carrier: Carrier, readiness: Readiness, connections: Room) -> None:

@@ -31,7 +31,7 @@ from .carrier import Carrier
 from .certificates import Certificates
 from .gateway import Gateway
 from .gateway_log import tell
-from .gateway_metrics import Meter
+from .gateway_metrics import GatewayMetrics
 from .home import Home
 from .listener import Listener
 from .outbox import Outbox
@@ -138,7 +138,7 @@ def _descriptors(wanted: int) -> int:
     return wanted if soft == resource.RLIM_INFINITY else max(8, min(wanted, soft - SPARE))
 
 
-class Serving:
+class GatewayProcess:
     """A gateway's parts while they run."""
 
     def __init__(self, mailbox: Mailbox, home: Home, settings: GatewaySettings) -> None:
@@ -165,7 +165,7 @@ class Serving:
         self.connections = Room(1, 1, self.members)
         self.requests = Room(1, 1, self.members)
         self._resize(settings)
-        self.meter = Meter(self.gateway, self.carrier, self.readiness, self.connections)
+        self.meter = GatewayMetrics(self.gateway, self.carrier, self.readiness, self.connections)
         self.gateway.outcome = self._outcome
 
     def _outboxes(self, mailbox: Mailbox) -> list[Outbox]:
@@ -231,7 +231,7 @@ class Serving:
 async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; reload after SIGHUP. Call ``ready`` with the address once everything listens."""
     gateway_log.start(listening.log_level)
-    serving = Serving(mailbox, home, configured.of(mailbox.config, mailbox.own))
+    serving = GatewayProcess(mailbox, home, configured.of(mailbox.config, mailbox.own))
     config = _config()
     tls = _with_tls(config, listening)
     sock, address = sockets.bound(listening.bind)
@@ -271,7 +271,7 @@ async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callabl
 
 
 def _quic(
-    listening: Listening, config: Config, serving: Serving, tls: Certificates | None
+    listening: Listening, config: Config, serving: GatewayProcess, tls: Certificates | None
 ) -> list[Coroutine[Any, Any, None]]:
     if listening.quic is None or tls is None:
         return []

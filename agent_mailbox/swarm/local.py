@@ -23,7 +23,7 @@ from ..core import codec, instant
 from ..core.records import Message
 from ..errors import NotFound
 from .carrier import Carrier
-from .gateway_metrics import CONTENT_TYPE, Meter
+from .gateway_metrics import CONTENT_TYPE, GatewayMetrics
 from .protocol.envelope import Model, Uuid, read
 from .protocol.refusal import Refusal
 from .protocol.wire import parse_json
@@ -45,7 +45,7 @@ class Batch(Model):
 
 
 def application(
-    statuses: AllStatuses, meter: Meter, readiness: Readiness, token: str | None, waker: Waker
+    statuses: AllStatuses, meter: GatewayMetrics, readiness: Readiness, token: str | None, waker: Waker
 ) -> Starlette:
     """Return the local side of a gateway. ``token``: what a caller must show (None: the socket's owner is enough)."""
     carrier = meter.carrier
@@ -165,7 +165,7 @@ async def _ready(readiness: Readiness, _: Request) -> Response:
     return answer(told, 503 if problem else 200)
 
 
-async def _metrics(meter: Meter, _: Request) -> Response:
+async def _metrics(meter: GatewayMetrics, _: Request) -> Response:
     return Response(await run_in_threadpool(meter.text), media_type=CONTENT_TYPE)
 
 

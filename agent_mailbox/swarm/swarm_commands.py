@@ -16,7 +16,7 @@ from ..core.frame import word
 from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
 from ..mailbox.mailbox_gateway import SERVING
-from .swarm_context import Door, home_option, session_option, swarm_json, with_door
+from .swarm_context import SwarmContext, home_option, session_option, swarm_json, with_door
 
 
 @cli.group(cls=Commands)
@@ -28,7 +28,7 @@ def swarm() -> None:
 @click.option("--agent", metavar="ID", required=True, help="The gateway's id among its peers, for good.")
 @click.option("--endpoint", metavar="URL", required=True, help="The URL where peers reach it: https://HOST/swarm.")
 @with_door
-def init(door: Door, agent: str, endpoint: str) -> None:
+def init(door: SwarmContext, agent: str, endpoint: str) -> None:
     """Give the gateway an identity: an Ed25519 key, 0600, that never leaves this machine."""
     from . import gateway_identity
 
@@ -49,7 +49,7 @@ def attach(app: App, /, home: str | None) -> None:
     """
     from . import pairing
 
-    door = Door(app, home)
+    door = SwarmContext(app, home)
     door.ledger.identified()
     pairing.attach(door.home, app.mailbox.directory)
     app.done(f"{door.home.directory} serves {app.mailbox.directory}, too\n", {"home": door.home.directory})
@@ -57,7 +57,7 @@ def attach(app: App, /, home: str | None) -> None:
 
 @swarm.command(cls=Verb)
 @with_door
-def detach(door: Door) -> None:
+def detach(door: SwarmContext) -> None:
     """Have the gateway serve this mailbox no more; leave its swarms first."""
     from . import pairing
 
@@ -88,7 +88,7 @@ def detach(door: Door) -> None:
     help="Log from this level on, to standard error.",
 )
 @with_door
-def serve(door: Door, quic_bind: str | None, self_signed: bool, **given: Any) -> None:
+def serve(door: SwarmContext, quic_bind: str | None, self_signed: bool, **given: Any) -> None:
     """Receive and carry mail until stopped; print one line with the listening address."""
     import asyncio
 
@@ -124,7 +124,7 @@ def serve(door: Door, quic_bind: str | None, self_signed: bool, **given: Any) ->
 @click.option("--require-approval", is_flag=True, help="Let each joiner wait for `swarm approve`.")
 @session_option
 @with_door
-def create(door: Door, name: str, session: str | None, **settings: bool) -> None:
+def create(door: SwarmContext, name: str, session: str | None, **settings: bool) -> None:
     """Create a swarm with this gateway as its master; the session joins it."""
     from . import decisions
 
@@ -144,7 +144,7 @@ def create(door: Door, name: str, session: str | None, **settings: bool) -> None
 )
 @click.option("--revoke", is_flag=True, help="Revoke the invitation URL: it lets nobody else in.")
 @with_door
-def invite(door: Door, which: str, max_uses: int | None, unlimited: bool, hours: float, revoke: bool) -> None:
+def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool, hours: float, revoke: bool) -> None:
     """Make an invitation. Anybody who has the URL can use it: keep it like a password."""
     from . import decisions
 
@@ -164,7 +164,7 @@ def invite(door: Door, which: str, max_uses: int | None, unlimited: bool, hours:
 @click.option("--as", "alias", metavar="WORD", help="The swarm's alias here (default: from its name).")
 @session_option
 @with_door
-def join(door: Door, which: str, alias: str | None, session: str | None) -> None:
+def join(door: SwarmContext, which: str, alias: str | None, session: str | None) -> None:
     """Join a swarm by its invitation; with a SWARM this gateway is in, add a local agent to it.
 
     Others on this machine see a command's arguments: - reads the URL from standard input, @FILE from a file.
@@ -182,12 +182,12 @@ def join(door: Door, which: str, alias: str | None, session: str | None) -> None
     join_by(door, which, alias, session)
 
 
-def handed(door: Door, which: str) -> str:
+def handed(door: SwarmContext, which: str) -> str:
     """Return an invitation as it was handed over: - by standard input, @FILE in a file, else as it is."""
     return values.body(door.app, which).strip() if which == "-" or which.startswith("@") else which
 
 
-def join_by(door: Door, which: str, alias: str | None, session: str | None, patience: int = 0) -> None:
+def join_by(door: SwarmContext, which: str, alias: str | None, session: str | None, patience: int = 0) -> None:
     """Join by an invitation's URL, and answer; raise ``Refused`` if that failed.
 
     ``patience``: seconds to wait for a gateway that does not listen yet.
@@ -245,7 +245,7 @@ def _decision(name: str, yes: bool, text: str) -> None:
     @click.argument("which", metavar="SWARM")
     @click.argument("agent", metavar="AGENT")
     @with_door
-    def decide(door: Door, which: str, agent: str) -> None:
+    def decide(door: SwarmContext, which: str, agent: str) -> None:
         from . import decisions
 
         found = decisions.approve(door.ledger, which, agent, yes)
@@ -261,7 +261,7 @@ _decision("deny", False, "Reject AGENT's request to join.")
 @swarm.command(cls=Verb)
 @click.argument("which", metavar="SWARM")
 @with_door
-def members(door: Door, which: str) -> None:
+def members(door: SwarmContext, which: str) -> None:
     """List a swarm's members, those who wait to join, and the local agents in it.
 
     Two people who compare the digits of a key by voice know that nobody is between them.
@@ -297,7 +297,7 @@ def members(door: Door, which: str) -> None:
 @click.option("--dissolve", is_flag=True, help="End the swarm for everyone (its master only).")
 @session_option
 @with_door
-def leave(door: Door, which: str, dissolve: bool, session: str | None) -> None:
+def leave(door: SwarmContext, which: str, dissolve: bool, session: str | None) -> None:
     """Leave a swarm and tell everyone; with --session only that local agent leaves, silently.
 
     A request to join that its master has not approved is withdrawn.
@@ -318,7 +318,7 @@ def leave(door: Door, which: str, dissolve: bool, session: str | None) -> None:
 @click.argument("agent", metavar="AGENT")
 @click.option("--reason", metavar="TEXT", help="The reason, told to everyone.")
 @with_door
-def kick(door: Door, which: str, agent: str, reason: str | None) -> None:
+def kick(door: SwarmContext, which: str, agent: str, reason: str | None) -> None:
     """Remove AGENT from a swarm of ours and tell everyone; it needs a new invitation to come back."""
     from . import decisions
 
@@ -331,7 +331,7 @@ def kick(door: Door, which: str, agent: str, reason: str | None) -> None:
 @click.argument("which", metavar="SWARM")
 @click.argument("agent", metavar="AGENT")
 @with_door
-def transfer(door: Door, which: str, agent: str) -> None:
+def transfer(door: SwarmContext, which: str, agent: str) -> None:
     """Make AGENT the master of a swarm of ours."""
     from . import decisions
 
@@ -340,7 +340,7 @@ def transfer(door: Door, which: str, agent: str) -> None:
     door.app.done(f"{agent} is the master of swarm:{found.alias}\n", {"master": agent, "swarm": found.swarm_id})
 
 
-def _mute(door: Door, whom: str, on: bool, reason: str | None = None) -> None:
+def _mute(door: SwarmContext, whom: str, on: bool, reason: str | None = None) -> None:
     from . import decisions
 
     which = decisions.mute(door.ledger, whom, on, reason)
@@ -355,7 +355,7 @@ def _mute(door: Door, whom: str, on: bool, reason: str | None = None) -> None:
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
 @click.option("--reason", metavar="TEXT", help="The reason, kept in the local notification.")
 @with_door
-def mute(door: Door, whom: str, reason: str | None) -> None:
+def mute(door: SwarmContext, whom: str, reason: str | None) -> None:
     """Drop the mail of a remote agent, or of a whole swarm, silently."""
     _mute(door, whom, True, reason)
 
@@ -363,6 +363,6 @@ def mute(door: Door, whom: str, reason: str | None) -> None:
 @swarm.command(cls=Verb)
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
 @with_door
-def unmute(door: Door, whom: str) -> None:
+def unmute(door: SwarmContext, whom: str) -> None:
     """Accept the mail of a muted agent or swarm again."""
     _mute(door, whom, False)

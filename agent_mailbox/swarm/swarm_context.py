@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .swarm_settings import GatewaySettings
 
 
-class Door:
+class SwarmContext:
     """The gateway's parts, as a command needs them."""
 
     def __init__(self, app: App, directory: str | None) -> None:
@@ -158,11 +158,11 @@ def home_option(command: Any) -> Any:
 
 
 def with_door(command: Callable[..., int | None]) -> Any:
-    """Give the command its ``Door``; turn a refusal of the protocol into an error of the family."""
+    """Give the command its ``SwarmContext``; turn a refusal of the protocol into an error of the family."""
 
     @wraps(command)
     def run(app: App, /, home: str | None, **given: Any) -> int | None:
-        door = Door(app, home)
+        door = SwarmContext(app, home)
         door.claim()
         from .protocol.refusal import Refusal
 

@@ -23,7 +23,7 @@ from ..core.text import clipped, neutral
 from ..errors import Malformed
 from ..mailbox.mailbox_gateway import SERVING
 from .swarm_commands import swarm
-from .swarm_context import Door, swarm_json, with_door
+from .swarm_context import SwarmContext, swarm_json, with_door
 
 _from = click.option(
     "--from",
@@ -39,7 +39,7 @@ def _address(to: str) -> str:
     return to if to.startswith("swarm:") else f"swarm:{to}"
 
 
-def _send(door: Door, draft: Draft) -> None:
+def _send(door: SwarmContext, draft: Draft) -> None:
     sent = door.app.mailbox.send(draft)
     carried = door.flush()
     verbs.confirm_sent(door.app, door.app.mailbox, sent, is_carried=carried)
@@ -56,7 +56,7 @@ def _send(door: Door, draft: Draft) -> None:
 @click.option("--ttl-hours", type=click.IntRange(1, 168), help="Hours until it is given up.")
 @click.option("--priority", type=click.Choice(PRIORITIES), default="normal", help="How urgent it is.")
 @with_door
-def send(door: Door, to: str, sender: str | None, body: str | None, thread: str | None, **given: Any) -> None:
+def send(door: SwarmContext, to: str, sender: str | None, body: str | None, thread: str | None, **given: Any) -> None:
     """Send to a remote agent, or to everyone in a swarm."""
     app = door.app
     text = values.body(app, body)
@@ -71,7 +71,7 @@ def send(door: Door, to: str, sender: str | None, body: str | None, thread: str 
 @click.option("--mark", type=click.Choice(("read", "archive", "delete")), help="Mark the messages ID….")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
 @with_door
-def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
+def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
     """List mail from swarms, newest first, with the gateway's statuses; nothing is ever removed."""
     from . import decisions
     from .inbox_view import InboxView
@@ -102,7 +102,7 @@ def inbox(door: Door, ids: Sequence[str], status: str, which: str | None, mark: 
 @swarm.command(cls=Verb)
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show.")
 @with_door
-def outbox(door: Door, limit: int) -> None:
+def outbox(door: SwarmContext, limit: int) -> None:
     """List mail to swarms, newest last: queued, sent (no answer yet), delivered, failed with the reason."""
     door.ledger.identified()
     carried = door.outbox(limit)
@@ -118,7 +118,7 @@ def outbox(door: Door, limit: int) -> None:
 
 @swarm.command(cls=Verb)
 @with_door
-def flush(door: Door) -> None:
+def flush(door: SwarmContext) -> None:
     """Carry outgoing mail once, now; a serving gateway does so by itself."""
     carried = door.flush()
     left = len(door.outbox().refresh().open)
@@ -128,7 +128,7 @@ def flush(door: Door) -> None:
 
 @swarm.command(cls=Verb)
 @with_door
-def status(door: Door) -> None:
+def status(door: SwarmContext) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
     from ..errors import Busy
     from . import gateway_identity, gateway_process
@@ -175,7 +175,7 @@ def status(door: Door) -> None:
 @click.argument("which", metavar="SWARM")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
 @with_door
-def context(door: Door, which: str, limit: int) -> None:
+def context(door: SwarmContext, which: str, limit: int) -> None:
     """Show what a woken agent needs: recent and pending messages, membership, mute lists."""
     from . import decisions
     from .inbox_view import InboxView
@@ -224,7 +224,9 @@ _EVENTS = (
 @click.option("--body", metavar="TEXT", help="A line or two with it.")
 @click.option("--also", multiple=True, metavar="REF", help="Another ACTION:OWNER/REPO#N; repeat for several.")
 @with_door
-def github(door: Door, event: str, to: str, issue: str, sender: str | None, body: str | None, also: Any) -> None:
+def github(
+    door: SwarmContext, event: str, to: str, issue: str, sender: str | None, body: str | None, also: Any
+) -> None:
     """Notify a swarm of an issue or pull request; `gh` makes the issue itself."""
     from . import github as coordination
 
@@ -246,7 +248,7 @@ def github(door: Door, event: str, to: str, issue: str, sender: str | None, body
 
 @swarm.command(cls=Verb)
 @with_door
-def doctor(door: Door) -> int | None:
+def doctor(door: SwarmContext) -> int | None:
     """Check the gateway: files and key, clock, certificate, whether it and its peers can be reached."""
     import asyncio
 

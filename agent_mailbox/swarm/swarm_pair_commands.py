@@ -12,7 +12,7 @@ import click
 from ..cli.options import Verb
 from ..errors import Malformed
 from .swarm_commands import handed, join_by, swarm
-from .swarm_context import Door, session_option, with_door
+from .swarm_context import SwarmContext, session_option, with_door
 
 if TYPE_CHECKING:
     from .protocol.membership import Knowledge, Swarm
@@ -37,7 +37,7 @@ def _ours(known: Knowledge, word: str) -> Swarm | None:
 @click.option("--hours", type=click.FloatRange(0.01, 24), default=1, show_default=True, help="Hours until it expires.")
 @session_option
 @with_door
-def pair(door: Door, which: str, alias: str | None, hours: float, session: str | None) -> None:
+def pair(door: SwarmContext, which: str, alias: str | None, hours: float, session: str | None) -> None:
     """Pair two gateways that serve with --self-signed: print an invitation here, pass it to this command there.
 
     With a SWARM it makes the swarm if there is none, and an invitation for one agent. That bears this gateway's key,

@@ -17,7 +17,7 @@ from ..core import instant
 from ..core.codec import BOM
 from ..errors import BadData, Malformed, Refused
 from .swarm_commands import swarm
-from .swarm_context import Door, with_door
+from .swarm_context import SwarmContext, with_door
 
 
 def read_file(source: str, most: int, what: str) -> bytes:
@@ -38,7 +38,7 @@ def read_file(source: str, most: int, what: str) -> bytes:
 
 @swarm.command("new-key", cls=Verb)
 @with_door
-def new_key(door: Door) -> None:
+def new_key(door: SwarmContext) -> None:
     """Take a new key, and keep the old one aside. Leave every swarm first: to peers a key is the agent.
 
     Without the old key nobody can leave: memberships under a lost key end here, and their masters kick the old agent.
@@ -54,7 +54,7 @@ def new_key(door: Door) -> None:
 @swarm.command(cls=Verb)
 @click.argument("target", metavar="FILE")
 @with_door
-def backup(door: Door, target: str) -> None:
+def backup(door: SwarmContext, target: str) -> None:
     """Write key and ledger into a new FILE (0600), or to standard output by -, to be encrypted.
 
     The file is as secret as the key. Never let two machines serve from one.
@@ -75,7 +75,7 @@ def backup(door: Door, target: str) -> None:
 @swarm.command(cls=Verb)
 @click.argument("source", metavar="FILE")
 @with_door
-def restore(door: Door, source: str) -> None:
+def restore(door: SwarmContext, source: str) -> None:
     """Restore key and ledger from a backup; - reads standard input.
 
     A ledger that is there already stays. A gateway that was restored asks its masters again who is in their swarms.
@@ -96,7 +96,7 @@ def state() -> None:
 
 @state.command(cls=Verb, prints_json=False)
 @with_door
-def export(door: Door) -> None:
+def export(door: SwarmContext) -> None:
     """Write the state file (schema 1.0.0) to standard output. It holds no private key."""
     from . import state_file
 
@@ -111,7 +111,7 @@ def export(door: Door) -> None:
 )
 @click.option("--replace", "how", flag_value="replace", help="Replace the known swarms by the file's.")
 @with_door
-def take(door: Door, source: str, how: str) -> None:
+def take(door: SwarmContext, source: str, how: str) -> None:
     """Import a state file of this same agent, checked against its schema; - reads standard input."""
     from . import importing
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from ..control.requests import Control
     from ..core.control.standing_orders import StandingOrders
-    from ..core.control.state import Plane
+    from ..core.control.state import ControlState
     from ..mailbox.facade import Mailbox
 
 _WIDE = m.STRICTNESS[: m.STRICTNESS.index("default")]
@@ -52,7 +52,7 @@ def compare(then: Control, now: Control) -> tuple[Withheld, ...]:
     return tuple(one for one in found if one.orders)
 
 
-def _of(who: str, after: Plane, before: Plane, *, everyone: bool) -> Withheld:
+def _of(who: str, after: ControlState, before: ControlState, *, everyone: bool) -> Withheld:
     """Return what one agent would be allowed. ``everyone``: the orders replace those that follow an order to all."""
     rules, mode, known = after.policy(who), after.mode(who), before.policy(who).allow
     allow = tuple(rule for rule in rules.allow if rule not in known)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.store.log.stamps import EVERYONE, Trail
+from agent_mailbox.store.log.stamps import EVERYONE, StampFiles
 from agent_mailbox.store.polling.poll import Poll
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def remove_stamps(scratch: str, count: str) -> dict[str, float]:
     """Milliseconds to remove so many quiet stamps: the median of several times."""
     taken = []
     for turn in range(5):
-        trail = Trail(str(Path(scratch, f"stamps-{turn}", ".cache")), str(Path(scratch, "state")))
+        trail = StampFiles(str(Path(scratch, f"stamps-{turn}", ".cache")), str(Path(scratch, "state")))
         for number in range(int(count)):
             trail.stamp(f"session-{number}", 0)
         started = time.perf_counter()

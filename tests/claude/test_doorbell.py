@@ -19,8 +19,8 @@ import pytest
 from agent_mailbox.clients import doorbell
 from agent_mailbox.clients.client import Client as ClientProcess
 from agent_mailbox.store.files import system
-from agent_mailbox.store.locks.doorbell_lock import Vigil
-from agent_mailbox.store.log.stamps import Trail
+from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
+from agent_mailbox.store.log.stamps import StampFiles
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, READS, ROOT, ROSTER, Post, Result, delete, until
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ def test_it_ends_with_its_session_although_that_is_quiet_again(client: Client) -
     client.waiting(bell)
     bell.send_signal(signal.SIGSTOP)
     client.hook("SessionEnd", reason="clear")
-    trail = Trail(str(client.post.file(".cache")))
+    trail = StampFiles(str(client.post.file(".cache")))
     now = time.time_ns() // 1_000_000
     trail.stamp(ME, now)
     assert trail.counting(ME, now)
@@ -400,7 +400,7 @@ def test_a_mailbox_that_cannot_be_looked_at_does_not_end_it(client: Client, monk
     client.post.send("bob", ME)
     monkeypatch.setattr(doorbell, "TROUBLE", 0.01)
     monkeypatch.setattr(system, "lstat", fails)
-    vigil = Vigil(str(client.post.file(".cache")), ME, client.process.pid)
+    vigil = DoorbellLock(str(client.post.file(".cache")), ME, client.process.pid)
     with ClientProcess(client.process.pid, client.post.environ(client.env)) as beside, vigil:
         assert vigil.take()
         assert doorbell.Doorbell(str(client.post.box), ME, beside, vigil, lambda _: None).run() == doorbell.WAKE

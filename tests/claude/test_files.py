@@ -229,7 +229,7 @@ def test_a_file_system_that_cannot_be_asked_refuses(guarded: Shim, monkeypatch: 
     def broken(*_: object) -> bool:
         raise RuntimeError
 
-    monkeypatch.setattr(file_guard.Guarded, "holds", broken)
+    monkeypatch.setattr(file_guard.GuardedFiles, "holds", broken)
     assert is_refused(by_python(guarded.post, writing("/tmp/x")))
 
 

@@ -16,7 +16,7 @@ import pytest
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.mailbox.delivery import Delivery, Offering
 from agent_mailbox.mailbox.opened import wall_clock
-from agent_mailbox.store.log.stamps import STARTED, Trail
+from agent_mailbox.store.log.stamps import STARTED, StampFiles
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -352,10 +352,10 @@ def test_a_stamp_without_its_word_is_none(shim: Shim, then: str) -> None:
     shim.post.file(".cache/quiet", ME).unlink()
     code = (
         "import resource, signal, sys\n"
-        "from agent_mailbox.store.log.stamps import Trail\n"
+        "from agent_mailbox.store.log.stamps import StampFiles\n"
         f"signal.signal(signal.SIGXFSZ, signal.{then})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "Trail(sys.argv[1]).stamp(sys.argv[2], int(sys.argv[3]), led=True)\n"
+        "StampFiles(sys.argv[1]).stamp(sys.argv[2], int(sys.argv[3]), led=True)\n"
     )
     done = shim.post.python(code, shim.post.file(".cache"), ME, wall_clock())
     assert done.rc == (-signal.SIGXFSZ if then == "SIG_DFL" else 0), done
@@ -365,13 +365,13 @@ def test_a_stamp_without_its_word_is_none(shim: Shim, then: str) -> None:
 
 def test_however_slow_a_writer_is_its_note_has_the_time_of_its_log(shim: Shim, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between the note and the line the clock ticks; mail for others still starts no Python."""
-    leave = Trail.leave
+    leave = StampFiles.leave
 
-    def long_ago(self: Trail, path: str, *rest: int) -> None:
+    def long_ago(self: StampFiles, path: str, *rest: int) -> None:
         leave(self, path, *rest)
         os.utime(shim.post.file(".cache/ends", Path(path).stem), (1, 1))
 
-    monkeypatch.setattr(Trail, "leave", long_ago)
+    monkeypatch.setattr(StampFiles, "leave", long_ago)
     shim.post.register("other")
     shim.post.send("x", "other")
     assert shim.hook("UserPromptSubmit").raw == b""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.mailbox import arrivals
 from agent_mailbox.store.files import system
-from agent_mailbox.store.locks.doorbell_lock import Vigil
+from agent_mailbox.store.locks.doorbell_lock import DoorbellLock
 from agent_mailbox.store.user_state import processes
 from tests.cli.test_gone import DEAD as ADA
 from tests.cli.test_gone import OTHER, pair, record_of, said, sent, waiting
@@ -70,7 +70,7 @@ def test_a_client_that_may_live_elsewhere_promises_nothing(post: Post, pair: tup
 def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
     """While somebody asks, a process that begins to wait is let in: it waits for the directory's lock."""
     cache = str(tmp_path)
-    with Vigil(cache, "me", 1) as first:
+    with DoorbellLock(cache, "me", 1) as first:
         assert first.take()
         assert arrivals.armed(cache, ["me", "other"]) == {"me"}
     assert arrivals.armed(cache, ["me"]) == set()
@@ -78,7 +78,7 @@ def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
     for fd in asking:
         system.flock(fd, system.LOCK_SH)
     took: list[bool] = []
-    with Vigil(cache, "me", 1) as second:
+    with DoorbellLock(cache, "me", 1) as second:
         thread = threading.Thread(target=lambda: took.append(second.take()))
         thread.start()
         for fd in reversed(asking):

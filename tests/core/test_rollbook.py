@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.frame import shown_words
 from agent_mailbox.core.records import ROSTER_EVENTS, RosterEvent
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.core.roster_cache import Rollbook, written
+from agent_mailbox.core.roster_cache import RosterCache, written
 from agent_mailbox.errors import MailboxError
 
 from .build import event, register, roster
@@ -88,8 +88,8 @@ def the_same_answers(known: Roster, asked: Roster) -> None:
 def test_a_written_roster_answers_as_the_roster_itself(history):
     """Asked before and after it was decoded as a whole, whatever words its agents are made of."""
     known = Roster(history)
-    the_same_answers(known, Rollbook(written(known)))
-    book = Rollbook(written(known))
+    the_same_answers(known, RosterCache(written(known)))
+    book = RosterCache(written(known))
     assert len(book.agents) == len(known.agents)
     the_same_answers(known, book)
 
@@ -99,7 +99,7 @@ def test_a_written_roster_answers_as_the_roster_itself(history):
 def test_events_after_a_written_roster_fold_as_if_it_had_never_been_written(before, after):
     """A roster based on a written one, and told what happened since, is the roster of all events."""
     known = Roster([*before, *after])
-    resumed = Roster(after, Rollbook(written(Roster(before))))
+    resumed = Roster(after, RosterCache(written(Roster(before))))
     the_same_answers(known, resumed)
 
 
@@ -108,7 +108,7 @@ def test_events_after_a_written_roster_fold_as_if_it_had_never_been_written(befo
 def test_a_written_roster_takes_events_as_the_roster_itself(before, after, asked_between):
     """It answers alike, asked in between or not, and written again it is the whole fold's text, to the byte."""
     known = Roster(before)
-    book = Rollbook(written(known))
+    book = RosterCache(written(known))
     for each in after:
         if asked_between:
             the_same_answers(known, book)
@@ -116,12 +116,12 @@ def test_a_written_roster_takes_events_as_the_roster_itself(before, after, asked
         book.apply(each)
     the_same_answers(known, book)
     assert written(book) == written(known)
-    the_same_answers(known, Rollbook(b"before" + written(book), len(b"before")))
+    the_same_answers(known, RosterCache(b"before" + written(book), len(b"before")))
 
 
 def test_a_change_looks_at_no_other_agent_that_carries_its_tags():
     """In a project of many each register names the project's tag, and every reader folds it."""
-    book = Rollbook(written(roster(*(register(f"agent-{n:04}", "project:p", "role:x") for n in range(100)))))
+    book = RosterCache(written(roster(*(register(f"agent-{n:04}", "project:p", "role:x") for n in range(100)))))
     book.apply(register("agent-0007", "project:p"))
     book.apply(register("new", "project:p"))
     assert book.crowd("role:x") >= 99
@@ -133,7 +133,7 @@ def test_a_change_looks_at_no_other_agent_that_carries_its_tags():
 def test_who_carries_a_tag_now_is_found_past_all_who_are_dead():
     """A fleet's sessions live for minutes under one role: the next one decodes none of those that ended."""
     lives = [event(kind, f"agent-{n:04}", n, tags=("role:x",)) for n in range(100) for kind in ("register", "retire")]
-    book = Rollbook(written(Roster([*lives, register("there", "role:x")])))
+    book = RosterCache(written(Roster([*lives, register("there", "role:x")])))
     book.apply(register("new", "role:x"))
     assert [agent.session_id for agent in book.carrying("role:x")] == ["there", "new"]
     assert len(book.some_carrying("role:x", 3)) == 2
@@ -158,7 +158,7 @@ def test_words_of_one_hash_are_told_apart():
         if (word := (first + k * ((1 << 31) - 1)).to_bytes(8, "little")).isalnum() and word.isascii()
     ).decode()
     known = roster(register("aaaaaaaa", "role:x"), register(same, "role:y", "role:x"))
-    book = Rollbook(written(known))
+    book = RosterCache(written(known))
     for word in ("aaaaaaaa", same, "role:x", "role:y"):
         assert book.get(word) == known.get(word)
         assert book.lineage(word) == known.lineage(word)
@@ -167,7 +167,7 @@ def test_words_of_one_hash_are_told_apart():
 
 def test_the_empty_roster_can_be_written_too():
     """A new mailbox has nobody, and says so."""
-    the_same_answers(Roster(), Rollbook(written(Roster())))
+    the_same_answers(Roster(), RosterCache(written(Roster())))
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_what_is_no_written_roster_is_a_value_error(text):
     """A damaged derived file is noticed by who reads it, who can then fold the log anew."""
 
     def ask() -> None:
-        book = Rollbook(text)
+        book = RosterCache(text)
         assert book.roles_ever is not None
         assert book.agents is not None
 

@@ -375,7 +375,7 @@ MUTANTS = (
     ),
     Mutant(
         "a line where a killed writer was about to write is another program's",
-        "Trail.epoch",
+        "StampFiles.epoch",
         ("end <= start or end == size", "end <= size"),
         tests=f"{FOREIGN}::test_a_second_line_where_a_killed_writer_was_about_to_write_is_shown_once[scan-shorter]",
     ),

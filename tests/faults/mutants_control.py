@@ -49,7 +49,7 @@ MUTANTS = (
     ),
     Mutant(
         "the first decision counts",
-        "Plane._decided",
+        "ControlState._decided",
         (
             "        after = transitions.after(flow, request.state, what)\n",
             "        after = transitions.after(flow, transitions.OPEN, what)\n",
@@ -64,7 +64,7 @@ MUTANTS = (
     ),
     Mutant(
         "only who asked gives up",
-        "Plane._decided",
+        "ControlState._decided",
         (
             "            if not authority.is_same(speaker, request.asker, when, self.roster):\n",
             "            if False:\n",
@@ -79,7 +79,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mode or a policy is the lead's to set",
-        "Plane._ordered",
+        "ControlState._ordered",
         (
             "to != ALL and not authority.commands(speaker, to, message.timestamp, self.roster, proven=False)",
             "False",
@@ -98,7 +98,7 @@ MUTANTS = (
     ),
     Mutant(
         "mail that looks like control is none",
-        "Plane.apply",
+        "ControlState.apply",
         ('        if message.type != "control":\n            return None\n', ""),
         tests=f"{STATE}::test_plain_mail_that_looks_like_control_is_none",
     ),
@@ -116,7 +116,7 @@ MUTANTS = (
     ),
     Mutant(
         "what a stranger waits for is not archived undecided",
-        "Plane.standing",
+        "ControlState.standing",
         ("self.roster.get(request.worker) is not None and not self.roster", "not self.roster"),
         tests=f"{CLI}::test_what_a_stranger_waits_for_is_not_archived_undecided",
     ),
@@ -176,7 +176,7 @@ MUTANTS = (
     ),
     Mutant(
         "a stamp that nothing binds a session goes before what binds it comes",
-        "Trail.disturb",
+        "StampFiles.disturb",
         ("        for directory in (self._quiet, self.kept(UNBOUND)):\n", "        for directory in (self._quiet,):\n"),
         tests=f"{PERMIT}::test_a_session_that_nothing_binds_is_not_answered_and_stamped",
     ),
@@ -200,13 +200,13 @@ MUTANTS = (
     ),
     Mutant(
         "who is begun anew is not shut down any more",
-        "Plane.is_shut_down",
+        "ControlState.is_shut_down",
         ("            and request.decided >= began\n", ""),
         tests=f"{STATE}::test_who_registers_again_is_not_shut_down_any_more",
     ),
     Mutant(
         "a shutdown is answered by who is to end",
-        "Plane.may_answer",
+        "ControlState.may_answer",
         (
             "            return authority.is_same(speaker, request.answerer, when, self.roster)\n",
             "            return True\n",

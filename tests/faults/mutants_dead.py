@@ -183,7 +183,7 @@ MUTANTS = (
     ),
     Mutant(
         "an agent that changed is no longer what the rollbook says",
-        "Rollbook._mentioning",
+        "RosterCache._mentioning",
         (" if place not in self._changed]", "]"),
         tests=f"{ROLLBOOK}::test_a_written_roster_takes_events_as_the_roster_itself",
     ),
@@ -213,7 +213,7 @@ MUTANTS = (
     ),
     Mutant(
         "the sweep of stamps follows no link",
-        "Trail.sweep",
+        "StampFiles.sweep",
         (" if system.is_own_directory(aside) else ()", ""),
         tests=f"{LARGE}::test_a_link_in_the_place_of_stamps_is_not_followed_by_the_sweep",
     ),

@@ -142,7 +142,7 @@ MUTANTS = (
     ),
     Mutant(
         "a machine acts for no session of another",
-        "Plane._applied",
+        "ControlState._applied",
         ("if proofs.is_bare_word(message.proof) and not _may_only_narrow(payload, flow):", "if False:"),
         tests=f"{HOSTILE}::test_a_machine_acts_for_no_session_of_another",
     ),

@@ -341,7 +341,7 @@ ASKING = (
     ),
     Mutant(
         "the client asks where a command goes to another mailbox",
-        "Found.read",
+        "OwnCommands.read",
         ("                self._moves += directory_changes.after(words)\n", ""),
         tests=f"{MAILBOXES}::test_the_client_asks_before_another_project_s_mailbox",
     ),
@@ -365,13 +365,13 @@ ASKING = (
     ),
     Mutant(
         "a script that is written and run is looked into",
-        "Found.read",
+        "OwnCommands.read",
         ("if self._runs_scripts and not depth:", "if False:"),
         tests=ANOTHERS,
     ),
     Mutant(
         "a program whose name is in a variable is known by its verb",
-        "Found._command",
+        "OwnCommands._command",
         ('if words[0][:1] in ("$", "`") and', "if False and"),
         tests=ANOTHERS,
     ),

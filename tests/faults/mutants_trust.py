@@ -91,7 +91,7 @@ MUTANTS = (
     ),
     Mutant(
         "no tool writes what an installed hook starts",
-        "file_guard.Guarded.__init__",
+        "file_guard.GuardedFiles.__init__",
         ("*programs]", "]"),
         tests=f"{NAMES}::test_no_tool_writes_the_person_s_configuration_or_what_an_installed_hook_starts",
     ),
@@ -308,7 +308,7 @@ MUTANTS = (
     ),
     Mutant(
         "an unproven line approves nothing",
-        "Plane._decided",
+        "ControlState._decided",
         (
             "        elif what == transitions.APPROVE and not (self._is_proven(message) and request.proven):\n",
             "        elif False:\n",

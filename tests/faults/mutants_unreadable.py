@@ -61,7 +61,7 @@ MUTANTS = (
     ),
     Mutant(
         "a mailbox that cannot be compared may be this one",
-        "Trail.is_here",
+        "StampFiles.is_here",
         ("            return unsure\n", "            return False\n"),
         tests=f"{TESTS}::test_who_cannot_be_looked_at_is_bound",
     ),
@@ -83,7 +83,7 @@ MUTANTS = (
     ),
     Mutant(
         "a stamp that cannot be read goes when all go",
-        "Trail.is_of_another",
+        "StampFiles.is_of_another",
         ("        return bool(said) and not any", "        return not any"),
         tests=f"{TESTS}::test_a_stamp_that_cannot_be_read_goes_when_all_go",
     ),

@@ -10,7 +10,7 @@ from hypothesis import given
 from agent_mailbox.core import address, codec, compose, instant
 from agent_mailbox.core.records import BadLine
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.core.roster_cache import Rollbook, written
+from agent_mailbox.core.roster_cache import RosterCache, written
 from agent_mailbox.errors import MailboxError
 from tests.core.build import register, roster
 from tests.core.test_codec import a_record_or_a_bad_line
@@ -44,7 +44,7 @@ def test_any_roster_line_makes_a_roster_that_can_be_kept_and_asked(line: bytes) 
     if isinstance(event, BadLine):
         return
     folded = Roster([register("bob", "role:x", name="rob"), event, register("late", "role:x")])
-    kept = Rollbook(written(folded))
+    kept = RosterCache(written(folded))
     for word in ("bob", "rob", "late", "user", event.session_id, event.name or "-"):
         assert kept.meant(word) == folded.meant(word)
         assert kept.lineage(word) == folded.lineage(word)

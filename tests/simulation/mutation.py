@@ -268,7 +268,7 @@ HISTORIC = (
     ),
     Mutant(
         "the note of a log that somebody else made says that its name is durable",
-        "Trail._renew",
+        "StampFiles._renew",
         ("                system.sync_directory(self._mailbox)\n", "                pass\n"),
         tests="",
     ),

@@ -16,7 +16,7 @@ from agent_mailbox.mailbox import streaming
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import system
-from agent_mailbox.store.locks.doorbell_lock import NOBODY, Vigil
+from agent_mailbox.store.locks.doorbell_lock import NOBODY, DoorbellLock
 from agent_mailbox.store.user_state import bindings
 from tests.simulation.places import BOX
 from tests.simulation.questions import Moment, alone
@@ -129,7 +129,7 @@ def vigil(stage: Stage, process: Process, me: Session) -> None:
     clients.add(client)  # one that waits for another client is replaced
     known, failures = waiting.words.pop(me.id, (None, 0))  # it may be killed behind its first step
     known = known if failures == stage.world.failures_of_power else None
-    one = Vigil(f"{BOX}/.cache", me.id, client)
+    one = DoorbellLock(f"{BOX}/.cache", me.id, client)
     if not one.take(replace=process.chance.random() < 0.8):
         return
     with one:

@@ -15,7 +15,7 @@ from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.locks.lock import FileLock
-from agent_mailbox.store.log.stamps import Trail
+from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.upkeep import steward as stewards
 from tests.helpers import PATIENCE, Post
 
@@ -118,7 +118,7 @@ def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back
     assert [item.message.id for item in holder.peek("cat")] == [asked.id]
 
 
-class Meanwhile(Trail):
+class Meanwhile(StampFiles):
     """A trail by which something happens once, after the logs were opened and before what is derived is looked at."""
 
     def __init__(self, mailbox: Mailbox, happens: list[Callable[[], object]]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
-from agent_mailbox.store.log.stamps import Trail
+from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.store.polling import foreign_lines
 from agent_mailbox.store.projection import asking, id_table, word_table
 from agent_mailbox.store.projection.word_table import TWINS, entry
@@ -125,7 +125,7 @@ def test_a_writer_at_work_has_no_session_begin_again(box: Mailbox, monkeypatch: 
     """A poll saw a part of its line, and waits for the log: then all of it is there."""
     before = epoch(box)
     box.send(Draft(sender=OTHER, to=(ME,), content="ours"))
-    monkeypatch.setattr(Trail, "epoch", lambda *_: None)
+    monkeypatch.setattr(StampFiles, "epoch", lambda *_: None)
     assert delivered(box, ME) == ["ours"]
     assert epoch(box) == before
 

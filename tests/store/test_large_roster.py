@@ -13,7 +13,7 @@ from agent_mailbox.core.roster import Roster
 from agent_mailbox.store.files import cache
 from agent_mailbox.store.files import lines as lines_in
 from agent_mailbox.store.log import logs, stamps
-from agent_mailbox.store.log.stamps import EVERYONE, Trail
+from agent_mailbox.store.log.stamps import EVERYONE, StampFiles
 
 COUNT = 40
 
@@ -118,9 +118,9 @@ def test_the_reads_of_some_are_found_among_all(tmp_path: Path, size: int) -> Non
     assert len(found) == 9
 
 
-def stamped(tmp_path: Path, count: int) -> Trail:
+def stamped(tmp_path: Path, count: int) -> StampFiles:
     """The trail of a mailbox in which so many sessions have no news."""
-    trail = Trail(str(tmp_path / "box/.cache"), str(tmp_path / "state"))
+    trail = StampFiles(str(tmp_path / "box/.cache"), str(tmp_path / "state"))
     for number in range(count):
         trail.stamp(f"s-{number}", 0)
     return trail

@@ -20,7 +20,7 @@ from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log import replacement
 from agent_mailbox.store.log.log import HeldLog, Log
-from agent_mailbox.store.log.stamps import Trail
+from agent_mailbox.store.log.stamps import StampFiles
 from tests.helpers import MESSAGES, PATIENCE, Post, Program, record
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def test_a_log_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     assert not (tmp_path / "never").exists()
 
 
-class Intruder(Trail):
+class Intruder(StampFiles):
     """A trail beside which a program without the lock writes, just after our writer looked at the log's end."""
 
     def __init__(self, path: Path, pieces: list[bytes]) -> None:
@@ -267,7 +267,7 @@ def test_lines_that_are_written_again_open_and_name_the_log_once(
 ) -> None:
     """However many they are; without a note of the log's end there is no name to make durable."""
     path = tmp_path / "log.jsonl"
-    log = Log(str(path), trail=Trail(str(tmp_path / ".cache")) if trail else None)
+    log = Log(str(path), trail=StampFiles(str(tmp_path / ".cache")) if trail else None)
     path.write_bytes(b"".join(b"%d\n" % n for n in range(50)))
     kept = path.read_bytes()
     written: list[tuple[int, int]] = []
@@ -287,7 +287,7 @@ def test_the_name_of_a_log_that_another_made_is_durable_before_our_lines(
 ) -> None:
     """A foreign program never syncs it, and a killed steward may not have. Our note of the end spares the next one."""
     path = tmp_path / "log.jsonl"
-    log = Log(str(path), trail=Trail(str(tmp_path / ".cache")))
+    log = Log(str(path), trail=StampFiles(str(tmp_path / ".cache")))
     path.write_bytes(b"theirs\n")
     named: list[tuple[str, bytes]] = []
     monkeypatch.setattr(system, "sync_directory", lambda place: named.append((place, path.read_bytes())))

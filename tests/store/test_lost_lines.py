@@ -12,7 +12,7 @@ from agent_mailbox import Draft, Mailbox, Registration, StorageFailed
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message
 from agent_mailbox.store.files import system
-from agent_mailbox.store.log.stamps import Trail
+from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.store.polling import foreign_lines
 from agent_mailbox.store.user_state import creation
 from tests.door import switches
@@ -118,7 +118,7 @@ def test_a_new_id_has_nobody_begin_again(box: Mailbox, repeat: Callable[[Mailbox
     assert left[2] == now[2]
 
 
-class Meanwhile(Trail):
+class Meanwhile(StampFiles):
     """A trail by which something happens once a poll has opened the logs."""
 
     def __init__(self, box: Mailbox, happens: Callable[[], object]) -> None:

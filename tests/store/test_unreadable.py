@@ -17,7 +17,7 @@ from agent_mailbox.errors import NotFound, StorageFailed
 from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import paths, system, user_state
 from agent_mailbox.store.files.user_state import BOUND
-from agent_mailbox.store.log.stamps import EVERYONE, UNBOUND, Trail
+from agent_mailbox.store.log.stamps import EVERYONE, UNBOUND, StampFiles
 from agent_mailbox.store.user_state import bindings
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, NOBODY, Post, as_nobody, refused, refused_both
 
@@ -231,7 +231,7 @@ def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
     """Binding restricts: a stamp that cannot be looked at, read, or compared binds; one that is not there does not."""
     trail = box.logs.trail
     state, bound = trail.kept(), post.scratch / trail.kept(BOUND)
-    there = Trail(str(post.scratch / "other" / ".cache"), state)
+    there = StampFiles(str(post.scratch / "other" / ".cache"), state)
     (post.scratch / "other").mkdir()
     assert not user_state.is_bound(state, "ann")
     bindings.bind(trail, "ann")
@@ -257,7 +257,7 @@ def test_a_stamp_that_cannot_be_read_goes_when_all_go(post: Post, box: Mailbox) 
     trail = box.logs.trail
     unbound = post.scratch / trail.kept(UNBOUND)
     bindings.unbind(trail, "ann", box.now())
-    bindings.unbind(Trail(str(post.scratch / "other" / ".cache"), trail.kept()), "bob", box.now())
+    bindings.unbind(StampFiles(str(post.scratch / "other" / ".cache"), trail.kept()), "bob", box.now())
     (unbound / "cat").symlink_to(unbound / "ann")
     trail.disturb(EVERYONE)
     assert [path.name for path in unbound.iterdir()] == ["bob"]

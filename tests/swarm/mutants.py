@@ -332,7 +332,7 @@ TAKEN = (
     ),
     (
         "a wrong configuration keeps no renewed certificate out",
-        "Serving.reload",
+        "GatewayProcess.reload",
         ("            return\n", "            raise\n"),
         f"{OBSERVED}::test_a_reload_takes_up_the_certificate_beside_a_live_connection",
     ),

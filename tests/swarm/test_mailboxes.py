@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tests.swarm.conftest import Make
 
 
-class Beside:
+class WaitAbort:
     """A second mailbox of a machine, at the same gateway; ``eve`` is in its swarm ``lab``, with ``beta``."""
 
     def __init__(self, a: Machine, b: Machine, place: Path) -> None:
@@ -50,14 +50,14 @@ class Beside:
 
 
 @pytest.fixture
-def beside(machine: Make, tmp_path: Path) -> Beside:
+def beside(machine: Make, tmp_path: Path) -> WaitAbort:
     """Two machines; the first one's gateway, which serves already, gets a second mailbox."""
     a, b = machine("alpha").serve(), machine("beta").serve()
     meet(a, b)
-    return Beside(a, b, tmp_path / "second")
+    return WaitAbort(a, b, tmp_path / "second")
 
 
-def test_mail_of_each_swarm_goes_to_its_mailbox_alone(beside: Beside) -> None:
+def test_mail_of_each_swarm_goes_to_its_mailbox_alone(beside: WaitAbort) -> None:
     """Both ways, without a restart of the gateway, and after it was killed."""
     a, b = beside.a, beside.b
     for turn in ("first", "after a kill"):
@@ -76,7 +76,7 @@ def test_mail_of_each_swarm_goes_to_its_mailbox_alone(beside: Beside) -> None:
     assert beside.received() == ["to lab, first", "to lab, after a kill"]
 
 
-def test_a_mailbox_sees_and_steers_its_own_swarms_alone(beside: Beside) -> None:
+def test_a_mailbox_sees_and_steers_its_own_swarms_alone(beside: WaitAbort) -> None:
     """By no command, and by no line in its log."""
     a, b = beside.a, beside.b
     assert [one["name"] for one in beside.ok("swarm", "status")["swarms"]] == ["lab"]
@@ -109,7 +109,7 @@ def test_a_mailbox_sees_and_steers_its_own_swarms_alone(beside: Beside) -> None:
     assert a.knows("lab").swarm_id not in {row["swarm_id"] for row in a.ok("swarm", "outbox")["messages"]}
 
 
-def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: Beside, tmp_path: Path) -> None:
+def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: WaitAbort, tmp_path: Path) -> None:
     """Its peers try again; the other mailbox's mail goes on. When it is back, its mail comes."""
     a, b = beside.a, beside.b
     shutil.move(beside.place, tmp_path / "away")
@@ -123,7 +123,7 @@ def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: Beside, tmp_pat
     assert a.received() == ["goes on"]
 
 
-def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: Beside) -> None:
+def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: WaitAbort) -> None:
     """And never the first one, whose swarms name no mailbox."""
     a = beside.a
     refused(beside.call("swarm", "detach"), 1, "lab", "swarm leave")

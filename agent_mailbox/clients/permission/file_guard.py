@@ -78,7 +78,7 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
         named += tool_files.of(tool, given)
     if len(named) > _MOST or len(bases) > _MOST:
         return UNREAD
-    guarded = Guarded(environ)
+    guarded = GuardedFiles(environ)
     bases = [*dict.fromkeys(bases)]
     places = {path: os.path.realpath(path) for name in named for path in (os.path.join(b, _plain(name)) for b in bases)}
     if any(map(guarded.holds, places)):
@@ -138,7 +138,7 @@ def _plain(name: str) -> str:
     return os.path.expanduser(name) if name.startswith("~") else name
 
 
-class Guarded:
+class GuardedFiles:
     """The directories and files that no tool writes."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 
-from ...control.requests import Beside, Control
+from ...control.requests import Control, WaitAbort
 from ...control_plane.standing import binds, is_over, policy_of
 from ...core import codec, frame
 from ...core.control import lasting, messages, transitions
@@ -249,7 +249,7 @@ class Permit(Record):
         self._tell(decided, frame.name_of(standing.lead, control.logs.read_roster()), seconds)
         control.consume(me, decided)
 
-    def _dialog(self) -> Beside | None:
+    def _dialog(self) -> WaitAbort | None:
         """Return the client's dialog beside the question. The client does not tell the hook that it was answered, but
         its transcript says how the call ended. Claude Code writes that behind time: a first call may ask before there
         is one."""
@@ -264,7 +264,7 @@ class Permit(Record):
         def why() -> str:
             return ANSWERED if transcript.has_ended(path, length, now, call.tool, self.given) else ""
 
-        return Beside((place,), why)
+        return WaitAbort((place,), why)
 
     def _tell(self, request: ControlRequest, lead: str, seconds: float) -> None:
         answer = request.answer

@@ -68,7 +68,7 @@ SHUT_DOWN = "shut down at its lead's request"
 """The roster's reason for the death of an agent that agreed to end; it outlives the messages in the live log."""
 
 
-class Plane:
+class ControlState:
     """The fold. Messages go in by ``apply``, in log order; other mail is skipped. ``parse`` reads a message's content.
 
     Messages that share neither an id nor a request are folded apart: what concerns one agent needs only its own.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from .. import claims, inbox, obligations
 from ..address import DIRECT, ROLE
-from ..control.state import Plane
+from ..control.state import ControlState
 from ..proofs import BEFORE
 from ..records import USER, Message, Record, RosterEvent
 from ..roster import DEAD, Agent, Roster
@@ -75,7 +75,7 @@ def without_standing(move: set[str], state: MailState, now: int) -> set[str]:
 
     A request whose answer was moved would be open again.
     """
-    plane = Plane(state.roster, state.messages.values())
+    plane = ControlState(state.roster, state.messages.values())
     move = move - plane.standing(now)
     for group in plane.groups():
         if not move.issuperset(group):

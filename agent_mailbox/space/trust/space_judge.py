@@ -16,7 +16,7 @@ from ...core import codec, proofs, space_seals
 from ...core.line_forms import may_settle, reader_of
 from ...core.records import BadLine, Message, Record, RosterEvent
 from ...core.space_seals import unsealed
-from ...core.speaking import Homes, may_say, oversteps
+from ...core.speaking import SessionMachines, may_say, oversteps
 from ...store.files import system
 from ..order.order import MESSAGES, ROSTER
 from . import machine_keys, machine_trust
@@ -61,7 +61,7 @@ class SpaceJudge:
         self._rights: dict[str, Rights] | None = None
         self._last = 0
         self._here: dict[tuple[str, str], list[SpaceSeal]] = {}
-        self._homes: Homes | None = None
+        self._homes: SessionMachines | None = None
 
     def begin(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
         """Go on from a saved state, by the person's present word."""
@@ -186,7 +186,7 @@ class SpaceJudge:
         self.use({space_seals.sequence(record.log, machine): seal.number})
         return self.weighed(seal, record.log, record.line, self._homes)
 
-    def weighed(self, seal: SpaceSeal, log: str, line: bytes, homes: Homes | None) -> Judged:
+    def weighed(self, seal: SpaceSeal, log: str, line: bytes, homes: SessionMachines | None) -> Judged:
         """Return the verdict on a line with a true seal: it counts as far as the person says."""
         content = space_seals.without(line)
         if seal.proof is None or not proofs.is_seen_here(seal.proof):
@@ -216,9 +216,9 @@ class SpaceJudge:
         return machine_keys.is_signed(seal.key, seal.signature, space_seals.covered(self.space, log, seal.signed))
 
 
-def homes_of(logs: Logs) -> Homes:
+def homes_of(logs: Logs) -> SessionMachines:
     """Return on which machines the sessions live, as this one knows them."""
-    return Homes(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
+    return SessionMachines(logs.read_roster(), lambda who: bool(logs.last_seen([who])))
 
 
 def _is_sealable(line: bytes) -> bool:

@@ -14,7 +14,7 @@ from ...core.proofs import is_machine
 from ...core.records import USER, Proof, Read, Record, RosterEvent
 from ...core.roster import Roster
 from ...core.space_seals import SpaceSeal
-from ...core.speaking import Homes, Rights
+from ...core.speaking import Rights, SessionMachines
 from ...errors import Malformed, Refused
 from ...store.archive.resealing import reseal
 from ...store.files import paths
@@ -212,7 +212,7 @@ class _Again:
         self._true = true
         self._log = log
         self._roster = roster
-        self._homes = Homes(roster)
+        self._homes = SessionMachines(roster)
 
     def __call__(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
         """See ``resealing.Judge``."""

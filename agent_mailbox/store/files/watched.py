@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from ..log.stamps import Trail
+    from ..log.stamps import StampFiles
 
 WATCHED = "watched"
 _MOST = 1 << 16
@@ -21,7 +21,7 @@ _MOST = 1 << 16
 class Watched:
     """The notes of the mailbox that a trail belongs to."""
 
-    def __init__(self, trail: Trail) -> None:
+    def __init__(self, trail: StampFiles) -> None:
         self._directory = trail.kept_here(WATCHED)
 
     def is_watched(self, agent: str) -> bool:

@@ -22,7 +22,7 @@ NOBODY, OFF = "-", "off"
 _MOST = 1 << 16
 
 
-class Vigil:
+class DoorbellLock:
     """A session's vigil, for a ``with`` block after ``take``.
 
     ``cache`` is the mailbox's ``.cache``, ``client`` the number of the client's process.

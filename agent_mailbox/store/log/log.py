@@ -13,7 +13,7 @@ from ..files.lines import chunks, lines_of
 from ..files.paths import READS, is_there, open_file, storage_failed
 from ..locks.lock import WAIT, FileLock
 from .proof_view import ProofView
-from .stamps import EVERYONE, Trail, new_epoch
+from .stamps import EVERYONE, StampFiles, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,9 @@ DOUBTS = 3
 class Log:
     """One log file. Reading needs no file; the first append makes it."""
 
-    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
+    def __init__(
+        self, path: str, wait: float = WAIT, trail: StampFiles | None = None, kept: Kept | None = None
+    ) -> None:
         self.path = path
         self.wait = wait
         self.trail = trail
@@ -167,7 +169,9 @@ class HeldLog(FileLock):
 
     files_only = True
 
-    def __init__(self, path: str, wait: float = WAIT, trail: Trail | None = None, kept: Kept | None = None) -> None:
+    def __init__(
+        self, path: str, wait: float = WAIT, trail: StampFiles | None = None, kept: Kept | None = None
+    ) -> None:
         super().__init__(path, wait)
         self.trail = trail
         self.kept = kept

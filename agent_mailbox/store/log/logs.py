@@ -13,7 +13,7 @@ from ...core.inbox import MailState
 from ...core.line_forms import may_ask_or_answer, may_be_about
 from ...core.records import USER, BadLine, Message, Read, RosterEvent
 from ...core.roster import Roster
-from ...core.roster_cache import Rollbook
+from ...core.roster_cache import RosterCache
 from ...core.seals import SEALED
 from ...errors import Busy, Malformed, StorageFailed
 from ..files import cache, paths, system
@@ -21,7 +21,7 @@ from ..files.lines import boundary, lines_of
 from ..locks.lock import WAIT, FileLock, is_held
 from . import custody
 from .log import Log
-from .stamps import EVERYONE, Trail, new_epoch
+from .stamps import EVERYONE, StampFiles, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Logs:
         self.custody = record
         self.derives = True  # see ``read_only``
         self.shared: bool | None = None  # see ``is_shared``
-        self.trail = Trail(self.cache(), state)
+        self.trail = StampFiles(self.cache(), state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
         self._trusted = True
@@ -180,8 +180,8 @@ class Logs:
         if not start or not cache.holds(fd, at) or (view is not None and not view.resume(*counted)):
             start, at = 0, cache.NOWHERE
         if start and at[1] >= end:  # another process wrote an event and saved the rollbook since our look at ``end``
-            return Rollbook(kept, start)
-        roster = Rollbook(kept, start) if start else Roster()
+            return RosterCache(kept, start)
+        roster = RosterCache(kept, start) if start else Roster()
         for event in parse_roster(lines_of(fd, at[1], end), view):
             roster.apply(event)
         is_sound = boundary(fd, end) == end and (view is None or (view.trusted and view.is_whole()))

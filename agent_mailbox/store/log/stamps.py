@@ -61,7 +61,7 @@ TICK = 20_000_000
 """Nanoseconds that the time of a new file may be behind the clock: file systems take it from the kernel's last tick."""
 
 
-class Trail:
+class StampFiles:
     """The derived files of one mailbox that writers maintain.
 
     ``directory`` is its ``.cache``, ``state`` the user's own records (default: of this process's user).

@@ -306,6 +306,6 @@ def _belonging(message: Message, payload: Payload) -> Iterator[Word]:
 
 
 def _has_effects(payload: Payload) -> bool:
-    """Return whether a decision may have effects beside its request's state (``state.Plane``)."""
+    """Return whether a decision may have effects beside its request's state (``state.ControlState``)."""
     is_more = isinstance(payload, PermissionResponse) and bool(payload.mode or payload.updates)
     return is_more or isinstance(payload, PlanResponse | SandboxResponse)

@@ -23,7 +23,7 @@ from ..log.stamps import TICK, UNBOUND
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ..log.stamps import Trail
+    from ..log.stamps import StampFiles
 
 GRANTS = "grants"
 GRANT_LIFE = 60_000
@@ -43,7 +43,7 @@ def here(state: str, directory: str) -> list[str]:
     return [name for name in names if place in (content(system.join(bound, name)) or b"").split(b"\n")]
 
 
-def bind(trail: Trail, session_id: str) -> bool:
+def bind(trail: StampFiles, session_id: str) -> bool:
     """Note that the session has a lead or a policy, for readers that cannot tell which; return whether that is noted.
 
     A full disk leaves a mark that names no mailbox. It binds, too."""
@@ -61,12 +61,12 @@ def named(state: str, session_id: str) -> list[str] | None:
     return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
-def is_bound(trail: Trail, session_id: str) -> bool:
+def is_bound(trail: StampFiles, session_id: str) -> bool:
     """Return whether the session had a lead or a policy at the last look. A stamp that cannot be read says so."""
     return user_state.is_bound(trail.kept(), session_id) and not trail.is_of_another(trail.kept(BOUND, session_id))
 
 
-def unbind(trail: Trail, session_id: str, now: int) -> None:
+def unbind(trail: StampFiles, session_id: str, now: int) -> None:
     """Say that the session has neither lead nor policy at ``now`` (ms); the caller holds the locks of all logs.
 
     Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
@@ -82,13 +82,13 @@ def unbind(trail: Trail, session_id: str, now: int) -> None:
         stamps.remove(bound)
 
 
-def frees(trail: Trail, session_id: str, now: int) -> bool:
+def frees(trail: StampFiles, session_id: str, now: int) -> bool:
     """Return whether the guard believes a stamp, at ``now`` (ms), that nothing binds the session."""
     path = trail.kept(UNBOUND, session_id)
     return _is_said(trail, path) and trail.believed(path, now) is not None
 
 
-def unbound(trail: Trail) -> list[str]:
+def unbound(trail: StampFiles) -> list[str]:
     """Return the sessions of this mailbox that have such a stamp."""
     free = trail.kept(UNBOUND)
     try:
@@ -99,17 +99,17 @@ def unbound(trail: Trail) -> list[str]:
         raise storage_failed("look through", free, error) from None
 
 
-def has_grants(trail: Trail) -> bool:
+def has_grants(trail: StampFiles) -> bool:
     """Return whether any decision may wait for the question that follows it."""
     return system.exists(trail.kept(GRANTS))
 
 
-def grant(trail: Trail, call: str) -> None:
+def grant(trail: StampFiles, call: str) -> None:
     """Note a decision for the question that follows; ``call`` identifies it."""
     stamps.write(trail.kept(GRANTS, call), trail.line())
 
 
-def take(trail: Trail, call: str, now: int) -> bool:
+def take(trail: StampFiles, call: str, now: int) -> bool:
     """Return whether there is such a note, not older than ``GRANT_LIFE``. It answers once: taking removes it."""
     path = trail.kept(GRANTS, call)
     try:
@@ -122,6 +122,6 @@ def take(trail: Trail, call: str, now: int) -> bool:
     return now - made <= GRANT_LIFE
 
 
-def _is_said(trail: Trail, path: str) -> bool:
+def _is_said(trail: StampFiles, path: str) -> bool:
     """Return whether a stamp names this mailbox."""
     return any(map(trail.is_here, stamps.read_lines(path)))

@@ -12,7 +12,7 @@ from ...store.archive import rotation
 from ...store.files import paths
 from ...store.files.line_numbers import newlines
 from . import clock_signs
-from .derived_checks import Underived
+from .derived_checks import LogsOnly
 from .findings import Problem
 
 TYPE_CHECKING = False
@@ -34,7 +34,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
     now, seen = mailbox.now(), mailbox.logs.last_seen()
     limit = int(config.freeze_after_hours * instant.HOUR)
     waiting = False
-    for agent in Underived(mailbox.logs).read_roster().agents.values():
+    for agent in LogsOnly(mailbox.logs).read_roster().agents.values():
         last = max(seen.get(agent.session_id, 0), agent.registered, agent.changed)
         if agent.state == ALIVE and now - last > limit:
             waiting = True

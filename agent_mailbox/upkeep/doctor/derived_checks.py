@@ -16,7 +16,7 @@ from ...control.orders import Coordination
 from ...control_plane import standing
 from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
-from ...core.roster_cache import Rollbook
+from ...core.roster_cache import RosterCache
 from ...errors import BadData, MailboxError, StorageFailed
 from ...store.files import cache, system
 from ...store.files.lines import lines_of
@@ -45,7 +45,7 @@ FOLDED = 8 << 20
 memory."""
 
 
-class Underived(Logs):
+class LogsOnly(Logs):
     """The logs without their derived files: the truth for these checks."""
 
     def __init__(self, logs: Logs) -> None:
@@ -56,7 +56,7 @@ class Underived(Logs):
         return Roster(parse_roster(lines_of(fd, 0, end), view))
 
 
-class Afresh(Poll):
+class CursorlessPoll(Poll):
     """A poll without a cursor."""
 
     def _load(self) -> Cursor | None:
@@ -68,7 +68,7 @@ class Truth:
 
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
-        self.logs = Underived(mailbox.logs)
+        self.logs = LogsOnly(mailbox.logs)
         self._state: MailState | None = None
 
     def unread(self, session_id: str) -> list[Item]:
@@ -80,7 +80,7 @@ class Truth:
             if self._state is None:
                 self._state = self.logs.state(config.ttls)
             return inbox.unread(session_id, self._state, now)
-        return self.polled(Afresh, session_id)
+        return self.polled(CursorlessPoll, session_id)
 
     def polled(self, kind: type[Poll], session_id: str) -> list[Item]:
         """Return the unread mail that a poll of this kind finds."""
@@ -169,7 +169,7 @@ def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
 
 def _coordination(mailbox: Mailbox) -> Coordination:
     desk = Coordination(mailbox.directory, clock=mailbox.now)
-    desk.logs = Underived(mailbox.logs)
+    desk.logs = LogsOnly(mailbox.logs)
     return desk
 
 
@@ -221,7 +221,7 @@ def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
         told = Roster(parse_roster(lines_of(fd, 0, at[1]), view))
         if view is not None and view.counted != counted:
             return
-        if text != roster_cache.written(told) and _differs(Rollbook(text), told):
+        if text != roster_cache.written(told) and _differs(RosterCache(text), told):
             yield Problem(path, None, "holds another roster than the log", REMOVE_DERIVED)
     except (ValueError, IndexError, TypeError, KeyError):
         yield Problem(path, None, "cannot be read", REMOVE_DERIVED)
@@ -230,7 +230,7 @@ def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
             system.close(fd)
 
 
-def _differs(written: Rollbook, told: Roster) -> bool:
+def _differs(written: RosterCache, told: Roster) -> bool:
     same_lineages = all(written.lineage(i) == told.lineage(i) for i in told.agents)
     return written.agents != told.agents or written.roles_ever != told.roles_ever or not same_lineages
 

@@ -30,7 +30,7 @@ class CheckedLog(Record):
     sealed: int = 0
 
 
-class Census:
+class IdIndex:
     """The hashes of the message ids in each log; two ids may share a hash."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Census:
         return [source for source, _ in self._ids]
 
 
-def twins(census: Census, moving: Callable[[], bool]) -> Iterator[Problem]:
+def twins(census: IdIndex, moving: Callable[[], bool]) -> Iterator[Problem]:
     """Yield the duplicate ids: read those with repeated hashes again, and compare them."""
     repeated = census.repeated()
     if not repeated:

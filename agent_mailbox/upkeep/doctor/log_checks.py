@@ -14,7 +14,7 @@ from ...store.files import system
 from ...store.files.line_numbers import newlines, numbered, numbered_in
 from .clock_checks import Clock
 from .findings import Problem
-from .id_index import Census, CheckedLog, twins
+from .id_index import CheckedLog, IdIndex, twins
 from .torn_lines import bad_line
 
 TYPE_CHECKING = False
@@ -52,7 +52,7 @@ def _examine(
     logs, archive, now = mailbox.logs, mailbox.archive, mailbox.now()
     months = archive.months() if archived is not None else []
     manifest = Manifest(archive)
-    census = Census()
+    census = IdIndex()
     newest = _opened(logs.messages, live.messages, live.messages_end)
     yield from _messages(newest, census.of(newest), now)
     for month in months:
@@ -98,8 +98,8 @@ def _messages(source: CheckedLog, ids: array[int], now: int | None) -> Iterator[
     yield from clock.notes()
 
 
-def _reads(source: CheckedLog, census: Census | None, now: int | None) -> Iterator[Problem]:
-    clock, lost, astray = Clock(source.path, now), Tally(), Tally()
+def _reads(source: CheckedLog, census: IdIndex | None, now: int | None) -> Iterator[Problem]:
+    clock, lost, astray = Clock(source.path, now), CheckTally(), CheckTally()
     for number, line in source.lines():
         record = codec.read(line)
         if space_seals.is_ignored(line):  # `engine doctor` counts these
@@ -138,7 +138,7 @@ def _roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
     yield from clock.notes()
 
 
-class Tally:
+class CheckTally:
     """The count of a kind of finding, and the first of them."""
 
     def __init__(self) -> None:

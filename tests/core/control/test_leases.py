@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control import lease_paths, message_text
 from agent_mailbox.core.control.leases import LONGEST, MOST_HELD, MOST_UNPROVEN
 from agent_mailbox.core.control.messages import LeasePaths, LeaseRelease, Payload
-from agent_mailbox.core.control.state import Plane
+from agent_mailbox.core.control.state import ControlState
 from agent_mailbox.core.control.verdicts import APPLIED, REFUSED
 from agent_mailbox.core.proofs import TERMINAL, of_session
 from agent_mailbox.core.records import Message, RosterEvent
@@ -96,7 +96,7 @@ class Log:
             self.roster.apply(RosterEvent("register", who, at, lead="eve" if who == "ada" else None, proof=TERMINAL))
         for who in dead:
             self.roster.apply(RosterEvent("retire", who, 10, proof=of_session(who)))
-        self.plane = Plane(self.roster)
+        self.plane = ControlState(self.roster)
         self.count = 0
 
     def says(self, who: str, payload: Payload, at: int = 100, proof: str | None = "") -> str:

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from agent_mailbox.core import proofs
 from agent_mailbox.core.control import authority, message_text, transitions
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.control.state import Plane
+from agent_mailbox.core.control.state import ControlState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.proofs import of_session
 from agent_mailbox.core.records import Message, Proof, RosterEvent
 from agent_mailbox.core.roster import Roster
-from agent_mailbox.core.roster_cache import Rollbook, written
+from agent_mailbox.core.roster_cache import RosterCache, written
 from tests.core.build import at, event, message, proof_of, read, register, state
 
 WORKER, OTHER, LEAD, PEER = "worker-1", "worker-2", "lead-1", "peer-1"
@@ -55,7 +55,7 @@ def gives_up(sender: str = WORKER, request_id: str = "r-1") -> Message:
 
 def outcomes(*messages: Message, roster: Roster = ROSTER) -> list[str]:
     """What became of each."""
-    plane = Plane(roster)
+    plane = ControlState(roster)
     return [verdict.outcome for one in messages if (verdict := plane.apply(one))]
 
 
@@ -67,7 +67,7 @@ def test_the_first_decision_counts(approved: bool) -> None:
     """Another one, the same one, a time-out: nothing changes any more."""
     first = answers(LEAD, approved)
     late = [answers("user", not approved), answers(LEAD, approved), gives_up(), first]
-    plane = Plane(ROSTER, [asks(), first])
+    plane = ControlState(ROSTER, [asks(), first])
     before = plane.requests["r-1"]
     assert [plane.apply(one).outcome for one in late] == ["late", "repeated", "late", "applied"]  # type: ignore[union-attr]
     assert plane.requests["r-1"] == before
@@ -77,7 +77,7 @@ def test_the_first_decision_counts(approved: bool) -> None:
 
 def test_a_time_out_is_a_decision() -> None:
     """An approval behind it comes too late."""
-    plane = Plane(ROSTER, [asks(), gives_up(), answers(LEAD, True, mode="acceptEdits", updates=())])
+    plane = ControlState(ROSTER, [asks(), gives_up(), answers(LEAD, True, mode="acceptEdits", updates=())])
     assert plane.requests["r-1"].state == transitions.TIMED_OUT
     assert plane.mode(WORKER) == "default"
 
@@ -85,7 +85,7 @@ def test_a_time_out_is_a_decision() -> None:
 @pytest.mark.parametrize("sender", [WORKER, PEER, OTHER, "stranger"])
 def test_who_is_not_the_lead_decides_nothing(sender: str) -> None:
     """Not the worker itself, not a peer; the request stays open, and says why."""
-    plane = Plane(ROSTER, [asks()])
+    plane = ControlState(ROSTER, [asks()])
     verdict = plane.apply(answers(sender, True, mode="acceptEdits"))
     assert verdict is not None
     assert (verdict.outcome, verdict.forbidden, verdict.about) == ("refused", True, WORKER)
@@ -102,7 +102,7 @@ def test_an_answer_to_nothing_or_to_another_flow_changes_nothing() -> None:
     """Not even when what it answers comes afterwards: nobody approves in advance."""
     early = answers(LEAD, True)
     other = says(LEAD, m.PlanResponse(request_id="r-1", approved=True), WORKER)
-    plane = Plane(ROSTER, [early, asks(), early, other])
+    plane = ControlState(ROSTER, [early, asks(), early, other])
     assert plane.requests["r-1"].is_open
     assert [v.outcome for v in plane.verdicts.values()] == ["refused", "applied", "refused"]
 
@@ -112,14 +112,14 @@ def test_a_request_s_id_belongs_to_who_used_it_first() -> None:
     again = asks()
     taken = says(OTHER, m.PermissionRequest(request_id="r-1", tool="Bash", input={"command": "rm -rf /"}))
     changed = says(WORKER, m.PermissionRequest(request_id="r-1", tool="Bash", input={"command": "rm -rf /"}))
-    plane = Plane(ROSTER, [asks(), again, taken, changed, answers(LEAD, True)])
+    plane = ControlState(ROSTER, [asks(), again, taken, changed, answers(LEAD, True)])
     assert [v.outcome for v in plane.verdicts.values()] == ["applied", "repeated", "refused", "refused", "applied"]
     assert plane.requests["r-1"].payload.input == {"command": "ls"}  # type: ignore[attr-defined]
 
 
 def test_plain_mail_that_looks_like_control_is_none() -> None:
     """Only the envelope's type makes a control message."""
-    plane = Plane(ROSTER, [asks()])
+    plane = ControlState(ROSTER, [asks()])
     for kind in ("message", "notification", "system"):
         assert plane.apply(answers(LEAD, True).replace(type=kind)) is None
     assert plane.requests["r-1"].is_open
@@ -127,7 +127,7 @@ def test_plain_mail_that_looks_like_control_is_none() -> None:
 
 def test_what_is_not_understood_changes_nothing() -> None:
     """It has a verdict all the same."""
-    plane = Plane(ROSTER, [asks()])
+    plane = ControlState(ROSTER, [asks()])
     verdict = plane.apply(says(LEAD, m.ModeSet(mode="plan"), WORKER, content='{"type":"permission_response"}'))
     assert verdict is not None
     assert (verdict.outcome, verdict.kind) == ("unknown", "permission_response")
@@ -141,7 +141,7 @@ def test_who_led_when_it_was_said_counts() -> None:
     forged, first = answers(PEER, True, hours=2), answers(LEAD, False, hours=3)
     later = Roster([*PEOPLE, event("update", WORKER, 4, lead=PEER)])
     for roster in (ROSTER, later):
-        assert Plane(roster, [asks(), forged, first]).requests["r-1"].state == transitions.DENIED
+        assert ControlState(roster, [asks(), forged, first]).requests["r-1"].state == transitions.DENIED
     now = [asks("r-2", hours=5), answers(LEAD, True, "r-2", 6), answers(PEER, False, "r-2", 6)]
     assert outcomes(*now, roster=later) == ["applied", "refused", "applied"]
 
@@ -165,7 +165,9 @@ def test_who_only_took_a_lead_s_name_leads_nobody(proof: Proof | None) -> None:
     assert not authority.commands("lead-2", WORKER, at(5), roster)
     assert authority.commands("lead-2", WORKER, at(5), roster, proven=False)
     assert authority.lead_of(WORKER, roster) == "user"
-    told = Plane(roster, [asks(), says("lead-2", m.PolicyUpdate(allow=("Bash",), deny=("Read",)), WORKER, hours=5)])
+    told = ControlState(
+        roster, [asks(), says("lead-2", m.PolicyUpdate(allow=("Bash",), deny=("Read",)), WORKER, hours=5)]
+    )
     assert told.policy(WORKER).allow == ()
     assert told.policy(WORKER).deny == ("Read",)
     assert outcomes(asks(), answers("lead-2", True, hours=6), roster=roster) == ["applied", "refused"]
@@ -191,11 +193,11 @@ def test_what_an_agent_was_allowed_is_not_its_name_s(is_proven: bool) -> None:
     roster = Roster([*PEOPLE, event("retire", WORKER, 3), register("worker-9", hours=4, continues=WORKER, proof=proof)])
     rules = says(LEAD, m.PolicyUpdate(allow=("Bash",), deny=("Read",)), WORKER, hours=1)
     strict, loose = (says(LEAD, m.ModeSet(mode=mode), WORKER, hours=1) for mode in ("plan", "acceptEdits"))
-    heir = Plane(roster, [rules, strict])
+    heir = ControlState(roster, [rules, strict])
     assert heir.policy("worker-9").deny == ("Read",)
     assert heir.policy("worker-9").allow == (("Bash",) if is_proven else ())
     assert heir.mode("worker-9") == "plan"
-    assert Plane(roster, [loose]).mode("worker-9") == ("acceptEdits" if is_proven else "default")
+    assert ControlState(roster, [loose]).mode("worker-9") == ("acceptEdits" if is_proven else "default")
 
 
 def test_a_plan_approved_for_one_frees_nobody_who_took_its_name() -> None:
@@ -208,8 +210,8 @@ def test_a_plan_approved_for_one_frees_nobody_who_took_its_name() -> None:
     ]
     plan = says(WORKER, m.PlanRequest(content="so", request_id="p-1"), LEAD, hours=2)
     approval = says(LEAD, m.PlanResponse(request_id="p-1", approved=True), WORKER, hours=3)
-    assert Plane(roster, [*owes, plan, approval]).waits_for_plan("worker-9")
-    assert not Plane(roster, [owes[0], plan, approval]).waits_for_plan("worker-9")
+    assert ControlState(roster, [*owes, plan, approval]).waits_for_plan("worker-9")
+    assert not ControlState(roster, [owes[0], plan, approval]).waits_for_plan("worker-9")
 
 
 def test_a_lead_of_its_own_heir_cannot_be_had() -> None:
@@ -243,7 +245,7 @@ def test_the_history_of_leads_survives_being_written_down(changes: list[tuple[in
     events += [event("retire", "w-9", 10)] if dead else []
     roster = Roster(events)
     known = roster.agents["w-9"]
-    assert Rollbook(written(roster)).get("w-9") == known
+    assert RosterCache(written(roster)).get("w-9") == known
     told = Roster(retention.compacted(events, at(0))).agents
     assert {i: a.leads for i, a in told.items()} == {i: a.leads for i, a in roster.agents.items()}
 
@@ -263,7 +265,7 @@ def test_modes_and_policies_are_the_lead_s_to_set() -> None:
         says(LEAD, m.ModeSet(mode="locked-down"), "project:p"),
     ]
     roster = Roster([*PEOPLE, register("late-1", "project:p", hours=5, lead=LEAD)])
-    plane = Plane(roster, orders)
+    plane = ControlState(roster, orders)
     assert [plane.mode(i) for i in (WORKER, OTHER, PEER, LEAD)] == ["plan", "default", "default", "default"]
     denied = {i: plane.policy(i).deny for i in (WORKER, OTHER, "late-1", PEER, LEAD)}
     assert denied == {WORKER: ("WebFetch",), OTHER: ("WebFetch",), "late-1": ("WebFetch",), PEER: (), LEAD: ()}
@@ -279,7 +281,7 @@ def test_clearing_a_context_sheds_nothing() -> None:
         says(LEAD, m.TaskAssignment(request_id="t", title="T", plan_required=True), WORKER),
     ]
     heir = register("worker-9", hours=4, continues=WORKER, lead=LEAD)
-    plane = Plane(Roster([*PEOPLE, event("retire", WORKER, 3), heir]), orders)
+    plane = ControlState(Roster([*PEOPLE, event("retire", WORKER, 3), heir]), orders)
     assert (plane.mode("worker-9"), plane.policy("worker-9").deny) == ("safe", ("Bash",))
     assert plane.waits_for_plan("worker-9")
 
@@ -292,7 +294,7 @@ def test_a_policy_replaces_or_adds() -> None:
         updates=({"type": "addRules", "behavior": "allow", "rules": [{"toolName": "Bash", "ruleContent": "ls:*"}]},),
     )
     host = m.SandboxResponse(request_id="n-1", approved=True, scope="session")
-    plane = Plane(
+    plane = ControlState(
         ROSTER,
         [
             says(LEAD, m.PolicyUpdate(allow=("Read",), deny=("Bash",)), WORKER),
@@ -313,7 +315,7 @@ def test_a_required_plan_is_awaited() -> None:
     """Until one that was asked for since is approved; only the lead can require it; plan mode ends with it."""
     hold = m.TaskAssignment(request_id="t-1", title="T", plan_required=True)
     old = says(WORKER, m.PlanRequest(request_id="p-0", goal="old"))
-    plane = Plane(ROSTER, [old, says(LEAD, hold, WORKER), says(LEAD, m.ModeSet(mode="plan"), WORKER)])
+    plane = ControlState(ROSTER, [old, says(LEAD, hold, WORKER), says(LEAD, m.ModeSet(mode="plan"), WORKER)])
     plane.apply(says(LEAD, m.PlanResponse(request_id="p-0", approved=True), WORKER))
     assert plane.waits_for_plan(WORKER)
     assert plane.mode(WORKER) == "plan"
@@ -333,7 +335,7 @@ def test_a_required_plan_is_awaited() -> None:
 def test_a_shutdown_is_asked_by_the_lead_and_answered_by_the_worker() -> None:
     """Each its own; a second request, or a second answer, restarts nothing."""
     ask = m.ShutdownRequest(request_id="s-1", reason="done")
-    plane = Plane(ROSTER)
+    plane = ControlState(ROSTER)
     steps = [
         says(PEER, ask, WORKER),
         says(LEAD, ask, "all"),
@@ -355,7 +357,7 @@ def test_who_registers_again_is_not_shut_down_any_more() -> None:
     ask, agreed = m.ShutdownRequest(request_id="s-1"), m.ShutdownApproved(request_id="s-1")
     end = [says(LEAD, ask, WORKER, 1), says(WORKER, agreed, LEAD, 2)]
     again = Roster([*PEOPLE, event("retire", WORKER, 3), register(WORKER, hours=4, lead=LEAD)])
-    plane = Plane(again, end)
+    plane = ControlState(again, end)
     assert not plane.is_shut_down(WORKER)
     later = (ask.replace(request_id="s-2"), agreed.replace(request_id="s-2"))
     for step in (says(LEAD, later[0], WORKER, 5), says(WORKER, later[1], LEAD, 6)):
@@ -368,7 +370,7 @@ def test_a_task_goes_its_way() -> None:
     task = m.TaskAssignment(request_id="t-1", title="T")
     doing, done = m.TaskProgress(request_id="t-1", phase="implementing"), m.TaskCompleted(request_id="t-1")
     steps = [says(LEAD, task, WORKER), says(OTHER, done), says(WORKER, doing), says(WORKER, done), says(WORKER, doing)]
-    plane = Plane(ROSTER)
+    plane = ControlState(ROSTER)
     assert [plane.apply(step).outcome for step in steps] == ["applied", "refused", "applied", "applied", "late"]  # type: ignore[union-attr]
     assert plane.tasks["t-1"].state == transitions.DONE
 
@@ -407,7 +409,7 @@ def messages(draw: st.DrawFn) -> Message:
 HISTORIES = st.lists(messages(), max_size=25)
 
 
-def picture(plane: Plane) -> Any:
+def picture(plane: ControlState) -> Any:
     """Everything a consumer can ask."""
     people = (WORKER, OTHER, LEAD, PEER)
     return (
@@ -452,7 +454,7 @@ def decisions(history: list[Message]) -> dict[str, tuple[str, str]]:
 @given(HISTORIES)
 def test_any_history_decides_each_request_once_and_by_who_may(history: list[Message]) -> None:
     """Every state is one of its table, reached by one decision, which is what the plain rule says."""
-    plane = Plane(ROSTER, history)
+    plane = ControlState(ROSTER, history)
     assert {i: (r.state, r.by) for i, r in plane.requests.items() if not r.is_open} == decisions(history)
     for request in plane.requests.values():
         assert request.state in transitions.TABLES[request.flow].values()
@@ -477,8 +479,8 @@ def test_duplicates_and_replays_change_nothing(history: list[Message], copies: l
             m.PolicyUpdate,
         ):  # which a lead may well repeat
             anew.append(late)
-    assert picture(Plane(ROSTER, same)) == picture(Plane(ROSTER, history))
-    before, after = Plane(ROSTER, history), Plane(ROSTER, anew)
+    assert picture(ControlState(ROSTER, same)) == picture(ControlState(ROSTER, history))
+    before, after = ControlState(ROSTER, history), ControlState(ROSTER, anew)
     for request_id, request in before.requests.items():
         if not request.is_open:
             assert after.requests[request_id] == request
@@ -489,8 +491,8 @@ def test_any_order_and_any_loss_reach_a_legal_state_that_all_agree_on(history: l
     """Shuffled and thinned out, folded at once or bit by bit."""
     left = [one for one in history if chance.random() < 0.7]
     chance.shuffle(left)
-    whole = Plane(ROSTER, left)
-    bit_by_bit = Plane(ROSTER)
+    whole = ControlState(ROSTER, left)
+    bit_by_bit = ControlState(ROSTER)
     for one in left:
         picture(bit_by_bit)
         bit_by_bit.apply(one)
@@ -501,7 +503,7 @@ def test_any_order_and_any_loss_reach_a_legal_state_that_all_agree_on(history: l
 @given(HISTORIES)
 def test_nothing_waits_for_ever(history: list[Message]) -> None:
     """Whatever happened, each asker can end its waiting by itself, and then nothing is open."""
-    plane = Plane(ROSTER, history)
+    plane = ControlState(ROSTER, history)
     for request in plane.open_requests():
         kinds: dict[str, m.Payload] = {
             transitions.PLAN: m.PlanResponse(request_id=request.id, cause=m.TIMEOUT),
@@ -519,8 +521,8 @@ def test_what_the_steward_moves_changes_no_answer(history: list[Message]) -> Non
     reads = [read(one.id, to) for one in history for to in (WORKER, OTHER, LEAD, PEER, "user", "stranger")]
     logs = state(history, reads, PEOPLE)
     moved = retention.plan(logs, at(500), 0).move
-    before = Plane(ROSTER, history)
-    after = Plane(ROSTER, [one for one in history if one.id not in moved])
+    before = ControlState(ROSTER, history)
+    after = ControlState(ROSTER, [one for one in history if one.id not in moved])
     assert picture(after)[2] == picture(before)[2]
     for request_id, request in before.requests.items():
         if request_id in after.requests:

@@ -13,7 +13,7 @@ from agent_mailbox.core.control.messages import (
     WatchEnd,
     WatchReport,
 )
-from agent_mailbox.core.control.state import Plane
+from agent_mailbox.core.control.state import ControlState
 from agent_mailbox.core.control.verdicts import APPLIED, REFUSED, REPEATED
 from agent_mailbox.core.control.watches import LONGEST, MOST_HELD, MOST_UNPROVEN
 from agent_mailbox.core.proofs import of_session
@@ -53,9 +53,9 @@ class Log:
         return self.says(who, payload, "ada", proven=proven)
 
     @property
-    def plane(self) -> Plane:
+    def plane(self) -> ControlState:
         """The fold."""
-        return Plane(Roster(self.events), self.messages)
+        return ControlState(Roster(self.events), self.messages)
 
     def live(self, now: int = 100 * MINUTE) -> list[str]:
         """The ids of the watches that hold."""
