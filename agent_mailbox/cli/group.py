@@ -72,6 +72,17 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+class DefaultCommands(Commands):
+    """A group that runs its ``default`` command if its first word is no command of its own."""
+
+    default = ""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if args and args[0] not in (*self.commands, "-h", "--help"):
+            args = [self.default, *args]
+        return super().parse_args(ctx, args)
+
+
 _MORE = ", …"
 
 

@@ -104,6 +104,14 @@ def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     return [word for word in _words(ctx, agents_only=True) if word.startswith(incomplete)]
 
 
+session_option = click.option(
+    "--session",
+    metavar="ID",
+    help="The session to act as (default: the calling client's).",
+    shell_complete=complete_session,
+)
+
+
 def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the ids of open requests."""
     from ..control.requests import Control

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core import codec, compose, instant
@@ -142,6 +142,17 @@ def hours(given: str | None) -> int | None:
         found = given  # check_ttl raises for it
     compose.check_ttl(found)
     return int(found)
+
+
+def parse_span(given: str, units: Mapping[str, float], plain: str, hint: str) -> float:
+    """Return a time such as ``30m``. ``units``: the length of one of each; a number without a unit is in ``plain``."""
+    number, unit = (given[:-1], given[-1]) if given[-1:] in units else (given, plain)
+    try:
+        if number.isascii():
+            return float(number) * units[unit]
+    except ValueError:
+        pass
+    raise Malformed(f"not a time: {given!r}", hint)
 
 
 def since(given: str | None, now: int) -> int | None:

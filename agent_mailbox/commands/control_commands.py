@@ -10,7 +10,7 @@ import click
 
 from ..cli import values
 from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, complete_request, complete_session, pass_app
+from ..cli.options import App, Verb, complete_request, complete_session, pass_app, session_option
 from ..control.requests import Control
 from ..core.address import ALL
 from ..core.control import messages, transitions
@@ -19,12 +19,6 @@ from ..errors import Malformed
 from ..store.locks.lock import Patience
 from . import control_output, widened_output
 
-_session = click.option(
-    "--session",
-    metavar="ID",
-    help="The session to act as (default: the calling client's).",
-    shell_complete=complete_session,
-)
 _reason = click.option("--reason", metavar="TEXT", help="The reason, in a sentence.")
 _request_id = click.option("--request-id", metavar="ID", help="The request's id (default: a new one).")
 _expires = click.option(
@@ -89,7 +83,7 @@ _input = click.option(
 
 
 @request.command(cls=Verb)
-@_session
+@session_option
 @click.option("--tool", metavar="NAME", required=True, help="The tool, such as Bash.")
 @_input
 @_reason
@@ -109,7 +103,7 @@ def permission(app: App, /, session: str | None, tool: str, tool_input: str | No
 
 
 @request.command(cls=Verb)
-@_session
+@session_option
 @click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
 @click.option("--file", metavar="PATH", help="The file that holds the plan.")
 @click.option("--goal", metavar="TEXT", help="The plan's goal, in a sentence.")
@@ -138,7 +132,7 @@ def plan(app: App, /, session: str | None, body: str | None, file: str | None, *
 
 
 @request.command(cls=Verb)
-@_session
+@session_option
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host; repeat the option for several.")
 @click.option("--capability", metavar="NAME", default=_NETWORK, help="What the sandbox denies (default: network).")
 @_reason
@@ -159,7 +153,7 @@ def sandbox(app: App, /, session: str | None, hosts: Sequence[str], capability: 
 
 @request.command(cls=Verb)
 @_agent
-@_session
+@session_option
 @_reason
 @_expires
 @_request_id
@@ -172,7 +166,7 @@ def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None
 
 @request.command(cls=Verb)
 @_agent
-@_session
+@session_option
 @click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
 @click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
 @click.option("--context", metavar="TEXT", help="Facts that help: files, decisions, earlier tries.")
@@ -192,7 +186,7 @@ def task(app: App, /, agent: str, session: str | None, title: str, body: str | N
 
 @control.command(cls=Verb)
 @_which
-@_session
+@session_option
 @click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="The state of the task; done ends it.")
 @click.option("--body", metavar="TEXT", help="The report; - reads standard input, @FILE a file.")
 @click.option(
@@ -232,7 +226,7 @@ def _answering(command: Any) -> Any:
         click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
         _input,
         _reason,
-        _session,
+        session_option,
         _which,
     ):
         command = option(command)
@@ -283,7 +277,7 @@ def approve(app: App, /, request: str, session: str | None, **given: Any) -> Non
 
 @control.command(cls=Verb)
 @_which
-@_session
+@session_option
 @_reason
 @pass_app
 def deny(app: App, /, request: str, session: str | None, **given: Any) -> None:
@@ -304,7 +298,7 @@ def answer(app: App, /, request: str, session: str | None, decision: str, **give
 
 
 @control.command(cls=Verb)
-@_session
+@session_option
 @click.option("--all", "everyones", is_flag=True, help="Show all open requests, not only yours to decide.")
 @pass_app
 def pending(app: App, /, session: str | None, everyones: bool) -> None:
@@ -323,7 +317,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 @control.command(cls=Verb, widens=widened_output.of_mode)
 @click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_session)
 @click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
-@_session
+@session_option
 @pass_app
 def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
     """Set the MODE of AGENT, or of `all` you lead; without MODE show its mode and rules, or yours."""
@@ -345,7 +339,7 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host that tools may reach.")
 @click.option("--add", is_flag=True, help="Add to the rules in force; do not replace them.")
 @click.option("--clear", is_flag=True, help="Remove all rules and hosts.")
-@_session
+@session_option
 @pass_app
 def policy(
     app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
@@ -372,7 +366,7 @@ def policy(
 
 @control.command(cls=Verb)
 @_which
-@_session
+@session_option
 @click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
 )
@@ -398,7 +392,7 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
 @control.command(cls=Verb)
 @click.option("--request", metavar="REQUEST", help="Show only messages about this request.")
 @click.option("--follow", is_flag=True, help="Go on with new messages, a line each (with --json: a document each).")
-@_session
+@session_option
 @pass_app
 def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
     """Show every control message in order, with its outcome, refused ones too."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, complete_session, pass_app
+from ..cli import values
+from ..cli.group import DefaultCommands, cli
+from ..cli.options import App, Verb, pass_app, session_option
 from ..control.leasing import Leasing
 from ..core import frame, instant
 from ..core.control import lease_paths
@@ -21,24 +22,9 @@ if TYPE_CHECKING:
     from ..core.control.leases import Lease
 
 _UNITS = {"s": 1 / 60, "m": 1, "h": 60}
-_session = click.option(
-    "--session",
-    metavar="ID",
-    help="The session to act as (default: the calling client's).",
-    shell_complete=complete_session,
-)
 
 
-class _LeaseGroup(Commands):
-    """A group that takes a lease if its first word is no command of its own."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "-h", "--help"):
-            args = ["take", *args]
-        return super().parse_args(ctx, args)
-
-
-@cli.group(cls=_LeaseGroup)
+@cli.group(cls=DefaultCommands)
 def lease() -> None:
     """Lease files that you are going to edit: other agents are warned before they do.
 
@@ -47,11 +33,14 @@ def lease() -> None:
     """
 
 
+lease.default = "take"  # type: ignore[attr-defined]
+
+
 @lease.command(cls=Verb)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--for", "span", metavar="TIME", default="30m", help="How long: 90s, 30m (default), 2h; 24h at most.")
 @click.option("--note", metavar="TEXT", default="", help="What you do there, in a few words.")
-@_session
+@session_option
 @pass_app
 def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str | None) -> None:
     """Lease files, directories or patterns of a project.
@@ -63,7 +52,9 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     """
     desk = app.desk(Leasing)
     me = app.acting(session, desk, "the lease")
-    made = desk.lease(me, paths, system.getcwd(), _minutes(span), note)
+    made = desk.lease(
+        me, paths, system.getcwd(), values.parse_span(span, _UNITS, "m", "write it as 90s, 30m or 2h"), note
+    )
     for path in paths:
         if not lease_paths.is_wild(path) and not system.exists(path):
             app.warn(f"{neutral(path)} is not there: leased as a file; a directory would be {neutral(path)}/**")
@@ -84,7 +75,7 @@ def list_leases(app: App, /) -> None:
 
 @lease.command(cls=Verb)
 @click.argument("lease_id", metavar="ID")
-@_session
+@session_option
 @pass_app
 def release(app: App, /, lease_id: str, session: str | None) -> None:
     """End a lease: yours, or as its holder's lead or the person. Again is no error."""
@@ -97,7 +88,7 @@ def release(app: App, /, lease_id: str, session: str | None) -> None:
 @lease.command(cls=Verb)
 @click.argument("paths", metavar="[PATH]…", nargs=-1)
 @click.option("--staged", is_flag=True, help="Look at the files that git has staged.")
-@_session
+@session_option
 @pass_app
 def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) -> int:
     """Look whether another session leases files: exit 1 if one does.
@@ -139,16 +130,6 @@ def _staged() -> list[str]:
     return [system.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
 
 
-def _minutes(span: str) -> float:
-    number, unit = (span[:-1], span[-1]) if span[-1:] in _UNITS else (span, "m")
-    try:
-        if number.isascii():
-            return float(number) * _UNITS[unit]
-    except ValueError:
-        pass
-    raise Malformed(f"not a time: {span!r}", "write it as 90s, 30m or 2h")
-
-
 def _line(one: Lease) -> str:
     return f"{neutral(one.id)}  {neutral(lease_paths.shown(one.project, one.paths))}"
 
@@ -156,13 +137,13 @@ def _line(one: Lease) -> str:
 def _json(one: Lease) -> dict[str, Any]:
     return {
         "id": one.id,
-        "holder": one.holder,
+        "holder": one.owner,
         "project": one.project,
         "paths": list(one.paths),
         "note": one.note,
         "from": instant.text(one.begins),
         "until": instant.text(one.ends),
         "proven": one.proven,
-        "released": one.released,
+        "released": one.over,
         "message_id": one.message_id,
     }

@@ -9,22 +9,15 @@ import click
 
 from ..cli import mail_output, render, show_verbs, values, verbs
 from ..cli.group import cli
-from ..cli.options import App, Verb, complete_address, complete_session, pass_app
+from ..cli.options import App, Verb, complete_address, pass_app, session_option
 from ..core.claims import Reads
 from ..core.records import Message
 from ..errors import Malformed
 from . import check_verb, standing_verbs
 
-_session = click.option(
-    "--session",
-    metavar="ID",
-    help="The session to act as (default: the calling client's).",
-    shell_complete=complete_session,
-)
-
 
 @cli.command(cls=Verb)
-@_session
+@session_option
 @click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
 @click.option(
     "--limit",
@@ -47,7 +40,7 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
 
 
 @cli.command(cls=Verb)
-@_session
+@session_option
 @click.option(
     "--cost", is_flag=True, help="Also show the tokens that your mail took, by sender and mode, and those of wakes."
 )
@@ -102,7 +95,7 @@ def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
 
 
 @cli.command(cls=Verb)
-@_session
+@session_option
 @click.option(
     "--with",
     "with_address",
@@ -153,7 +146,7 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
-@_session
+@session_option
 @pass_app
 def ack(app: App, /, message_id: str, session: str | None) -> None:
     """Acknowledge message ID: tell its sender that you have dealt with it."""
@@ -162,7 +155,7 @@ def ack(app: App, /, message_id: str, session: str | None) -> None:
 
 @cli.command(cls=Verb)
 @click.argument("message_id", metavar="ID")
-@_session
+@session_option
 @pass_app
 def release(app: App, /, message_id: str, session: str | None) -> None:
     """Give message ID back: it becomes unread again; another holder of its role may take it."""
@@ -170,7 +163,7 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
 
 
 @cli.command("dead-letters", cls=Verb)
-@_session
+@session_option
 @click.option("--all", "everyones", is_flag=True, help="Show everyone's, not only yours.")
 @click.option(
     "--waiting",
@@ -205,7 +198,7 @@ def dead_letters(
 
 
 @cli.command(cls=Verb)
-@_session
+@session_option
 @click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
 )

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, complete_session, pass_app
+from ..cli import values
+from ..cli.group import DefaultCommands, cli
+from ..cli.options import App, Verb, complete_session, pass_app, session_option
 from ..control.watching import Watching
 from ..core import frame, instant
 from ..core.control.watches import DEAD, IDLE, TASK
@@ -18,24 +19,9 @@ if TYPE_CHECKING:
     from ..core.control.watches import AgentWatch
 
 _UNITS = {"m": 1 / 60, "h": 1, "d": 24}
-_session = click.option(
-    "--session",
-    metavar="ID",
-    help="The session to act as (default: the calling client's).",
-    shell_complete=complete_session,
-)
 
 
-class _WatchGroup(Commands):
-    """A group that sets a watch if its first word is no command of its own."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0] not in (*self.commands, "-h", "--help"):
-            args = ["set", *args]
-        return super().parse_args(ctx, args)
-
-
-@cli.group(cls=_WatchGroup)
+@cli.group(cls=DefaultCommands)
 def watch() -> None:
     """Hear once when another agent is idle, has ended, or has finished a task.
 
@@ -44,13 +30,16 @@ def watch() -> None:
     """
 
 
+watch.default = "set"  # type: ignore[attr-defined]
+
+
 @watch.command("set", cls=Verb)
 @click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 @click.option("--idle", is_flag=True, help="When its turn ends, and no mail waits for it.")
 @click.option("--dead", is_flag=True, help="When it ends: frozen, retired, or its client gone.")
 @click.option("--task", metavar="ID", default="", help="When it reports this task done.")
 @click.option("--for", "span", metavar="TIME", default="24h", help="How long: 30m, 24h (default), 7d at most.")
-@_session
+@session_option
 @pass_app
 def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: str, session: str | None) -> None:
     """Watch an agent, by its id or name. A watch for anything hears of the agent's end, too.
@@ -63,12 +52,18 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
     if not until:
         raise Malformed("--idle, --dead or --task is missing", "say for what: `agent-mailbox watch AGENT --idle`")
     desk = app.desk(Watching)
-    made = desk.watch(app.acting(session, desk, "the watch"), agent, until, task, _hours(span))
+    made = desk.watch(
+        app.acting(session, desk, "the watch"),
+        agent,
+        until,
+        task,
+        values.parse_span(span, _UNITS, "h", "write it as 30m, 24h or 7d"),
+    )
     app.done(f"watching until {frame.when(made.ends)}: {_line(desk, made)}\n", {"watches": [_json(made)]})
 
 
 @watch.command("list", cls=Verb)
-@_session
+@session_option
 @pass_app
 def list_watches(app: App, /, session: str | None) -> None:
     """List the session's watches."""
@@ -80,7 +75,7 @@ def list_watches(app: App, /, session: str | None) -> None:
 
 @watch.command(cls=Verb)
 @click.argument("watch_id", metavar="ID")
-@_session
+@session_option
 @pass_app
 def cancel(app: App, /, watch_id: str, session: str | None) -> None:
     """End a watch: yours, or as its watcher's lead or the person. Again is no error."""
@@ -88,16 +83,6 @@ def cancel(app: App, /, watch_id: str, session: str | None) -> None:
     ended, again = desk.cancel(app.acting(session, desk, "the end of a watch"), watch_id)
     told = "was over already: " if again else "cancelled "
     app.done(f"{told}{_line(desk, ended)}\n", {"watches": [_json(ended)], "already": again})
-
-
-def _hours(span: str) -> float:
-    number, unit = (span[:-1], span[-1]) if span[-1:] in _UNITS else (span, "h")
-    try:
-        if number.isascii():
-            return float(number) * _UNITS[unit]
-    except ValueError:
-        pass
-    raise Malformed(f"not a time: {span!r}", "write it as 30m, 24h or 7d")
 
 
 def _line(desk: Watching, one: AgentWatch) -> str:
@@ -108,7 +93,7 @@ def _line(desk: Watching, one: AgentWatch) -> str:
 def _json(one: AgentWatch) -> dict[str, Any]:
     return {
         "id": one.id,
-        "watcher": one.watcher,
+        "watcher": one.owner,
         "agent": one.agent,
         "until": list(one.until),
         "task": one.task,

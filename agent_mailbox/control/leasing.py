@@ -7,16 +7,16 @@ The rules are ``core.control.leases``.
 from __future__ import annotations
 
 from ..control_plane import control_log
-from ..core import frame, ids
+from ..core import frame
 from ..core.control import lease_paths, messages
 from ..core.control.leases import LONGEST, Lease
 from ..core.records import Record
 from ..core.text import neutral
-from ..errors import Malformed, NotFound, Refused
+from ..errors import Malformed, Refused
 from ..store.files import system
 from ..store.files.edits import Edits
 from ..store.user_state import project_paths
-from .orders import MIN_PREFIX, Coordination
+from .notice_desk import NoticeDesk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Held(Record):
     lease: Lease
 
 
-class Leasing(Coordination):
+class Leasing(NoticeDesk):
     """The part of the facade for leases."""
 
     def leases(self) -> list[Lease]:
@@ -43,8 +43,8 @@ class Leasing(Coordination):
 
     def _live(self, fold: Leases) -> list[Lease]:
         found = fold.live(self.now())
-        gone = self.gone({lease.holder for lease in found}) if found else ()
-        return [lease for lease in found if lease.holder not in gone]
+        gone = self.gone({lease.owner for lease in found}) if found else ()
+        return [lease for lease in found if lease.owner not in gone]
 
     def lease(self, me: str, paths: Sequence[str], base: str, minutes: float, note: str = "") -> Lease:
         """Lease paths or patterns to ``me``. ``base`` is the directory that relative ones start from.
@@ -80,7 +80,7 @@ class Leasing(Coordination):
     def _refuse_held(self, me: str, project: str, paths: tuple[str, ...], before: float = float("inf")) -> None:
         fold = control_log.of_leases(self).leases
         for lease in self._live(fold):
-            is_anothers = lease.proven and lease.place < before and not fold.is_holder(me, lease, self.now())
+            is_anothers = lease.proven and lease.place < before and not fold.is_owner(me, lease, self.now())
             if is_anothers and lease.overlaps(project, paths):
                 shown = neutral(lease_paths.shown(lease.project, lease.paths))
                 raise Refused(f"{shown} {self.said(lease)}", self.ask(lease), code="leased")
@@ -89,47 +89,33 @@ class Leasing(Coordination):
         """Return the leases of others that overlap one of ``me``: nothing proves theirs, or nothing proves this."""
         fold = control_log.of_leases(self).leases
         others = [one for one in self._live(fold) if one.id != made.id and one.overlaps(made.project, made.paths)]
-        return [one for one in others if not fold.is_holder(me, one, self.now())]
+        return [one for one in others if not fold.is_owner(me, one, self.now())]
 
     def said(self, lease: Lease) -> str:
         """Return who leases it, until when and why."""
-        name, until = frame.name_of(lease.holder, self.logs.read_roster()), frame.when(lease.ends)[11:]
+        name, until = frame.name_of(lease.owner, self.logs.read_roster()), frame.when(lease.ends)[11:]
         note = f': "{frame.quoted(lease.note)}"' if lease.note else ""
         return f"{'is' if lease.proven else 'may be (unverified)'} leased by {name} until {until}{note}"
 
     def ask(self, lease: Lease) -> str:
         """Return what to do about another's lease."""
-        return f"write to {frame.name_of(lease.holder, self.logs.read_roster())}, who can release {neutral(lease.id)}"
+        return f"write to {frame.name_of(lease.owner, self.logs.read_roster())}, who can release {neutral(lease.id)}"
 
     def release_lease(self, me: str, word: str) -> tuple[Lease, bool]:
         """End a lease, by its id or a unique beginning; return whether it was over before, too.
 
         Raises ``NotFound``, and ``Refused`` unless ``me`` holds it or commands its holder."""
         fold = control_log.of_leases(self).leases
-        lease = fold.get(word) or control_log.of_request(self, word).leases.get(word)
-        if lease is None:
-            live = {one.id: one for one in self._live(fold)}
-            matches = [one for one in live if len(word) >= MIN_PREFIX and one.startswith(word)]
-            found = ids.only_match(word, matches, "leases")
-            if found is None:
-                named = [one.id for one in live.values() if _is_named(one, word)]
-                hint = f"to release it, name its id: `agent-mailbox lease release {named[0]}`" if named else ""
-                raise NotFound(f"no lease {word!r}", hint or "`agent-mailbox lease list` lists them")
-            lease = live[found]
-        if lease.released:
-            return lease, True
-        if lease.proven and not fold.may_release(me, lease, self.now()):
-            raise Refused(
-                f"{lease.id} is {frame.name_of(lease.holder, self.logs.read_roster())}'s lease",
-                "its holder, that one's lead or the person releases it; it also ends by itself",
-                code="not_yours",
-            )
-        own = fold.is_holder(me, lease, self.now())
-        sent = self.post(me, messages.LeaseRelease(request_id=lease.id), (me if own else lease.holder,))
-        if own:
-            self.read_own(me, sent)
-        self.refuse_unapplied(sent)
-        return lease.replace(released=True), False
+        live = self._live(fold)
+
+        def hint() -> str:
+            named = [one.id for one in live if _is_named(one, word)]
+            return f"to release it, name its id: `agent-mailbox lease release {named[0]}`" if named else ""
+
+        return self.end_notice(
+            me, word, fold, lambda: control_log.of_request(self, word).leases, live, messages.LeaseRelease,
+            hint,
+        )  # fmt: skip
 
     def held_by_others(self, me: str, paths: Sequence[str], base: str) -> list[Held]:
         """Return those of the files that another session leases, each with the lease that counts."""
@@ -138,13 +124,13 @@ class Leasing(Coordination):
         found = []
         for path in paths if live else ():
             lease = self.lease_on(path, base, live)
-            if lease is not None and not fold.is_holder(me, lease, self.now()):
+            if lease is not None and not fold.is_owner(me, lease, self.now()):
                 found.append(Held(path, lease))
         return found
 
     def holds(self, me: str, lease: Lease) -> bool:
         """Return whether ``me`` is the holder, or has its place."""
-        return control_log.of_leases(self).leases.is_holder(me, lease, self.now())
+        return control_log.of_leases(self).leases.is_owner(me, lease, self.now())
 
     def lease_on(self, path: str, base: str, live: Sequence[Lease]) -> Lease | None:
         """Return the first of the leases that covers a file, proven ones before others."""

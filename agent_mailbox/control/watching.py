@@ -7,15 +7,15 @@ watcher. The rules are ``core.control.watches``.
 from __future__ import annotations
 
 from ..control_plane import control_log, watch_reports
-from ..core import frame, ids
+from ..core import frame
 from ..core.control import messages
 from ..core.control.watches import LONGEST, AgentWatch
 from ..core.roster import ALIVE
 from ..core.text import neutral, typed
-from ..errors import Malformed, NotFound, Refused
+from ..errors import Malformed, Refused
 from ..store.files import system
 from ..store.files.watched import Watched
-from .orders import MIN_PREFIX, Coordination
+from .notice_desk import NoticeDesk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 _HOUR = 3_600_000
 
 
-class Watching(Coordination):
+class Watching(NoticeDesk):
     """The part of the facade for watches."""
 
     def watches(self, me: str | None = None) -> list[AgentWatch]:
         """Return the watches that hold now, oldest first; ``me``: those of that session."""
-        return [one for one in watch_reports.live(self) if me in (None, one.watcher)]
+        return [one for one in watch_reports.live(self) if me in (None, one.owner)]
 
     def watch(self, me: str, word: str, until: Sequence[str], task: str = "", hours: float = 24) -> AgentWatch:
         """Have ``me`` told once when one of the events happens to an agent (an id, a name or a prefix).
@@ -82,24 +82,9 @@ class Watching(Coordination):
 
         Raises ``NotFound``, and ``Refused`` unless it is that of ``me``, or of an agent that ``me`` commands."""
         fold = control_log.of_watches(self).watches
-        watch = fold.get(word) or control_log.of_request(self, word).watches.get(word)
-        if watch is None:
-            live = {one.id: one for one in fold.live(self.now())}
-            found = ids.only_match(word, [w for w in live if len(word) >= MIN_PREFIX and w.startswith(word)], "watches")
-            if found is None:
-                raise NotFound(f"no watch {word!r}", "`agent-mailbox watch list` lists them")
-            watch = live[found]
-        if watch.over:
-            return watch, True
-        if watch.proven and not fold.may_cancel(me, watch, self.now()):
-            raise Refused(
-                f"{watch.id} is {frame.name_of(watch.watcher, self.logs.read_roster())}'s watch",
-                "its watcher, that one's lead or the person ends it; it also ends by itself",
-                code="not_yours",
-            )
-        sent = self.post(me, messages.WatchEnd(request_id=watch.id), (watch.watcher,))
-        if me == watch.watcher:
-            self.read_own(me, sent)
-        self.refuse_unapplied(sent)
+        ended = self.end_notice(
+            me, word, fold, lambda: control_log.of_request(self, word).watches, fold.live(self.now()),
+            messages.WatchEnd,
+        )  # fmt: skip
         watch_reports.settle(self)
-        return watch.replace(over=True), False
+        return ended

@@ -54,13 +54,13 @@ def settle(desk: OpenMailbox) -> None:
     with desk.logs.messages.held():  # a watch that is set later is noted later
         found: dict[str, set[str]] = {}
         for watch in live(desk):
-            found.setdefault(watch.agent, set()).add(watch.watcher)
+            found.setdefault(watch.agent, set()).add(watch.owner)
         Watched(desk.logs.trail).settle(found)
 
 
 def _tell(desk: OpenMailbox, me: str, watch: AgentWatch, event: str, reason: str = "") -> None:
     """Send a watcher its report. A session is not shown its own mail, so then it comes from the steward."""
-    sender = STEWARD if me == watch.watcher else me
+    sender = STEWARD if me == watch.owner else me
     roster = desk.logs.read_roster()
     agent = roster.get(sender)
     payload = messages.WatchReport(
@@ -69,7 +69,7 @@ def _tell(desk: OpenMailbox, me: str, watch: AgentWatch, event: str, reason: str
         agent=watch.agent, name=frame.name_of(watch.agent, roster), event=event,
         task=watch.task if event == TASK else "", reason=clipped(neutral(reason), 200),
     )  # fmt: skip
-    draft = Draft(sender=sender, to=(watch.watcher,), content=message_text.written(payload), type="control")
+    draft = Draft(sender=sender, to=(watch.owner,), content=message_text.written(payload), type="control")
     message = compose.message(draft, draft.to, uuid_of(system.urandom(16).hex(), "4"), desk.now())
-    line, readers = compose.stored_line(message), {watch.watcher, *roster.heirs(watch.watcher)}
+    line, readers = compose.stored_line(message), {watch.owner, *roster.heirs(watch.owner)}
     desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [desk.prove(sender)]))

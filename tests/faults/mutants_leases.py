@@ -16,20 +16,20 @@ MUTANTS = (
     ),
     Mutant(
         "a lease ends by a proven word of who may end it",
-        "Leases.release",
-        ("if lease.proven and not (is_proven and", "if lease.proven and not ("),
+        "StandingNotices.end",
+        ("if notice.proven and not (_is_proven(message) and", "if notice.proven and not ("),
         tests=f"{FOLD}::test_a_proven_lease_ends_by_its_holder_its_lead_or_the_person",
     ),
     Mutant(
         "a session leases so much at once and no more",
-        "Leases.take",
+        "StandingNotices.enter",
         ("        if len(held) >= most:\n", "        if False:\n"),
         tests=f"{FOLD}::test_ten_thousand_leases_are_as_many_as_a_session_may_hold",
     ),
     Mutant(
         "a lease ends with its holder",
-        "Leases._is_over",
-        ("return not any(", "return False and any("),
+        "Leases.is_kept",
+        ("return any(self", "return True or any(self"),
         tests=f"{FOLD}::test_a_lease_ends_in_time_and_with_its_holder",
     ),
     Mutant(

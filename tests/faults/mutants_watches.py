@@ -21,8 +21,8 @@ MUTANTS = (
     ),
     Mutant(
         "a watch is cancelled by a proven word of who may",
-        "Watches.cancel",
-        ("if watch.proven and not (is_proven and", "if watch.proven and not ("),
+        "StandingNotices.end",
+        ("if notice.proven and not (_is_proven(message) and", "if notice.proven and not ("),
         tests=f"{FOLD}::test_only_its_watcher_or_who_commands_it_cancels",
     ),
     Mutant(

@@ -169,7 +169,7 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
     "sweep leases and commands": ("store/files/edits.py:Edits.leased",),
     "sweep leases of who comes back": (
         "core/control/leases.py:Leases._has_stayed",
-        "core/control/leases.py:Leases._is_over",
+        "core/control/leases.py:Leases.is_kept",
     ),
     "sweep leases whose notes are lost": ("store/files/edits.py:Edits.settle",),
     "sweep lines without an end": (

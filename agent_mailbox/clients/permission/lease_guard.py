@@ -58,7 +58,7 @@ class LeaseGuard(Record):
             elif not self.desk.holds(self.call.session_id, lease):
                 shown = self._shown(written)
                 self._tell_holder(edits, lease, shown)
-                said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.holder)}"
+                said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.owner)}"
                 if lease.proven and self.desk.own.lease_enforce:
                     return permit.said("PreToolUse", DENY, said)
                 told.append(
@@ -82,7 +82,7 @@ class LeaseGuard(Record):
         edits.tell(me, lease.id)
         name = self._name(me)
         text = f"{name} edits {shown}, which you lease ({neutral(lease.id)}). They were told to write to you."
-        self._send(lease.holder, f"{name} edits what you lease", text, f"lease {lease.id} {me}")
+        self._send(lease.owner, f"{name} edits what you lease", text, f"lease {lease.id} {me}")
 
     def _beside(self, edits: Edits, written: str) -> str:
         """Note the write; if another session wrote the file a moment ago, tell both, once. Returns the words for this

@@ -352,14 +352,14 @@ class ControlState:
     def _list(self, message: Message, payload: Listed, speaker: str) -> bool | str:
         """Return whether the entry is new; of one that ended, the agent that had it."""
         if isinstance(payload, LeasePaths):
-            return self.leases.take(message, payload, speaker, self._place)
+            return self.leases.add(message, payload, speaker, self._place)
         if isinstance(payload, LeaseRelease):
-            return self.leases.release(message, payload.request_id, speaker)
+            return self.leases.end(message, payload.request_id, speaker)
         if isinstance(payload, WatchAgent):
-            return self.watches.add(message, payload, speaker)
+            return self.watches.add(message, payload, speaker, self._place)
         if isinstance(payload, WatchReport):
             return self.watches.report(message, payload, speaker)
-        return self.watches.cancel(message, payload.request_id, speaker)
+        return self.watches.end(message, payload.request_id, speaker)
 
     def _order(self, message: Message, to: str, kind: str, value: object) -> None:
         place, speaker = self._place, self._speaker(message)

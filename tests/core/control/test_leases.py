@@ -118,7 +118,7 @@ class Log:
 
     def held(self, now: int = 200) -> list[tuple[str, bool]]:
         """Who holds a lease, and whether that is proven."""
-        return [(lease.holder, lease.proven) for lease in self.plane.leases.live(now)]
+        return [(lease.owner, lease.proven) for lease in self.plane.leases.live(now)]
 
 
 def test_a_lease_is_its_writer_s_whatever_sender_it_names() -> None:
