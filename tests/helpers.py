@@ -7,6 +7,7 @@ this one, for the many cases whose point is not the process. Both give the same 
 from __future__ import annotations
 
 import functools
+import inspect
 import io
 import json
 import logging
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 ROOT = Path(__file__).resolve().parent.parent
 DOOR = ROOT / "tests/door"
@@ -417,6 +418,29 @@ def refused_both(run: Callable[..., Result], rc: int, *words: object, said: Sequ
     assert lines[0] == f"error: {error['message']}"
     assert (lines[1:] or ["hint: "])[0] == f"hint: {error['hint']}"
     return told
+
+
+def each(name: str, values: Iterable[Any]) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Have one test look at all values, where a case for each would cost more than the look; it tells all that fail."""
+    values = list(values)
+
+    def decorated(test: Callable[..., None]) -> Callable[..., None]:
+        @functools.wraps(test)
+        def of_all(**fixtures: Any) -> None:
+            wrong = []
+            for value in values:
+                try:
+                    test(**{name: value}, **fixtures)
+                except AssertionError as error:
+                    wrong.append(f"{value}: {error}")
+            assert not wrong, "\n\n".join(wrong)
+            assert values
+
+        given = inspect.signature(test).parameters.values()
+        of_all.__signature__ = inspect.Signature([one for one in given if one.name != name])  # type: ignore[attr-defined]
+        return of_all
+
+    return decorated
 
 
 def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:

@@ -14,7 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from tests.helpers import ROOT
+from tests.helpers import ROOT, each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -240,7 +240,7 @@ def options(command: click.Command) -> set[str]:
     return {word for p in command.params if isinstance(p, click.Option) for word in (*p.opts, *p.secondary_opts)}
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
+@each("path", ALL)
 def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
     """A sentence for each command, a text for each option."""
     command = ALL[path]
@@ -252,7 +252,7 @@ def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
             assert not parameter.hidden, (path, parameter.opts)
 
 
-@pytest.mark.parametrize("path", [path for path in ALL if path not in LEAVES], ids=" ".join)
+@each("path", [path for path in ALL if path not in LEAVES])
 def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> None:
     """At eighty columns, a line each, none broken off."""
     result = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
@@ -270,7 +270,7 @@ def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> 
         assert not whole.startswith(f"{said},"), said
 
 
-@pytest.mark.parametrize("words", CONTRACT)
+@each("words", CONTRACT)
 def test_every_command_of_the_contract_is_there_with_its_options(words: str) -> None:
     """What the contract promises can be typed; every command that prints data takes --json, every one --dir."""
     command = LEAVES[tuple(words.split())]
@@ -286,7 +286,7 @@ def test_no_command_is_there_that_the_contract_does_not_know() -> None:
     assert Commands.aliases == {"read": "check"}
 
 
-@pytest.mark.parametrize("path", LEAVES, ids=" ".join)
+@each("path", LEAVES)
 def test_every_command_stands_in_the_manual(path: tuple[str, ...]) -> None:
     """Spelt as code: ``agent-mailbox send``; a group's commands may share one mention of the group."""
     spans = re.findall(r"`([^`\n]+)`", MANUAL)
@@ -394,7 +394,7 @@ def headings(page: Path) -> list[str]:
     return [markdown.anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@each("document", DOCUMENTS)
 def test_the_files_that_a_page_links_to_exist(document: Path) -> None:
     """Relative links lead somewhere, those to a heading included."""
     text = document.read_text(encoding="utf-8")
@@ -405,14 +405,14 @@ def test_the_files_that_a_page_links_to_exist(document: Path) -> None:
         assert not heading or heading in headings(target), link
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@each("document", DOCUMENTS)
 def test_no_two_headings_of_a_page_have_one_anchor(document: Path) -> None:
     """A Git host and the site number such anchors differently. Of a changelog's releases nobody links to a part."""
     found = [] if document.name == "CHANGELOG.md" else headings(document)
     assert len(found) == len(set(found))
 
 
-@pytest.mark.parametrize("name", pages.GENERATED)
+@each("name", pages.GENERATED)
 def test_the_generated_pages_are_what_the_program_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the terminal's width: ``scripts/docs`` writes them, and what people wrote above stays."""
     kept = (DOCS / name).read_text(encoding="utf-8")
@@ -422,7 +422,7 @@ def test_the_generated_pages_are_what_the_program_says(name: str, monkeypatch: p
     assert kept.index(pages.MARKER) > 500
 
 
-@pytest.mark.parametrize("name", pages.WITHIN)
+@each("name", pages.WITHIN)
 def test_the_tables_are_what_the_record_says(name: str) -> None:
     """No hand wrote them: ``scripts/docs`` does, from the tests that ran."""
     assert pages.renewed(name) == (DOCS / name).read_text(encoding="utf-8"), "run scripts/docs"
@@ -462,7 +462,7 @@ def test_the_manual_names_every_variable_that_the_program_reads() -> None:
     assert read - {word for word in read if "_TEST" in word} <= set(re.findall(r"`(AGENT_[A-Z_]+)`", page))
 
 
-@pytest.mark.parametrize("document", INTERNALS, ids=lambda path: path.name)
+@each("document", INTERNALS)
 def test_the_modules_that_a_page_names_are_there(document: Path) -> None:
     """``room/module.py: name`` names a module of the package, and something that it defines."""
     for place, name in re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)(?:: (\w+))?`", document.read_text(encoding="utf-8")):
@@ -481,7 +481,7 @@ def test_every_page_stands_in_the_navigation() -> None:
     assert sorted(listed) == sorted(str(path.relative_to(DOCS).with_suffix("")) for path in DOCS.rglob("*.md"))
 
 
-@pytest.mark.parametrize("page", written_pages(ROOT), ids=lambda path: path.name)
+@each("page", written_pages(ROOT))
 def test_a_page_is_read_once(page: Path) -> None:
     """No sentence of a page begins oddly or is too long; ``scripts/measure --pages`` lists those that do."""
     assert hard_page_sentences(page) == []

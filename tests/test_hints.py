@@ -10,7 +10,7 @@ import pytest
 
 from agent_mailbox.cli import suggested
 from agent_mailbox.cli.group import cli
-from tests.helpers import ROOT
+from tests.helpers import ROOT, each
 from tests.test_docs import ALL
 
 SHORT = {"lease": "take", "watch": "set"}
@@ -31,7 +31,7 @@ GIVEN = {"--dir": "a mailbox", "--home": "a gateway", "--session": "bob"}
 
 
 @pytest.mark.parametrize("given", [{}, GIVEN], ids=["bare", "with options"])
-@pytest.mark.parametrize("said", hints())
+@each("said", hints())
 def test_a_command_that_the_program_names_can_be_typed(said: str, given: dict[str, str]) -> None:
     """Its words, options and number of arguments are a command's, also with the options that it repeats."""
     said = suggested.with_options(said, given)

@@ -14,7 +14,7 @@ import pytest
 
 from agent_mailbox.core import codec
 from agent_mailbox.start.bundle import HOT_MODULES
-from tests.helpers import ROOT, Program
+from tests.helpers import ROOT, Program, each
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -84,6 +84,12 @@ class Import:
         return f"{self.path.relative_to(ROOT)}:{self.line} imports {self.target}"
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A module's text, parsed once."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def module_of(path: Path) -> str:
     """The module's name without the package's: ``store.log.log``; empty for the package itself."""
     parts = path.relative_to(ROOT / PACKAGE).with_suffix("").parts
@@ -102,7 +108,7 @@ def floor_of(module: str) -> int:
 
 def imports_of(path: Path) -> Iterator[Import]:
     """Every import a module makes at run time; those for the type checker alone are left out."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
+    tree = parsed(path)
     yield from _walk(tree.body, path, at_load=True)
 
 
@@ -241,7 +247,7 @@ def test_doors_do_not_know_each_other() -> None:
 PURE = [p for p in SOURCES if module_of(p).startswith(("core", "swarm.protocol"))]
 
 
-@pytest.mark.parametrize("path", PURE, ids=lambda p: str(p.relative_to(ROOT / PACKAGE)))
+@each("path", PURE)
 def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(path: Path) -> None:
     """The text of a module of the core, or of the swarm's protocol, has no ``open(``, ``.now(``, ``time.``,
     ``os.environ`` or ``random`` in its code."""
@@ -279,7 +285,7 @@ def test_only_the_core_knows_how_a_line_is_spelt() -> None:
     """Keys as bytes are in ``core.line_forms`` and its neighbours alone: whoever adds a key has one place to look at.
     No exception is left over."""
     outside = {path: name for path in SOURCES if not (name := module_of(path)).startswith(("core.", *OTHER_PROGRAMS))}
-    found = {name: [*_spelt_in(ast.parse(path.read_text(encoding="utf-8")))] for path, name in outside.items()}
+    found = {name: [*_spelt_in(parsed(path))] for path, name in outside.items()}
     spelling = {name.rpartition(".")[2]: spelt for name, spelt in found.items() if spelt}
     assert {name: spelt for name, spelt in spelling.items() if name not in STILL_SPELLING} == {}
     assert STILL_SPELLING - spelling.keys() == set()
@@ -313,7 +319,7 @@ def test_nothing_bypasses_the_door_to_the_system() -> None:
     assert {key: i for key, i in past.items() if key not in BYPASSES} == {}
     assert BYPASSES.keys() - past.keys() == set()
     assert [i for i in found if (own(i.target) or "").startswith(f"{DOOR}.")] == []  # a copy of a name stays
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in behind}
+    trees = {path: parsed(path) for path in behind}
     calls = [(path, node.func) for path, tree in trees.items() for node in ast.walk(tree) if isinstance(node, ast.Call)]
     assert [path for path, func in calls if isinstance(func, ast.Name) and func.id in ("open", "input")] == []
 
@@ -358,10 +364,10 @@ def test_run_time_dependencies_are_three() -> None:
     assert {name for name in early if floor_of(name) < DOORS} == {"space.servers.server_certificates"}  # its users wait
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT / PACKAGE)))
+@each("path", SOURCES)
 def test_every_module_says_what_belongs_in_it(path: Path) -> None:
     """A module opens with a docstring."""
-    assert ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))), path
+    assert ast.get_docstring(parsed(path)), path
 
 
 @pytest.fixture
