@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import ast
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+
+from tests.faults.operators import Source
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -16,54 +18,43 @@ if TYPE_CHECKING:
 PACKAGE = "agent_mailbox"
 
 
-class Scope:
-    """Lines of a file: those of a module, a class, a function or an assignment, decorators included."""
+class Scope(NamedTuple):
+    """A module, a class, a function or an assignment."""
 
-    def __init__(self, path: Path, first: int, last: int) -> None:
-        self.path = path
-        self.first = first
-        self.last = last
-
-    def parts(self) -> tuple[str, str, str]:
-        """The file's text before the scope, the scope's, and that behind it."""
-        lines = self.path.read_text(encoding="utf-8").splitlines(keepends=True)
-        return "".join(lines[: self.first]), "".join(lines[self.first : self.last]), "".join(lines[self.last :])
+    path: Path
+    source: Source
+    node: ast.AST
 
 
 def find(root: Path, name: str) -> Scope:
     """The one scope below ``root`` that a dotted name ends in. Raises ``LookupError`` for none and for several."""
-    found = [scope for dotted, scope in _scopes(root) if f".{dotted}".endswith(f".{name}")]
+    found = [
+        (dotted, scope)
+        for dotted, scope in _scopes(root).get(name.rpartition(".")[2], ())
+        if f".{dotted}".endswith(f".{name}")
+    ]
     if len(found) != 1:
-        places = ", ".join(f"{scope.path.relative_to(root)}:{scope.first + 1}" for scope in found)
+        places = ", ".join(f"{scope.path.relative_to(root)} {dotted}" for dotted, scope in found)
         raise LookupError(f"{name!r} names {len(found)} places{': ' if places else ''}{places}")
-    return found[0]
+    return found[0][1]
 
 
 @cache
-def _scopes(root: Path) -> tuple[tuple[str, Scope], ...]:
-    return tuple(pair for path in sorted((root / PACKAGE).rglob("*.py")) for pair in _of_file(root, path))
+def _scopes(root: Path) -> dict[str, list[tuple[str, Scope]]]:
+    found: dict[str, list[tuple[str, Scope]]] = {}
+    for path in sorted((root / PACKAGE).rglob("*.py")):
+        source = Source(path.read_text(encoding="utf-8"))
+        module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        for dotted, node in (module, source.tree), *_within(module, source.tree.body, is_local=False):
+            found.setdefault(dotted.rpartition(".")[2], []).append((dotted, Scope(path, source, node)))
+    return found
 
 
-def _of_file(root: Path, path: Path) -> Iterator[tuple[str, Scope]]:
-    text = path.read_text(encoding="utf-8")
-    module = ".".join(path.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
-    yield module, Scope(path, 0, len(text.splitlines()))
-    yield from _within(path, module, ast.parse(text).body)
-
-
-def _within(path: Path, outer: str, body: list[ast.stmt], *, local: bool = False) -> Iterator[tuple[str, Scope]]:
+def _within(outer: str, body: list[ast.stmt], *, is_local: bool) -> Iterator[tuple[str, ast.stmt]]:
     for node in body:
-        is_scope = isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
-        for name in _names(node) if is_scope or not local else ():
-            decorators = [one.lineno for one in getattr(node, "decorator_list", ())]
-            yield f"{outer}.{name}", Scope(path, min([node.lineno, *decorators]) - 1, node.end_lineno or node.lineno)
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            is_local = not isinstance(node, ast.ClassDef)
-            yield from _within(path, f"{outer}.{node.name}", node.body, local=is_local)
-
-
-def _names(node: ast.stmt) -> list[str]:
-    if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        return [node.name]
-    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
-    return [target.id for target in targets if isinstance(target, ast.Name)]
+            yield f"{outer}.{node.name}", node
+            yield from _within(f"{outer}.{node.name}", node.body, is_local=not isinstance(node, ast.ClassDef))
+        elif not is_local and isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from ((f"{outer}.{one.id}", node) for one in targets if isinstance(one, ast.Name))

@@ -110,7 +110,7 @@ def main(words: list[str] | None = None) -> int:
     )
     drawing.add_argument("--direction", help=argparse.SUPPRESS)  # a file, by ``mutation``
     parser.add_argument(
-        "--beside", nargs="+", default=[], metavar="FUNCTION", help="Draw more there: store/log/log.py:HeldLog.append"
+        "--beside", nargs="+", default=[], metavar="FUNCTION", help="Draw more there: log.HeldLog.append"
     )
     parser.add_argument("--commit", help="Replay it on that commit: refused on any other.")
     parser.add_argument(

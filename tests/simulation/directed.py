@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tests.helpers import ROOT
 from tests.simulation import kinds
+from tests.simulation.sites import function_name
 from tests.simulation.subjects import SUBJECTS
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Direction(NamedTuple):
     shares: dict[str, float]
     """How often each kind of plan is."""
     beside: list[str]
-    """The functions that changed, ``store/log/log.py:HeldLog.append``."""
+    """The functions that changed, ``log.HeldLog.append``."""
 
 
 class Reach(NamedTuple):
@@ -145,13 +146,15 @@ def shares(lines: set[Line], reached: dict[str, Reach], usual: dict[str, float])
 
 
 def functions(lines: Iterable[Line]) -> list[str]:
-    """The functions that hold these lines, ``store/log/log.py:HeldLog.append``."""
+    """The functions that hold these lines, ``log.HeldLog.append``."""
     found: set[str] = set()
     for path, there in groupby(sorted(lines), key=lambda line: line[0]):
         file = path.removeprefix("agent_mailbox/")
         known = functions_of(file).items()
         for _, line in there:
-            found |= {f"{file}:{name}" for name in [n for n, (first, last) in known if first <= line <= last][-1:]}
+            found |= {
+                function_name(file, name) for name in [n for n, (first, last) in known if first <= line <= last][-1:]
+            }
     return sorted(found)
 
 

@@ -324,7 +324,7 @@ def main(words: list[str]) -> int:
     figures["untried"] = [without for without in ours if without not in found]
     FIGURES.write_text(json.dumps(figures, indent=1, ensure_ascii=False) + "\n")
     found = {without: row for without, row in found.items() if without in ours}
-    FOUND.write_text(json.dumps(found, indent=1, sort_keys=True, ensure_ascii=False) + "\n")
+    mutation.write_found(found)
     PAGE.write_text(page(figures, found))
     return 0
 

@@ -169,7 +169,7 @@ class Plan(NamedTuple):
     sited: tuple[tuple[int, str], ...] = ()
     """The places of commands, each with what befalls it where it asks the system (``sites``)."""
     beside: tuple[str, ...] = ()
-    """Functions of the product, ``store/log/log.py:HeldLog.append``, beside which more is drawn."""
+    """Functions of the product, ``log.HeldLog.append``, beside which more is drawn."""
     small: bool = False
     """Does the product take a few for many, so that what it does with many happens here, too?"""
     scans: bool = True

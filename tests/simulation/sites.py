@@ -68,12 +68,17 @@ DOORS = ("store/files/system.py", "store/locks/lock.py")
 """Modules through which all of them ask."""
 
 
+def function_name(file: str, name: str) -> str:
+    """Return the name of a function of a file: by its module and its own name, wherever the module stands."""
+    return f"{file.rpartition('/')[2].removesuffix('.py')}.{name}"
+
+
 class Sites:
     """The places that each command of a world came to."""
 
     def __init__(self, beside: Collection[str] = ()) -> None:
         self._beside = beside
-        """Functions, ``store/log/log.py:HeldLog.append``, beside which half of the places are drawn."""
+        """Functions, ``log.HeldLog.append``, beside which half of the places are drawn."""
         self._codes: dict[int, int] = {}
         self._alive: list[CodeType] = []
         """These functions, so that no other gets the number of one."""
@@ -134,7 +139,7 @@ class Sites:
         """Tell functions of the product outside its doors; comprehensions differ between Pythons."""
         _, inside, file = code.co_filename.rpartition("/agent_mailbox/")
         kind = OURS if inside and file not in DOORS and code.co_name[0] != "<" else OTHER
-        if inside and f"{file}:{code.co_qualname}" in self._beside:
+        if inside and function_name(file, code.co_qualname) in self._beside:
             kind = NAMED
         self._alive.append(code)
         self._codes[id(code)] = kind

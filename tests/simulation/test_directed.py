@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from agent_mailbox.upkeep import steward
+from tests.faults import scopes
 from tests.helpers import ROOT
 from tests.simulation import directed, kinds, runs, subjects
 from tests.simulation.choices import Choices
@@ -61,7 +62,7 @@ def test_kinds_that_come_to_the_rarest_line_or_were_made_for_it_get_most_of_the_
     first = times()
     assert first["two"] == pytest.approx(first["three"] + directed.KEPT * 0.2)
     assert first["three"] > 1.5 * first["one"] > 0
-    monkeypatch.setitem(subjects.SUBJECTS, "one", ("upkeep/steward.py:run",))
+    monkeypatch.setitem(subjects.SUBJECTS, "one", ("steward.run",))
     assert times()["one"] > times()["two"]
 
 
@@ -69,15 +70,14 @@ def test_the_worlds_that_were_made_for_functions_are_there_and_so_are_these() ->
     """A name that changed in one place only would direct nobody."""
     assert {*subjects.SUBJECTS} <= {*kinds.one_machine(), *kinds.several_machines()}
     for function in {one for made in subjects.SUBJECTS.values() for one in made}:
-        file, _, name = function.partition(":")
-        assert name in directed.functions_of(file), function
+        scopes.find(ROOT, function.replace(".<locals>", ""))
 
 
 def test_the_functions_of_lines_are_told() -> None:
     """As a call site names them; a line outside has none."""
     file, code = "agent_mailbox/upkeep/steward.py", steward.run.__code__
     inside = code.co_firstlineno + 2
-    assert directed.functions([(file, inside), (file, 1)]) == ["upkeep/steward.py:run"]
+    assert directed.functions([(file, inside), (file, 1)]) == ["steward.run"]
 
 
 def test_places_beside_a_named_function_are_drawn_more_often() -> None:
@@ -89,7 +89,7 @@ def test_places_beside_a_named_function_are_drawn_more_often() -> None:
         met = [item for result in results for item in result.met.items()]  # a switch may come anywhere
         return sum(count for (site, _, kind, _), count in met if site == REPLACES and kind != "switch")
 
-    assert befell(REPLACES) > befell()
+    assert befell("replacement.replace") > befell()
 
 
 def test_what_fails_each_time_fails_from_the_time_that_was_drawn_on() -> None:

@@ -17,8 +17,6 @@ from tests.simulation import kept, kinds, mutation, pages, real, runs, shorten, 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from tests.faults.mutant import Mutant
-
 WORLDS = 15
 KNOWN = json.loads(mutation.FOUND.read_text())
 FOUND = {
@@ -55,13 +53,6 @@ def test_what_the_simulation_found_stays_mended(without: str) -> None:
 def test_a_world_that_broke_a_promise_breaks_none(name: str) -> None:
     """Kept with its plan and its choices, which a changed drawing of worlds would lose."""
     assert kept.again(name).breaches == []
-
-
-@pytest.mark.parametrize("mutant", mutation.HISTORIC, ids=lambda mutant: mutant.without)
-def test_each_mended_defect_can_still_be_put_back(mutant: Mutant) -> None:
-    """The text that it replaces is there once, and the result compiles; ``tests.faults`` asks the same of the rest."""
-    path, text = mutant.patched(ROOT)
-    compile(text, path, "exec")
 
 
 def test_a_line_that_a_failed_sync_damaged_continues_nobody_and_ends_no_judge() -> None:
