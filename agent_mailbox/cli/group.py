@@ -53,13 +53,11 @@ class Commands(click.Group):
         return sorted(name for names in self.sections.values() for name in names) or super().list_commands(ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write one line per command, cut between clauses only."""
-        names = self.list_commands(ctx)
-        room = formatter.width - 6 - max(map(len, names))
-        for title, listed in (self.sections or {"Commands": tuple(names)}).items():
+        """Write one line per command."""
+        for title, listed in (self.sections or {"Commands": tuple(self.list_commands(ctx))}).items():
             shown = [(name, command) for name in listed if (command := self.get_command(ctx, name)) is not None]
             with formatter.section(title):
-                formatter.write_dl([(name, _in_short(command, room)) for name, command in shown])
+                formatter.write_dl([(name, _in_short(command)) for name, command in shown])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -83,22 +81,9 @@ class DefaultCommands(Commands):
         return super().parse_args(ctx, args)
 
 
-_MORE = ", …"
-
-
-def _in_short(command: click.Command, room: int) -> str:
-    """Return the first sentence of a command's help, or as many of its clauses as fit.
-
-    A cut at a comma may be within a list, so that shows: "Serve check, send, reply, …".
-    """
-    said = command.get_short_help_str(sys.maxsize).removesuffix(".")
-    ends = [at for at, mark in enumerate(said[: room - len(_MORE)]) if mark in ":;," and said[at + 1 : at + 2] == " "]
-    whole = [at for at in ends if said[:at].count("(") == said[:at].count(")")]
-    if len(said) <= room:
-        return said
-    if not whole:
-        return command.get_short_help_str(room)
-    return said[: whole[-1]] + (_MORE if said[whole[-1]] == "," else "")
+def _in_short(command: click.Command) -> str:
+    """Return the first sentence of a command's help: it is written to fit on a line."""
+    return command.get_short_help_str(sys.maxsize).removesuffix(".")
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -40,7 +40,8 @@ def control() -> None:
 
 @control.group(cls=Commands)
 def request() -> None:
-    """Ask your lead for a permission, a plan's approval or hosts; ask an agent for a shutdown or a task."""
+    """Ask your lead for something, or an agent to do something. A lead is asked for a permission, a plan's approval or
+    hosts; an agent for a shutdown or a task."""
 
 
 def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
@@ -140,7 +141,7 @@ def plan(app: App, /, session: str | None, body: str | None, file: str | None, *
 @_request_id
 @pass_app
 def sandbox(app: App, /, session: str | None, hosts: Sequence[str], capability: str, **given: Any) -> None:
-    """Ask your lead to let you reach hosts, or for another capability that your sandbox denies.
+    """Ask your lead for hosts, or another capability. The sandbox denies them otherwise.
 
     An approval sets hosts only. For another capability it is your lead's word, and the sandbox stays as it is.
     """
@@ -264,7 +265,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
 @click.option("--always", is_flag=True, help="Also add the rules that `control pending` shows, for this agent.")
 @pass_app
 def approve(app: App, /, request: str, session: str | None, **given: Any) -> None:
-    """Approve a request, as it is or with another input, fewer hosts, or a mode.
+    """Approve a request. You may give another input, fewer hosts, or a mode.
 
     With `--always` the agent's client asks about such calls no more. `control policy AGENT` lists the rules, and
     `--clear` removes them.
@@ -320,7 +321,7 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 @session_option
 @pass_app
 def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
-    """Set the MODE of AGENT, or of `all` you lead; without MODE show its mode and rules, or yours."""
+    """Set the MODE of AGENT, or of `all` you lead. Without MODE it shows its mode and rules, or yours."""
     if mode is not None:
         desk, me = _deciding(app, session, "a mode")
     else:
@@ -344,7 +345,7 @@ def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) 
 def policy(
     app: App, /, agents: Sequence[str], session: str | None, add: bool, clear: bool, **rules: Sequence[str]
 ) -> None:
-    """Set the rules of agents, or of `all` you lead; without rules, show theirs, or yours.
+    """Set the rules of agents, or show them. `all` are those that you lead. Without rules it shows theirs, or yours.
 
     \b
     Example: agent-mailbox control policy worker-1 --allow "Bash(pytest:*)" --deny "Bash(git push:*)"
@@ -372,7 +373,7 @@ def policy(
 )
 @pass_app
 def wait(app: App, /, request: str, session: str | None, timeout: float | None) -> int:
-    """Block until REQUEST is decided: exit 0 if approved (a task: done), else 1.
+    """Block until REQUEST is decided. Exits with 0 if it is approved (a task: done), else with 1.
 
     If the request is your own, the time-out decides it: a later answer changes nothing.
     """
@@ -395,6 +396,6 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
 @session_option
 @pass_app
 def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
-    """Show every control message in order, with its outcome, refused ones too."""
+    """Show every control message with its outcome. They stand in order, refused ones too."""
     desk = app.desk(Control) if session is None else _desk(app, session)[0]
     control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)

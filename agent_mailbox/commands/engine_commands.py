@@ -38,7 +38,7 @@ _FILE = click.Path(exists=True, dir_okay=False)
 
 @cli.group(cls=Commands)
 def engine() -> None:
-    """One mailbox on many machines: a NATS server, or PostgreSQL, orders; the files stay."""
+    """Share one mailbox among many machines. A NATS server, or PostgreSQL, orders the records; the files stay."""
 
 
 @engine.command(cls=Verb, widens=lambda _, given: _believed(given["keys"], given["speaks"]))
@@ -71,7 +71,7 @@ def join(
     keys: tuple[str, ...],
     speaks: tuple[str, ...],
 ) -> None:
-    """Put this mailbox into a space: publish what is here, take in what is there.
+    """Put this mailbox into a space. It publishes what is here, and takes in what is there.
 
     URL is nats://HOST:PORT or tls://HOST:PORT; commas separate several servers of one cluster. It may be
     postgresql://USER@HOST/DATABASE, too, with all that libpq reads there; its credential is a password file. To join
@@ -156,7 +156,8 @@ def config(
     credential: str | None,
     authority: str | None,
 ) -> None:
-    """Write the files of a cluster of NATS servers: TLS, synced before it answers, a credential for each machine.
+    """Write the files of a cluster of NATS servers. They have TLS, sync before they answer, and a credential for each
+    machine.
 
     Prints the commands that start it, and those with which the machines join. Copy each server's directory to its host.
     To add a machine, name them all again: secrets that are there are kept. To take one away, --remove it. Another
@@ -225,7 +226,7 @@ def leave(app: App, /) -> None:
 @click.argument("machine", metavar="MACHINE")
 @pass_app
 def forget(app: App, /, machine: str) -> None:
-    """Give up a machine that does not come back: its agents count as frozen, and role mail that they held goes back.
+    """Give up a machine that does not come back. Its agents count as frozen, and role mail that they held goes back.
 
     Nothing is removed, and `engine purge` no longer waits for it. A machine that comes back goes on, and its agents are
     alive again as they act.
@@ -264,7 +265,7 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
 @engine.command(cls=Verb)
 @pass_app
 def status(app: App, /) -> None:
-    """Show the space, how far this machine's copy is, and what waits here."""
+    """Show the space and this machine's copy. It says how far the copy is, and what waits here."""
     found = joining_space.standing(app.mailbox.logs)
     app.out(space_words.standing(found, app.command), _value(found))
 
@@ -272,7 +273,7 @@ def status(app: App, /) -> None:
 @engine.command(cls=Verb)
 @pass_app
 def serve(app: App, /) -> None:
-    """Keep this machine's copy up with the space until ended; one process a machine.
+    """Keep this machine's copy up with the space until ended. One process a machine is enough.
 
     A kill loses nothing: it goes on where it was.
     """
@@ -325,7 +326,8 @@ def _judge_again(copy: Replica) -> None:
 @click.option("--system", type=_FILE, metavar="FILE", help="The credential that may ask each server for its settings.")
 @pass_app
 def doctor(app: App, /, system: str | None) -> int | None:
-    """Check the space: the servers, the stream, every record by its checksum, and this machine's copy of each.
+    """Check the space and this machine's copy of it. It looks at the servers, the stream, and each record by its
+    checksum.
 
     With --system it looks at each server's version, syncing, room and clock, too. Exits with 3 if it finds problems. It
     reads all records.

@@ -217,7 +217,8 @@ def install_claude_code(
     sandbox: bool,
     hosts: Sequence[str],
 ) -> None:
-    """Install hooks, /bye and /checkpoint, a CLAUDE.md section, and permission rules for plain mail commands.
+    """Install hooks, two commands, a CLAUDE.md section, and rules. The commands are /bye and /checkpoint; the rules let
+    plain mail commands run unasked.
 
     Shows a diff first, keeps the rest of these files, and is idempotent. The hooks go into
     DIR/.claude/settings.local.json, or with --user into settings.json of CLAUDE_CONFIG_DIR (default: ~/.claude).

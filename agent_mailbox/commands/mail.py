@@ -46,7 +46,7 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
 )
 @pass_app
 def status(app: App, /, session: str | None, cost: bool) -> None:
-    """Show your state: unread mail, messages that await your ack, dead letters."""
+    """Show your unread mail, the acks you owe, your dead letters."""
     standing_verbs.status(app, app.mailbox, session, cost=cost)
 
 
@@ -55,7 +55,7 @@ def status(app: App, /, session: str | None, cost: bool) -> None:
 @click.option("--at", metavar="N", type=click.IntRange(min=0), default=0, help="Begin at this character of the text.")
 @pass_app
 def show(app: App, /, message_id: str, at: int) -> None:
-    """Show one message with its receipts, and the agents it reaches now. ID may be a unique prefix.
+    """Show one message with its receipts. It names the agents that it reaches now. ID may be a unique prefix.
 
     Below a client a text is shown in parts of some 25,000 characters; each names the command for the next.
 
@@ -71,7 +71,7 @@ def show(app: App, /, message_id: str, at: int) -> None:
 @click.argument("message_id", metavar="ID")
 @pass_app
 def thread(app: App, /, message_id: str) -> None:
-    """Show the whole thread of message ID with its receipts, archived messages included."""
+    """Show the whole thread of message ID. Receipts and archived messages are included."""
     found, reads = app.library.thread(message_id)
     messages = [app.mailbox.here(message) for message in found]
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
@@ -116,7 +116,7 @@ def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
 def history(
     app: App, /, session: str | None, with_address: str | None, since: str | None, limit: int, everyones: bool
 ) -> None:
-    """List the mail you sent and received, archived mail included, newest last.
+    """List the mail you sent and received. Archived mail is included; the newest is last.
 
     \b
     Example: agent-mailbox history --with role:reviewer --since 24h
@@ -137,7 +137,7 @@ def history(
 )
 @pass_app
 def search(app: App, /, query: Sequence[str], limit: int) -> None:
-    """Find messages that contain every word of QUERY, archived ones included, newest last.
+    """Find messages that contain every word of QUERY. Archived ones are included; the newest is last.
 
     Matches whole words of the subject, body and sender, regardless of case and accents. 'terra*' also finds terraform.
     """
@@ -149,7 +149,7 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 @session_option
 @pass_app
 def ack(app: App, /, message_id: str, session: str | None) -> None:
-    """Acknowledge message ID: tell its sender that you have dealt with it."""
+    """Acknowledge message ID. It tells its sender that you have dealt with it."""
     verbs.ack(app, app.mailbox, message_id, session)
 
 
@@ -158,7 +158,7 @@ def ack(app: App, /, message_id: str, session: str | None) -> None:
 @session_option
 @pass_app
 def release(app: App, /, message_id: str, session: str | None) -> None:
-    """Give message ID back: it becomes unread again; another holder of its role may take it."""
+    """Give message ID back. It becomes unread again; another holder of its role may take it."""
     verbs.release(app, app.mailbox, message_id, session)
 
 
@@ -186,7 +186,7 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
 def dead_letters(
     app: App, /, session: str | None, everyones: bool, waiting: bool, since: str | None, limit: int
 ) -> None:
-    """List your dead letters, newest last: mail to or from you that expired, or whose recipient died, unread.
+    """List your dead letters, newest last. That is mail to or from you that expired, or whose recipient died, unread.
 
     The steward tells each sender once, by mail, before it archives them.
     """
@@ -204,7 +204,7 @@ def dead_letters(
 )
 @pass_app
 def wait(app: App, /, session: str | None, timeout: float | None) -> int:
-    """Wait for unread mail: exit 0 when you have some, exit 1 at the time-out."""
+    """Wait for unread mail. Exits with 0 when you have some, with 1 at the time-out."""
     if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
     me = app.reader(session, app.mailbox)

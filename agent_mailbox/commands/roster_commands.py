@@ -83,7 +83,7 @@ def register(app: App, /, **given: Any) -> None:
 @_shared_options
 @pass_app
 def update(app: App, /, **given: Any) -> None:
-    """Change a session's name, roles, tags or lead; register it if it is unknown."""
+    """Change a session's name, roles, tags or lead. An unknown session is registered."""
     _register(app, "update", given)
 
 
@@ -123,7 +123,7 @@ def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
 @_one
 @pass_app
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
-    """Mark a session as gone for good; role mail that it did not acknowledge returns to the role."""
+    """Mark a session as gone for good. Role mail that it did not acknowledge returns to the role."""
     roster_verbs.end(app, "retire", session_id, word)
 
 
@@ -156,7 +156,7 @@ _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session
 @_muter
 @pass_app
 def mute(app: App, /, whom: str, session: str | None) -> None:
-    """Have hooks hide AGENT's mail from you; it stays unread, and `check` shows it.
+    """Have hooks hide AGENT's mail from you. It stays unread, and `check` shows it.
 
     Control messages still come through.
     """
@@ -176,7 +176,7 @@ def unmute(app: App, /, whom: str, session: str | None) -> None:
 @click.option("--state", type=click.Choice(STATES), help="List only agents in this state.")
 @pass_app
 def list_agents(app: App, /, state: str | None) -> None:
-    """List all agents with their state, name, id, tags and the time each was last seen."""
+    """List all agents: state, name, id, tags, when last seen."""
     roster_verbs.show_all(app, state)
 
 

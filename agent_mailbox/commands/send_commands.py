@@ -208,7 +208,7 @@ def reply(
     everyone: bool,
     **given: Any,
 ) -> None:
-    """Answer message ID, in its thread; this counts as the ack it asked for.
+    """Answer message ID, in its thread. This counts as the ack it asked for.
 
     The answer goes to the message's sender unless --all or --to widens it. An answer to your own message goes to
     those it was for.

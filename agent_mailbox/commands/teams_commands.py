@@ -106,7 +106,7 @@ def _lives(pid: int) -> bool:
 @teams.command("list", cls=Verb)
 @pass_app
 def list_teams(app: App) -> None:
-    """List all teams: those that are there now, and those only the mailbox remembers."""
+    """List all teams. It also names those that only the mailbox remembers."""
     where = _root(app)
     known = [team_files.load(where, name) for name in team_files.names(where)]
     past = [name for name in history.names(app.mailbox) if name not in {team.name for team in known}]
@@ -147,7 +147,7 @@ def _team_json(app: App, team: Team) -> dict[str, Any]:
 @_team
 @pass_app
 def show(app: App, /, team: str | None) -> None:
-    """Show a team's members, how to write to each, and how much is in each inbox."""
+    """Show a team's members and inboxes. It says how to write to each, and how much is in each inbox."""
     found = _there(app, team)
     inboxes = {
         name: team_files.inbox(_root(app), found.name, name) for name in team_files.inboxes(_root(app), found.name)
@@ -171,7 +171,7 @@ def show(app: App, /, team: str | None) -> None:
 @click.argument("member", metavar="[NAME]", required=False)
 @pass_app
 def inbox(app: App, /, team: str, member: str | None) -> None:
-    """Show a team's inboxes (or NAME's) as they are now; nothing is changed. `teams export` shows teams that are
+    """Show a team's inboxes (or NAME's) as they are now. Nothing is changed. `teams export` shows teams that are
     over."""
     found = _there(app, team)
     there = team_files.inboxes(_root(app), found.name)
@@ -222,7 +222,8 @@ def _warn(app: App, problems: Iterable[str]) -> None:
 @_interval
 @pass_app
 def import_team(app: App, /, team: str | None, follow: bool, interval: float) -> None:
-    """Mirror a team's inboxes into the mailbox, each entry once; members into the roster. Without TEAM: of all teams.
+    """Mirror a team's inboxes into the mailbox, each entry once. Its members go into the roster. Without TEAM it is
+    done for all teams.
 
     The team's files stay as they are. Entries that its members consumed count as read.
     """
@@ -264,7 +265,8 @@ def _followed(app: App, before: MirrorStep, step: MirrorStep) -> MirrorStep:
 @_interval
 @pass_app
 def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval: float) -> None:
-    """Carry mail both ways until the team is over: its inboxes into the mailbox, its members' unread mail into theirs.
+    """Carry mail both ways until the team is over. Its inboxes go into the mailbox, its members' unread mail into
+    theirs.
 
     It may be killed and started again at any time. It reports mail that it cannot deliver, which stays unread.
     """
@@ -286,7 +288,7 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
 )
 @pass_app
 def export(app: App, /, team: str, style: str) -> None:
-    """Print a team's whole history, as the mailbox has it, also after the team is over."""
+    """Print a team's whole history. It is what the mailbox has, also after the team is over."""
     name = _named(app, team)
     style = "json" if app.json else style
     if style == "json":

@@ -129,7 +129,7 @@ def _trust(app: App, directory: str, *, adopt: bool, yes: bool, allows: bool) ->
 @click.option("--test", is_flag=True, help="Tell a notice that says so, whatever waits.")
 @pass_app
 def notify(app: App, /, test: bool) -> int:
-    """Tell you elsewhere what waits for you, if it is time: by the ways of `[notify]` in your own configuration.
+    """Tell you elsewhere what waits for you, if it is time. The ways are those of `[notify]` in your own configuration.
 
     The console does the same at each change, and the steward with each run. Exit 1 if a way failed.
     """
@@ -166,7 +166,7 @@ def steward() -> None:
 @click.option("--trust-clock", is_flag=True, help="Run although the clock is far from every time in the mailbox.")
 @pass_app
 def run(app: App, max_live: int | None, trust_clock: bool) -> None:
-    """Archive finished mail, freeze or retire silent sessions, and verify the mailbox.
+    """Archive finished mail, and sweep the roster. It freezes or retires silent sessions, and verifies the mailbox.
 
     Refuses and moves nothing if the clock is a day away from every time in the mailbox. After a day in which it ran
     steadily it is believed; with --trust-clock you confirm it at once.
@@ -216,7 +216,8 @@ def crontab(app: App, install: bool) -> None:
 @click.option("--allows", is_flag=True, help=ALLOWS)
 @pass_app
 def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
-    """Check the whole mailbox: logs, archive, derived files, file modes, hooks, and its gateway to other machines.
+    """Check the whole mailbox, and name its problems. It looks at logs, archive, derived files, file modes, hooks, and
+    the gateway to other machines.
 
     Exits with 3 if it finds problems: data that is lost, hidden, open to other users or misread, or a mailbox that
     takes no writes. A harmless or passing condition, such as a silent session or a network disk, is a note and leaves
@@ -257,7 +258,7 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
 @click.option("--verify", is_flag=True, help="Only verify FILE, byte by byte; this needs no mailbox.")
 @pass_app
 def backup(app: App, file: str, force: bool, verify: bool) -> None:
-    """Write a snapshot of the mailbox to FILE; agents may go on working. A read-only mailbox can be backed up, too.
+    """Write a snapshot of the mailbox to FILE. Agents may go on working. A read-only mailbox can be backed up, too.
 
     FILE is a tar of the logs, the archive and the configuration with their SHA-256 sums, verified after writing. Use
     `agent-mailbox restore FILE` to make a mailbox from it.
@@ -323,7 +324,7 @@ def restore(app: App, file: str, where: str | None) -> None:
 )
 @pass_app
 def export(app: App, form: str, since: str | None) -> None:
-    """Write the whole history, live and archived, to standard output.
+    """Write the whole history to standard output. Archived mail is included.
 
     \b
     Example: agent-mailbox export --format mbox > mail.mbox
@@ -368,7 +369,7 @@ def _take(piece: bytes) -> None:
 @click.argument("event")
 @pass_app
 def hook(app: App, event: str) -> int:
-    """Answer a client's hook call: JSON on standard input, the answer on standard output.
+    """Answer a client's hook call. It reads JSON from standard input, and writes the answer to standard output.
 
     EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, PreCompact or SessionEnd.
     """

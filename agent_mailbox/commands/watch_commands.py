@@ -23,7 +23,7 @@ _UNITS = {"m": 1 / 60, "h": 1, "d": 24}
 
 @cli.group(cls=DefaultCommands)
 def watch() -> None:
-    """Hear once when another agent is idle, has ended, or has finished a task.
+    """Hear once when an agent is idle, ends or finishes a task.
 
     `agent-mailbox watch AGENT` is short for `watch set AGENT`. One message comes when it happens; the watch is over
     then. It costs nobody anything until then, and gives no right over anybody.

@@ -89,7 +89,8 @@ CODEX = KnownClient(
     guarded=("hooks.json", "config.toml"),
     files=_files,
     frees_mail=True,
-    about="""Install hooks, the skills $bye and $checkpoint, an AGENTS.md section, and rules for plain mail commands.
+    about="""Install hooks, two skills, an AGENTS.md section, and rules. The skills are
+    $bye and $checkpoint, the rules let plain mail commands run unasked.
 
     Shows a diff first and is idempotent. Everything goes into DIR/.codex and DIR/AGENTS.md, or with --user into
     CODEX_HOME (default: ~/.codex). The hooks contain a path of this machine, so do not commit them. Codex silently

@@ -67,7 +67,8 @@ COPILOT_CLI = KnownClient(
     settings=("hooks/agent-mailbox.json", "hooks/agent-mailbox.json"),
     guarded=("hooks/",),
     files=_files,
-    about="""Install hooks, the skills /bye and /checkpoint, and an instruction for the model.
+    about="""Install hooks, two skills, and an instruction for the model. The skills are /bye
+    and /checkpoint.
 
     Shows a diff first and is idempotent. Everything goes into files of its own in DIR/.github, or with --user into
     COPILOT_HOME (default: ~/.copilot). The hooks contain a path of this machine, so do not commit them.

@@ -67,7 +67,8 @@ GEMINI_CLI = KnownClient(
     files=_files,
     has_comments=True,
     frees_mail=True,
-    about="""Install hooks, /bye and /checkpoint, a GEMINI.md section; with --user also rules for plain mail commands.
+    about="""Install hooks, two commands, and a GEMINI.md section. The commands are /bye and
+    /checkpoint; with --user there are rules for plain mail commands, too.
 
     Shows a diff first and is idempotent. Everything goes into DIR/.gemini and DIR/GEMINI.md, or with --user into
     .gemini of GEMINI_CLI_HOME (default: your home). The hooks contain a path of this machine, so do not commit them.

@@ -67,7 +67,8 @@ OPENCODE = KnownClient(
     is_plugin=True,
     files=_files,
     frees_mail=True,
-    about="""Install a plugin that calls our hooks, /bye and /checkpoint, and a section for the model.
+    about="""Install a plugin, two commands, and a section for the model. The plugin calls our
+    hooks; the commands are /bye and /checkpoint.
 
     Shows a diff first and is idempotent. Everything goes into files of its own in DIR/.opencode, or with --user into
     opencode in XDG_CONFIG_HOME (default: ~/.config). The plugin contains a path of this machine, so do not commit it.

@@ -21,7 +21,7 @@ from .swarm_context import SwarmContext, home_option, session_option, swarm_json
 
 @cli.group(cls=Commands)
 def swarm() -> None:
-    """Exchange signed mail with agents on other machines, peer to peer (Agent Swarm Protocol)."""
+    """Exchange signed mail with agents on other machines. It goes from peer to peer (Agent Swarm Protocol)."""
 
 
 @swarm.command(cls=Verb)
@@ -29,7 +29,7 @@ def swarm() -> None:
 @click.option("--endpoint", metavar="URL", required=True, help="The URL where peers reach it: https://HOST/swarm.")
 @with_door
 def init(door: SwarmContext, agent: str, endpoint: str) -> None:
-    """Give the gateway an identity: an Ed25519 key, 0600, that never leaves this machine."""
+    """Give the gateway an identity. It is an Ed25519 key, mode 0600, that never leaves this machine."""
     from . import gateway_identity
 
     key = gateway_identity.initialise(door.home, door.ledger, agent, endpoint)
@@ -58,7 +58,7 @@ def attach(app: App, /, home: str | None) -> None:
 @swarm.command(cls=Verb)
 @with_door
 def detach(door: SwarmContext) -> None:
-    """Have the gateway serve this mailbox no more; leave its swarms first."""
+    """Have the gateway serve this mailbox no more. Leave its swarms first."""
     from . import pairing
 
     active = [one.alias for one in door.ledger.identified().seen if one.state in ("active", "joining")]
@@ -89,7 +89,7 @@ def detach(door: SwarmContext) -> None:
 )
 @with_door
 def serve(door: SwarmContext, quic_bind: str | None, self_signed: bool, **given: Any) -> None:
-    """Receive and carry mail until stopped; print one line with the listening address."""
+    """Receive and carry mail until stopped. It prints one line with the listening address."""
     import asyncio
 
     from . import gateway_identity, gateway_process, home, own_certificate
@@ -125,7 +125,7 @@ def serve(door: SwarmContext, quic_bind: str | None, self_signed: bool, **given:
 @session_option
 @with_door
 def create(door: SwarmContext, name: str, session: str | None, **settings: bool) -> None:
-    """Create a swarm with this gateway as its master; the session joins it."""
+    """Create a swarm with this gateway as its master. The session joins it."""
     from . import decisions
 
     door.check(session)
@@ -165,7 +165,7 @@ def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool
 @session_option
 @with_door
 def join(door: SwarmContext, which: str, alias: str | None, session: str | None) -> None:
-    """Join a swarm by its invitation; with a SWARM this gateway is in, add a local agent to it.
+    """Join a swarm by its invitation. With a SWARM this gateway is in, it adds a local agent to it.
 
     Others on this machine see a command's arguments: - reads the URL from standard input, @FILE from a file.
     """
@@ -262,7 +262,7 @@ _decision("deny", False, "Reject AGENT's request to join.")
 @click.argument("which", metavar="SWARM")
 @with_door
 def members(door: SwarmContext, which: str) -> None:
-    """List a swarm's members, those who wait to join, and the local agents in it.
+    """List a swarm's members. Those who wait to join are shown, too, and the local agents in it.
 
     Two people who compare the digits of a key by voice know that nobody is between them.
     """
@@ -298,7 +298,7 @@ def members(door: SwarmContext, which: str) -> None:
 @session_option
 @with_door
 def leave(door: SwarmContext, which: str, dissolve: bool, session: str | None) -> None:
-    """Leave a swarm and tell everyone; with --session only that local agent leaves, silently.
+    """Leave a swarm and tell everyone. With --session only that local agent leaves, silently.
 
     A request to join that its master has not approved is withdrawn.
     """
@@ -319,7 +319,7 @@ def leave(door: SwarmContext, which: str, dissolve: bool, session: str | None) -
 @click.option("--reason", metavar="TEXT", help="The reason, told to everyone.")
 @with_door
 def kick(door: SwarmContext, which: str, agent: str, reason: str | None) -> None:
-    """Remove AGENT from a swarm of ours and tell everyone; it needs a new invitation to come back."""
+    """Remove AGENT from a swarm of ours and tell everyone. It needs a new invitation to come back."""
     from . import decisions
 
     found = decisions.kick(door.ledger, which, agent, reason)

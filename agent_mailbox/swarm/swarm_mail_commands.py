@@ -72,7 +72,7 @@ def send(door: SwarmContext, to: str, sender: str | None, body: str | None, thre
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
 @with_door
 def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None, mark: str | None, limit: int) -> None:
-    """List mail from swarms, newest first, with the gateway's statuses; nothing is ever removed."""
+    """List mail from swarms, newest first. It has the gateway's statuses; nothing is ever removed."""
     from . import decisions
     from .inbox_view import InboxView
     from .statuses import ACTIONS, STATUSES, Statuses
@@ -103,7 +103,7 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show.")
 @with_door
 def outbox(door: SwarmContext, limit: int) -> None:
-    """List mail to swarms, newest last: queued, sent (no answer yet), delivered, failed with the reason."""
+    """List mail to swarms, newest last. Each is queued, sent (no answer yet), delivered, or failed with the reason."""
     door.ledger.identified()
     carried = door.outbox(limit)
     carried.sweep()
@@ -176,7 +176,7 @@ def status(door: SwarmContext) -> None:
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
 @with_door
 def context(door: SwarmContext, which: str, limit: int) -> None:
-    """Show what a woken agent needs: recent and pending messages, membership, mute lists."""
+    """Show a woken agent what it needs. That is recent and pending messages, membership, mute lists."""
     from . import decisions
     from .inbox_view import InboxView
     from .statuses import UNREAD
@@ -227,7 +227,7 @@ _EVENTS = (
 def github(
     door: SwarmContext, event: str, to: str, issue: str, sender: str | None, body: str | None, also: Any
 ) -> None:
-    """Notify a swarm of an issue or pull request; `gh` makes the issue itself."""
+    """Notify a swarm of an issue or pull request. `gh` makes the issue itself."""
     from . import github as coordination
 
     repo, mark, number = issue.partition("#")
@@ -249,7 +249,7 @@ def github(
 @swarm.command(cls=Verb)
 @with_door
 def doctor(door: SwarmContext) -> int | None:
-    """Check the gateway: files and key, clock, certificate, whether it and its peers can be reached."""
+    """Check the gateway, and whether it can be reached. It looks at files, key, clock, certificate and peers."""
     import asyncio
 
     from . import checkup

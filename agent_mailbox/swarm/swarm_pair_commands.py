@@ -38,7 +38,7 @@ def _ours(known: Knowledge, word: str) -> Swarm | None:
 @session_option
 @with_door
 def pair(door: SwarmContext, which: str, alias: str | None, hours: float, session: str | None) -> None:
-    """Pair two gateways that serve with --self-signed: print an invitation here, pass it to this command there.
+    """Pair two gateways that serve with --self-signed. Print an invitation here, pass it to this command there.
 
     With a SWARM it makes the swarm if there is none, and an invitation for one agent. That bears this gateway's key,
     and the other gateway believes no certificate but by that key. Hand it on as a secret.

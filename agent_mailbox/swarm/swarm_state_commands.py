@@ -55,7 +55,7 @@ def new_key(door: SwarmContext) -> None:
 @click.argument("target", metavar="FILE")
 @with_door
 def backup(door: SwarmContext, target: str) -> None:
-    """Write key and ledger into a new FILE (0600), or to standard output by -, to be encrypted.
+    """Write key and ledger into a new FILE. Its mode is 0600. `-` is standard output, for a program that encrypts.
 
     The file is as secret as the key. Never let two machines serve from one.
     """
@@ -91,7 +91,7 @@ def restore(door: SwarmContext, source: str) -> None:
 
 @swarm.group(cls=Commands)
 def state() -> None:
-    """Save or restore the membership as a file: for a backup, or another host."""
+    """Save or restore the membership as a file. It serves as a backup, or for another host."""
 
 
 @state.command(cls=Verb, prints_json=False)
@@ -112,7 +112,7 @@ def export(door: SwarmContext) -> None:
 @click.option("--replace", "how", flag_value="replace", help="Replace the known swarms by the file's.")
 @with_door
 def take(door: SwarmContext, source: str, how: str) -> None:
-    """Import a state file of this same agent, checked against its schema; - reads standard input."""
+    """Import a state file of this same agent. It is checked against its schema; - reads standard input."""
     from . import importing
 
     count = importing.take_state(door.ledger, read_file(source, 16 << 20, "state file"), how == "replace")
