@@ -15,11 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.prose import LONG, begins_oddly, hard_page_sentences, is_long, written_pages
+from scripts.prose import LONG, begins_oddly, hard_page_sentences, is_fragment, is_long, written_pages
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
+    from typing import Any, TypeGuard
 
 PACKAGE = "agent_mailbox"
 ROOT = Path(__file__).resolve().parents[1]
@@ -67,9 +67,61 @@ class Sources:
                         found[f"{module}:{node.lineno}"] = str(text)
         return found
 
-    def imports(self, module: str) -> Iterator[tuple[str, bool]]:
+    @cached_property
+    def functions(self) -> list[str]:
+        """The names of all functions and methods but the special ones."""
+        nodes = (node for tree in self.trees.values() for node in ast.walk(tree))
+        names = (node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+        return [name for name in names if not name.startswith("__")]
+
+    @cached_property
+    def test_docstrings(self) -> dict[str, str]:
+        """The docstrings of the tests by file and name."""
+        trees = {
+            path.relative_to(self.root): ast.parse(path.read_text(encoding="utf-8"))
+            for path in sorted((self.root / "tests").rglob("test_*.py"))
+        }
+        tests = (
+            (f"{path}::{node.name}", ast.get_docstring(node))
+            for path, tree in trees.items()
+            for node in ast.walk(tree)
+            if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        )
+        return {name: text for name, text in tests if text}
+
+    @cached_property
+    def hot_modules(self) -> set[str]:
+        """The modules that hot verbs load, as the bundle lists them; imports within their functions are for speed."""
+        bundle = self.trees.get(f"{PACKAGE}.start.bundle", ast.Module([], []))
+        dicts = [one.value for one in bundle.body if isinstance(one, ast.Assign) and isinstance(one.value, ast.Dict)]
+        keys = (key.value for found in dicts for key in found.keys if isinstance(key, ast.Constant))
+        return {f"{PACKAGE}.launch", PACKAGE, *(f"{PACKAGE}.{key}" for key in keys)}
+
+    def strangers(self) -> list[str]:
+        """Return the modules with classes of which none has a word of the module's name."""
+        found = []
+        for module, tree in self.trees.items():
+            names = [node.name for node in tree.body if _has_methods(node) and not node.name.startswith("_")]
+            if names and all(_words(name).isdisjoint(_words(module.rpartition(".")[2])) for name in names):
+                found.append(f"{module.partition('.')[2]} ({', '.join(names)})")
+        return found
+
+    def room_cycles(self) -> list[str]:
+        """Return the pairs of rooms that import each other, packages within packages too, types left out."""
+        arrows = set[tuple[str, str]]()
+        for module in self.trees:
+            user = module if module in self.packages else module.rpartition(".")[0]
+            for target, _ in self.imports(module, types=False):
+                used = target if target in self.packages else target.rpartition(".")[0]
+                for depth in (2, 3, 4):
+                    one, other = (".".join(name.split(".")[:depth]) for name in (user, used))
+                    if one != other and PACKAGE not in (one, other):
+                        arrows.add((one, other))
+        return sorted(f"{one} and {other}" for one, other in arrows if one < other and (other, one) in arrows)
+
+    def imports(self, module: str, *, types: bool = True) -> Iterator[tuple[str, bool]]:
         """Yield each module of the package that this one imports, lazily or for types too, and whether lazily."""
-        for node, is_lazy in _with_depth(self.trees[module]):
+        for node, is_lazy in _with_depth(self.trees[module], types):
             if isinstance(node, ast.ImportFrom) and (base := self._absolute(module, node)) is not None:
                 for alias in node.names:
                     target = f"{base}.{alias.name}"
@@ -100,12 +152,27 @@ def _named(tree: ast.Module, module: str) -> Iterator[tuple[str, Node]]:
                 todo.append((name, child))
 
 
-def _with_depth(tree: ast.Module) -> Iterator[tuple[ast.AST, bool]]:
+def _has_methods(node: ast.stmt) -> TypeGuard[ast.ClassDef]:
+    return isinstance(node, ast.ClassDef) and any(isinstance(inner, ast.FunctionDef) for inner in node.body)
+
+
+def _is_one_word(name: str) -> bool:
+    return "_" not in name.strip("_")
+
+
+def _words(name: str) -> set[str]:
+    return {word.lower().removesuffix("s") for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
+
+
+def _with_depth(tree: ast.Module, types: bool) -> Iterator[tuple[ast.AST, bool]]:
     todo: list[tuple[ast.AST, bool]] = [(tree, False)]
     while todo:
         node, is_lazy = todo.pop()
         yield node, is_lazy
         inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            todo += [(child, inside) for child in node.orelse]
+            continue
         todo += [(child, inside) for child in ast.iter_child_nodes(node)]
 
 
@@ -154,6 +221,7 @@ def figures(sources: Sources) -> dict[str, Any]:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
     )
     lazy = [module for module in sources.trees for target, is_lazy in sources.imports(module) if is_lazy]
+    names = sources.functions
     texts = (*sources.docstrings.values(), *sources.constants.values())
     said = [sentence for text in texts for sentence in sentences(text)]
     loose = [m for m in modules if m.count(".") == 1 and not m.endswith("__main__")]
@@ -167,7 +235,12 @@ def figures(sources: Sources) -> dict[str, Any]:
         "cycles": sources.cycles(),
         "module names that repeat": sorted(name for name, times in basenames.items() if times > 1),
         "class names that repeat": sorted(name for name, times in classes.items() if times > 1),
+        "classes called unlike their module": sources.strangers(),
+        "one-word function names, of 100": round(100 * sum(map(_is_one_word, names)) / len(names), 1),
+        "fragments in tests' docstrings": sum(map(is_fragment, sources.test_docstrings.values())),
+        "room cycles": sources.room_cycles(),
         "lazy imports": len(lazy),
+        "lazy imports outside hot modules": sum(module not in sources.hot_modules for module in lazy),
         "modules without os, typing, re, json, pathlib": sum(not _loads_banned(tree) for tree in modules.values()),
         "sentences that begin oddly": sum(map(begins_oddly, said)),
         f"sentences of more than {LONG} words": sum(map(is_long, said)),
@@ -195,11 +268,15 @@ def _loads_banned(tree: ast.Module) -> bool:
 
 def main(words: list[str]) -> int:
     """Print the figures of a checkout (default: this one), with ``--json`` whole. ``--hard ROOM`` prints the sentences
-    of a room that want rewriting, ``--pages`` those of the Markdown pages."""
+    of a room that want rewriting, ``--pages`` those of the Markdown pages, ``--fragments`` the tests whose docstring
+    leans on their name."""
     if words == ["--pages"]:
         for page in written_pages(ROOT):
             for sentence in hard_page_sentences(page):
                 print(f"{page.name}: {sentence}")
+        return 0
+    if words == ["--fragments"]:
+        print("\n".join(name for name, text in Sources(ROOT).test_docstrings.items() if is_fragment(text)))
         return 0
     if words[:1] == ["--hard"]:
         print("\n".join(hard_sentences(Sources(ROOT), ".".join(words[1:]))))

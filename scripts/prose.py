@@ -14,6 +14,11 @@ if TYPE_CHECKING:
 
 ODD = ("What", "Who", "Whoever", "Whose", "Whom", "Of", "How", "Where", "Which", "Nobody")
 """Words with which a sentence does not begin here."""
+LINKING = (
+    *("And", "Also", "As", "At", "But", "By", "Even", "For"),
+    *("From", "In", "Nor", "Not", "On", "Or", "So", "To", "With"),
+)
+"""Words with which a docstring does not begin: its sentence would lean on the name above it."""
 LONG = 25
 """Words of a sentence, at most."""
 CODE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
@@ -26,6 +31,11 @@ BLOCK_END = re.compile(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )|\n(?=\|)|\|")
 def begins_oddly(sentence: str) -> bool:
     """Return whether a sentence begins with one of the ``ODD`` words."""
     return sentence.split(" ")[0].strip("`,") in ODD
+
+
+def is_fragment(docstring: str) -> bool:
+    """Return whether a docstring begins with one of the ``ODD`` or the ``LINKING`` words."""
+    return docstring.split()[0].strip("`,:") in (*ODD, *LINKING)
 
 
 def is_long(sentence: str) -> bool:
