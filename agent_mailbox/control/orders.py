@@ -85,7 +85,7 @@ class Coordination(Posting):
     def read_own(self, me: str, sent: Sent) -> None:
         """Record a message of ``me`` to itself as read: it waits for nobody."""
         read = Read(message_id=sent.message.id, session_id=me, timestamp=self.now(), via=me)
-        self.logs.reads.append([codec.read_line(read)], (), [self.prove(me)])
+        self.logs.reads.append([codec.spell_read(read)], (), [self.prove(me)])
 
     def find(self, word: str) -> ControlRequest:
         """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises

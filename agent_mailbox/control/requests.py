@@ -222,7 +222,7 @@ class Control(Coordination):
 
         if request.answer_id and request.by != me:
             read = Read(message_id=request.answer_id, session_id=me, timestamp=self.now(), via=me)
-            self.logs.reads.append([codec.read_line(read)], (), [self.prove(me)])
+            self.logs.reads.append([codec.spell_read(read)], (), [self.prove(me)])
 
 
 def overdue(request: ControlRequest, now: int) -> bool:

@@ -305,7 +305,7 @@ def message_object(message: Message, read_by: tuple[str, ...] = (), *, whole: bo
     return obj
 
 
-def message_line(message: Message) -> bytes:
+def spell_message(message: Message) -> bytes:
     """Return the line of a message, with its newline; raise ``ValueError`` for values JSON or UTF-8 cannot hold."""
     return _line(message_object(message))
 
@@ -345,7 +345,7 @@ def read(line: bytes) -> Read | BadLine:
     return _as_record(line, _read_from)
 
 
-def read_line(record: Read) -> bytes:
+def spell_read(record: Read) -> bytes:
     """Return the line of a read record."""
     obj: dict[str, Any] = {
         "message_id": record.message_id,
@@ -383,7 +383,7 @@ def roster_event(line: bytes) -> RosterEvent | BadLine:
     return _as_record(line, _roster_from)
 
 
-def roster_line(record: RosterEvent) -> bytes:
+def spell_event(record: RosterEvent) -> bytes:
     """Return the line of a roster event; fields that are None are left out."""
     obj: dict[str, Any] = {
         "event": record.event,

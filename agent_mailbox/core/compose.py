@@ -175,7 +175,7 @@ def check_expiry(message: Message) -> None:
 def stored_line(message: Message) -> bytes:
     """Return the message's line; raise ``BadData`` if readers would have to skip it."""
     try:
-        line = codec.message_line(message)
+        line = codec.spell_message(message)
     except ValueError as error:
         raise BadData(f"the message cannot be stored: {error}", "keep metadata and references flat and short") from None
     if len(line) > MAX_RECORD:

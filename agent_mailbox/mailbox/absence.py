@@ -86,7 +86,7 @@ def _hand_back(desk: OpenMailbox, sessions: Collection[str], absent_ones: Callab
         claims = _unseen_claims(desk, absent) if absent else []
         if claims:
             given = [Read(message_id, who, desk.now(), "release") for message_id, who in claims]
-            log.append(map(codec.read_line, given), EVERYONE, [desk.prove(actor)] * len(given))
+            log.append(map(codec.spell_read, given), EVERYONE, [desk.prove(actor)] * len(given))
             log.sync()
 
     desk.giving_back(sessions).decide(give)

@@ -150,7 +150,7 @@ class Delivery(OpenMailbox):
             items = poll.unread(self.now(), adopt=False)  # a claimer may have come back without a write
         may = [item for item in items if not item.claims or (item.message.id in wanted and self._may_take(item, me))]
         new = [i for i in may if i.claims and (i.claimed is None or i.claimed.session_id != me)]
-        lines = [codec.read_line(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
+        lines = [codec.spell_read(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
         size = log.append(lines, (), [self.prove(me) for _ in new], durably=False)
         poll.claimed({item.message.id for item in may if item.claims}, size)
         return may
@@ -191,7 +191,7 @@ class Delivery(OpenMailbox):
         size = 0
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
-            size = self.logs.patient_reads().append(map(codec.read_line, records), (), proofs)
+            size = self.logs.patient_reads().append(map(codec.spell_read, records), (), proofs)
         if not items and self._is_stamped(me, offering):
             poll.save()
             return 0

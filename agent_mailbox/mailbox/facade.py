@@ -110,7 +110,7 @@ class Mailbox(Posting, Delivery, Registry):
             with self.logs.reads.held() as log:
                 if not found.reads.by(found.message.id, lineage):  # under the lock: another may have taken a claim over
                     _refuse_non_reader(self.find(found.message.id), session_id, roster)
-                log.append([codec.read_line(record)], (), [self.prove(session_id)])
+                log.append([codec.spell_read(record)], (), [self.prove(session_id)])
         else:
             with self.logs.reads.held() as log:  # its writer may have died before its sync
                 log.sync(_about(log, found))
@@ -136,7 +136,7 @@ class Mailbox(Posting, Delivery, Registry):
 
     def _release(self, log: HeldLog | OrderedLog, me: str, found: FoundMessage, records: Sequence[Read]) -> None:
         _refuse_archived(found.message, not self._is_live(found))  # the steward may have moved it since we looked
-        log.append(map(codec.read_line, records), EVERYONE, [self.prove(me)] * len(records))
+        log.append(map(codec.spell_read, records), EVERYONE, [self.prove(me)] * len(records))
         log.sync(_about(log, found))
 
     def _is_live(self, found: FoundMessage) -> bool:

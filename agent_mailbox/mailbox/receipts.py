@@ -50,7 +50,7 @@ def settle(
             known = {offer.nonce: offer for offer in offers.recalled(desk.logs, session_id)}
             open_offers = [known.get(offer.nonce, offer.replace(messages=())) for offer in open_offers]
         lines = [
-            codec.read_line(Read(message_id, session_id, now, events[offer.nonce], None, offer.nonce))
+            codec.spell_read(Read(message_id, session_id, now, events[offer.nonce], None, offer.nonce))
             for offer in open_offers
             if offer.nonce in events
             for message_id in offer.messages
@@ -73,6 +73,6 @@ def tell_in_full(desk: OpenMailbox, session_id: str, messages: Iterable[Message]
     lineage, now = desk.logs.read_roster().lineage(session_id), desk.now()
     found = [(m, read) for m in messages for read in claims.untold(m, reads) if read.session_id in lineage]
     if found:
-        lines = [codec.read_line(Read(m.id, read.session_id, now, via=read.via)) for m, read in found]
+        lines = [codec.spell_read(Read(m.id, read.session_id, now, via=read.via)) for m, read in found]
         sealed = [proofs.proves(read.proof) or claims.is_kept(m) for m, read in found]
         desk.logs.reads.append(lines, (), [desk.prove(session_id) if kept else None for kept in sealed])

@@ -84,7 +84,7 @@ class Registry(OpenMailbox):
         changed = {event.session_id for event in decision.events}
         heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
         proofs = [self._proof(event, actor or event.session_id) for event in decision.events]
-        log.append([codec.roster_line(event) for event in decision.events], changed | heirs, proofs)
+        log.append([codec.spell_event(event) for event in decision.events], changed | heirs, proofs)
         log.sync()  # even if nothing changed: the last writer may have died before its sync
         return roster, decision
 
@@ -114,7 +114,7 @@ class Registry(OpenMailbox):
             for session_id in sessions
             for i in (obligations.owed_on_death(session_id, state) if state else ())
         ]
-        log.append(map(codec.read_line, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
+        log.append(map(codec.spell_read, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
         log.sync(None if records else theirs)  # a killed process may have given back before
 
     def register(self, request: Registration, actor: str, *, even_away: bool = False) -> tuple[Agent, Decision]:

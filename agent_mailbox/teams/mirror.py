@@ -302,7 +302,7 @@ class Mirror:
         if done:
             now = self._mailbox.now()
             records = [Read(i, waiting[i], now, via=waiting[i]) for i in done]
-            self._mailbox.logs.reads.append(map(codec.read_line, records), EVERYONE)
+            self._mailbox.logs.reads.append(map(codec.spell_read, records), EVERYONE)
             for message_id in done:
                 del waiting[message_id]
         return len(done)

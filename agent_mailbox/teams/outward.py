@@ -200,7 +200,7 @@ class Outward:
             aside.make()
             records = [Read(i.message.id, me, now, via=i.via, nonce=nonce) for i in items]
             try:
-                self._mailbox.logs.reads.append(map(codec.read_line, records))
+                self._mailbox.logs.reads.append(map(codec.spell_read, records))
             except Busy:
                 aside.remove()
                 raise
@@ -313,7 +313,7 @@ class Outward:
         now = self._mailbox.now()
         records = [Read(message_id, me, now, event, None, nonce) for message_id in messages]
         if records:
-            self._mailbox.logs.reads.append(map(codec.read_line, records), EVERYONE if event == "release" else ())
+            self._mailbox.logs.reads.append(map(codec.spell_read, records), EVERYONE if event == "release" else ())
 
 
 def _size(path: str) -> int:

@@ -144,7 +144,7 @@ def _retell(mailbox: Mailbox, copy: Replica, since: int) -> int:
         who, told = retention.retold_dead(events, mailbox.logs.read_roster(), since, TOLD)
         if not who:
             return 0
-        retold = tuple(codec.roster_line(event).rstrip(b"\n") for event in told)
+        retold = tuple(codec.spell_event(event).rstrip(b"\n") for event in told)
         gone = tuple(line for line in lines if of.get(line) in who)
         record = bundles.packed(bundles.Bundle(ROSTER, gone, retold, since))
         if len(record) > WIDEST:

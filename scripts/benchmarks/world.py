@@ -116,7 +116,7 @@ def _roster(directory: Path, sessions: tuple[str, ...], tags: list[tuple[str, ..
         RosterEvent(event="register", session_id=s, timestamp=since + i * 1000, name=f"agent-{i:04}", tags=tags[i])
         for i, s in enumerate(sessions)
     ]
-    (directory / paths.ROSTER).write_bytes(b"".join(map(codec.roster_line, events)))
+    (directory / paths.ROSTER).write_bytes(b"".join(map(codec.spell_event, events)))
     for session in sessions:
         (directory / paths.HEARTBEATS / session).touch(mode=0o600)
 
@@ -205,12 +205,12 @@ def _verify(directory: Path) -> None:
     with (directory / paths.MESSAGES).open("rb") as file:
         for line in _sampled(file):
             message = codec.message(line)
-            if isinstance(message, BadLine) or codec.message_line(message) != line:
+            if isinstance(message, BadLine) or codec.spell_message(message) != line:
                 raise ValueError(f"not the canonical spelling of a message: {line!r}")
     with (directory / paths.READS).open("rb") as file:
         for line in _sampled(file):
             read = codec.read(line)
-            if isinstance(read, BadLine) or codec.read_line(read) != line:
+            if isinstance(read, BadLine) or codec.spell_read(read) != line:
                 raise ValueError(f"not the canonical spelling of a read: {line!r}")
 
 

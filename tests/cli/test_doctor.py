@@ -348,11 +348,11 @@ def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
     def peak(count: int) -> int:
         ids = [str(uuid.UUID(int=n, version=4)) for n in range(count)]
         lines = [
-            codec.message_line(Message(id=i, sender="a", recipients=("bob",), timestamp=NOW, content="x" * 400))
+            codec.spell_message(Message(id=i, sender="a", recipients=("bob",), timestamp=NOW, content="x" * 400))
             for i in ids
         ]
         post.file(MESSAGES).write_bytes(b"".join(lines))
-        reads = [codec.read_line(Read(message_id=i, session_id="bob", timestamp=NOW)) for i in ids]
+        reads = [codec.spell_read(Read(message_id=i, session_id="bob", timestamp=NOW)) for i in ids]
         post.file(READS).write_bytes(b"".join(reads))
         mailbox = Mailbox(str(post.box))
         del ids, lines, reads

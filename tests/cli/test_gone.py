@@ -146,7 +146,7 @@ def test_among_many_holders_the_killed_one_gives_back_its_role_mail_too(
     """The holders are not asked one by one then, but the clients that ended."""
     one, other = pair
     lines = [
-        codec.roster_line(RosterEvent("register", f"h-{n}", 1, tags=("role:builder",))) for n in range(MANY_HOLDERS)
+        codec.spell_event(RosterEvent("register", f"h-{n}", 1, tags=("role:builder",))) for n in range(MANY_HOLDERS)
     ]
     with post.file(ROSTER).open("ab") as log:
         log.write(b"".join(lines))

@@ -88,7 +88,7 @@ class Scene:
             Read(message.id, who, at + 900, "seen", None, nonce),
         ]
         records += [Read(message.id, who, at + 4000, "ack")] if event == "ack" else []
-        self.mailbox.logs.reads.append([codec.read_line(record) for record in records])
+        self.mailbox.logs.reads.append([codec.spell_read(record) for record in records])
 
 
 def day(directory: str, now: int | None = None) -> Scene:

@@ -201,10 +201,10 @@ class Week(Scene):
             for who in self._readers(message):
                 at = min(message.timestamp + round(self.chance.lognormvariate(3.2, 1.8) * 1000), self.now)
                 nonce, tokens = f"n{self.chance.getrandbits(40):x}", 24 + len(message.content) // 4
-                lines.append(codec.read_line(Read(message.id, who, at, "read", who, nonce, tokens)))
-                lines.append(codec.read_line(Read(message.id, who, at + 900, "seen", None, nonce)))
+                lines.append(codec.spell_read(Read(message.id, who, at, "read", who, nonce, tokens)))
+                lines.append(codec.spell_read(Read(message.id, who, at + 900, "seen", None, nonce)))
                 if message.ack:
-                    lines.append(codec.read_line(Read(message.id, who, at + 4000, "ack")))
+                    lines.append(codec.spell_read(Read(message.id, who, at + 4000, "ack")))
         if lines:
             self.mailbox.logs.reads.append(lines)
 

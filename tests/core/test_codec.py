@@ -151,7 +151,7 @@ AN_EVENT = {"event": "register", "session_id": "bob-1", "timestamp": "2026-03-16
 @example(message(content="\u2028\u2029\x85\r\n\x00\U0001f600", extra={"from": "x", "": [None, {"k": 1.5}]}))
 def test_a_message_reads_back_as_it_was_written_unknown_keys_included(written):
     """Writing and reading a message changes nothing, and it takes exactly one line."""
-    line = codec.message_line(written)
+    line = codec.spell_message(written)
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     assert codec.message(line) == written
@@ -161,7 +161,7 @@ def test_a_message_reads_back_as_it_was_written_unknown_keys_included(written):
 @given(reads)
 def test_a_read_record_reads_back_as_it_was_written(written):
     """Every field of a read survives, the address it was read through included."""
-    line = codec.read_line(written)
+    line = codec.spell_read(written)
     assert line.count(b"\n") == 1
     assert codec.read(line) == written
 
@@ -169,7 +169,7 @@ def test_a_read_record_reads_back_as_it_was_written(written):
 @given(roster_events)
 def test_a_roster_event_reads_back_as_it_was_written(written):
     """Every field survives; "no tags" stays different from "nothing said of tags"."""
-    line = codec.roster_line(written)
+    line = codec.spell_event(written)
     assert line.count(b"\n") == 1
     assert codec.roster_event(line) == written
 
@@ -178,7 +178,7 @@ def test_a_roster_event_reads_back_as_it_was_written(written):
 def test_the_canonical_keys_stand_in_their_order_and_the_older_ones_are_never_written(written):
     """A line is strict JSON, its keys in the order of the page, with ``read_by`` empty whatever was read."""
     written = written.replace(extra=None, read_by=("bob-1",))
-    spelt = json.loads(codec.message_line(written))
+    spelt = json.loads(codec.spell_message(written))
     assert list(spelt) == [key for key in KEYS if key in spelt]
     assert {"id", "sender", "recipient", "timestamp", "content", "thread", "ttl_hours", "read_by"} <= spelt.keys()
     assert spelt["read_by"] == []
@@ -191,7 +191,7 @@ def test_unknown_keys_of_a_foreign_line_survive_a_round_trip(extra):
     """What we do not know we keep, value for value."""
     found = codec.message(line_of(a_message(**extra)))
     assert isinstance(found, Message)
-    again = json.loads(codec.message_line(found))
+    again = json.loads(codec.spell_message(found))
     assert {key: again[key] for key in extra} == extra
 
 
@@ -207,14 +207,14 @@ def test_whole_spells_out_the_defaults_and_fills_the_readers():
 def test_half_a_surrogate_pair_is_refused_when_written(content):
     """A line that is not UTF-8 never leaves us; the writer hears a ``ValueError``."""
     with pytest.raises(ValueError, match="surrogates"):
-        codec.message_line(message(content=content))
+        codec.spell_message(message(content=content))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {1, 2}, object()], ids=["nan", "inf", "set", "object"])
 def test_what_json_cannot_hold_is_refused_when_written(value):
     """No line is written that a strict reader would have to skip."""
     with pytest.raises(ValueError, match=r"JSON|range"):
-        codec.message_line(message(metadata={"x": value}))
+        codec.spell_message(message(metadata={"x": value}))
 
 
 @given(plain_json)
@@ -233,7 +233,7 @@ def test_the_older_from_to_body_are_read_and_rewritten_canonically(to):
         line_of({"id": "m1", "from": "ann-1", "to": to, "timestamp": "2026-03-16T12:00:00Z", "body": "hello"})
     )
     assert found == message(to=(to,) if isinstance(to, str) else tuple(to), content="hello")
-    again = json.loads(codec.message_line(found))
+    again = json.loads(codec.spell_message(found))
     assert not {"from", "to", "body"} & again.keys()
     assert (again["sender"], again["content"]) == ("ann-1", "hello")
 
@@ -331,11 +331,11 @@ def test_recipients_are_a_set_in_the_order_written():
 
 def deep(opening: str, closing: str, levels: int, inside: str = "1") -> bytes:
     """A message whose metadata nests so many levels."""
-    whole = codec.message_line(message(metadata="HERE")).decode()
+    whole = codec.spell_message(message(metadata="HERE")).decode()
     return whole.replace('"HERE"', opening * levels + inside + closing * levels).encode()
 
 
-with_raw = codec.message_line(message(content="RAW", extra={"mood": 5}))
+with_raw = codec.spell_message(message(content="RAW", extra={"mood": 5}))
 HOSTILE = {
     "two MiB of spaces": b" " * (2 << 20),
     "two MiB of text": with_raw.replace(b"RAW", b"x" * (2 << 20)),
@@ -418,14 +418,14 @@ def test_the_longest_line_and_the_deepest_nesting_are_exactly_the_limits():
     for opening, closing in (("[", "]"), ('{"a":', "}")):
         deepest = codec.message(deep(opening, closing, codec.MAX_DEPTH - 1))
         assert isinstance(deepest, Message)
-        assert codec.message(codec.message_line(deepest)) == deepest
+        assert codec.message(codec.spell_message(deepest)) == deepest
         assert isinstance(codec.message(deep(opening, closing, codec.MAX_DEPTH)), BadLine)
         assert isinstance(codec.message(deep(opening, closing, codec.MAX_DEPTH, '"\\u0041"')), BadLine)
 
 
 def test_a_torn_line_never_becomes_a_record_nor_swallows_the_next():
     """Cut anywhere, alone or run together with the line after it, it is a bad line."""
-    line = codec.message_line(message(subject='say "hi"', metadata={"a": ["b\\", {"c": "é"}]})).rstrip()
+    line = codec.spell_message(message(subject='say "hi"', metadata={"a": ["b\\", {"c": "é"}]})).rstrip()
     for cut in range(1, len(line)):
         assert isinstance(codec.message(line[:cut]), BadLine)
         assert isinstance(codec.message(line[:cut] + line), BadLine)
@@ -440,7 +440,7 @@ def test_reading_is_forgetful():
 
 def a_record_or_a_bad_line(line: bytes) -> None:
     """Assert it for every reader; a record taken from it can be written and means the same when read again."""
-    for reader, writer in zip(READERS, (codec.message_line, codec.read_line, codec.roster_line), strict=True):
+    for reader, writer in zip(READERS, (codec.spell_message, codec.spell_read, codec.spell_event), strict=True):
         found = reader(line)
         assert isinstance(found, (BadLine, *RECORDS))
         if isinstance(found, Message):
@@ -458,9 +458,9 @@ def test_random_bytes_are_a_record_or_a_bad_line(line):
 @given(
     line=st.sampled_from(
         [
-            codec.message_line(message(to=("all", "role:x"), metadata={"a": [1.5, None]}, extra={"k": "\u2028"})),
-            codec.read_line(read("m1", "bob-1", via="role:x")),
-            codec.roster_line(register("bob-1", "role:x", name="bob")),
+            codec.spell_message(message(to=("all", "role:x"), metadata={"a": [1.5, None]}, extra={"k": "\u2028"})),
+            codec.spell_read(read("m1", "bob-1", via="role:x")),
+            codec.spell_event(register("bob-1", "role:x", name="bob")),
         ]
     ),
     edits=st.lists(

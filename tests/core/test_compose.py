@@ -245,7 +245,7 @@ def test_what_is_within_the_limits_is_taken(good):
     """Exactly the limit is within it, in UTF-8 bytes for the body; any text but NUL is text."""
     compose.checked(draft(**good), LIMIT)
     built = compose.message(draft(**good), ("bob-1",), "m1", at(0))
-    assert codec.message(codec.message_line(built)) == built
+    assert codec.message(codec.spell_message(built)) == built
 
 
 @pytest.mark.parametrize(

@@ -45,7 +45,7 @@ def edited(line: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
 @given(MESSAGES, EDITS)
 def test_what_is_taken_apart_is_what_the_codec_reads(message: Message, edits: list[tuple[int, int, bytes]]) -> None:
     """Any writer may have spelt the line; escapes separate words, as the characters that they stand for do."""
-    line = edited(codec.message_line(message).removesuffix(b"\n"), edits)
+    line = edited(codec.spell_message(message).removesuffix(b"\n"), edits)
     fields = ExactLines().fields(line)
     if fields is None:
         return
@@ -79,7 +79,7 @@ def test_our_writers_lines_are_the_usual_ones() -> None:
         plain.replace(subject="s", thread="b1134fc7"),
         plain.replace(ack=True, priority="high", ttl_hours=4),
     ):
-        line = codec.message_line(message).removesuffix(b"\n")
+        line = codec.spell_message(message).removesuffix(b"\n")
         fields = ExactLines().fields(line)
         assert fields is not None, line
         assert fields[6] == message.thread

@@ -119,7 +119,7 @@ def test_expiry_filters_and_never_deletes():
 @pytest.mark.parametrize("hours", [1e308, 1.7976931348623157e308, 1e303, 10**30, 1e-300, 2**63, 878_400, 878_401])
 def test_no_hours_that_a_line_can_hold_break_the_reckoning(hours):
     """A foreign line with absurd hours is mail that lasts long, or as its mode does; it stops nobody's check."""
-    line = codec.message(codec.message_line(message(ttl_hours=hours)))
+    line = codec.message(codec.spell_message(message(ttl_hours=hours)))
     assert isinstance(line, Message)
     items = unread("bob-1", state([line], events=PEOPLE), at(23))
     assert [item.message.id for item in items] == (["m1"] if hours > 24 else [])

@@ -326,7 +326,7 @@ def test_a_roster_retold_in_fewer_events_tells_of_the_same_agents(events, since)
         assert retold.lineage(session_id) == whole.lineage(session_id)
         assert set(retold.heirs(session_id)) == set(whole.heirs(session_id))
     assert retold.roles_ever == whole.roles_ever
-    read = [codec.roster_event(codec.roster_line(one)) for one in told]
+    read = [codec.roster_event(codec.spell_event(one)) for one in told]
     assert Roster(one.replace(proof=BEFORE) for one in read).agents == retold.agents
     assert Roster(compacted(told, at(since))).agents == retold.agents
 

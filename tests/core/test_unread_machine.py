@@ -117,9 +117,9 @@ class Unread(RuleBasedStateMachine):
         world = self.world
         expected = unread(world.state, world.now)
         lines = MailState(
-            messages={m.id: m for m in map(codec.message, map(codec.message_line, world.messages))},
-            reads=Reads(map(codec.read, map(codec.read_line, world.reads))),
-            roster=Roster(map(codec.roster_event, map(codec.roster_line, world.events))),
+            messages={m.id: m for m in map(codec.message, map(codec.spell_message, world.messages))},
+            reads=Reads(map(codec.read, map(codec.spell_read, world.reads))),
+            roster=Roster(map(codec.roster_event, map(codec.spell_event, world.events))),
             ttls=DEFAULT_TTL,
         )
         assert unread(lines, world.now) == expected

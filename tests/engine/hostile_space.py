@@ -92,4 +92,4 @@ class Joined:
 
     def tell(self, event: RosterEvent, proof: str | None = None) -> None:
         """Publish a roster event."""
-        self.put("roster", codec.roster_line(event), proof)
+        self.put("roster", codec.spell_event(event), proof)

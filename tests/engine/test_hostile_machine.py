@@ -115,7 +115,7 @@ def test_a_line_whose_id_no_command_writes_is_a_stranger_s(line: bytes) -> None:
 @pytest.mark.parametrize("word", ["x1", "user", "role:", "a b:c", "role:a b", "x", ":x"])
 def test_a_tag_has_a_tag_s_form(word: str) -> None:
     """A tag that is an agent's id would bring it that agent's mail; the agent's other tags stay."""
-    event = codec.roster_event(codec.roster_line(RosterEvent("register", "n1", 5, tags=(word, "project:p"))))
+    event = codec.roster_event(codec.spell_event(RosterEvent("register", "n1", 5, tags=(word, "project:p"))))
     assert isinstance(event, RosterEvent)
     assert event.tags == ("project:p",)
 
@@ -220,7 +220,7 @@ def test_a_machine_changes_no_session_of_another(prey: Prey) -> None:
     for event in EVENTS:
         for way in WAYS:
             prey.north.tell(event, way)
-        prey.north.put(ROSTER, b" " + codec.roster_line(event).rstrip() + b" ")
+        prey.north.put(ROSTER, b" " + codec.spell_event(event).rstrip() + b" ")
     assert prey.told() == before
     assert prey.south.agent("n2") is None
 
@@ -232,7 +232,7 @@ def test_a_machine_reads_nothing_for_a_session_of_another(prey: Prey) -> None:
         for who in (WORKER, "user"):
             for event in ("release", "read", "claim", "ack", "seen"):
                 for way in WAYS[: None if who == WORKER else 2]:
-                    read = codec.read_line(Read(message_id, who, 5, event, "role:dev" if event == "claim" else None))
+                    read = codec.spell_read(Read(message_id, who, 5, event, "role:dev" if event == "claim" else None))
                     log = CLAIMS if event in ("claim", "release") else reads_of("north")
                     prey.north.put(log, read, way)
                     prey.north.put(log, b" " + read.rstrip() + b" ", way)
@@ -252,7 +252,7 @@ def test_what_another_machine_freezes_its_next_check_thaws(prey: Prey) -> None:
 def test_nobody_reads_ahead_for_a_session_that_is_not_there_yet(prey: Prey) -> None:
     """North reads mail in the name of x9. Then x9 registers in the south, and is shown it."""
     for message_id in prey.mail:
-        prey.north.put(reads_of("north"), codec.read_line(Read(message_id, "x9", 5)))
+        prey.north.put(reads_of("north"), codec.spell_read(Read(message_id, "x9", 5)))
     prey.south.catch_up().box.register(Registration(session_id="x9", tags=("project:p",)), "x9")
     assert {*prey.unread("x9")} == {*prey.mail[2:]}
 
@@ -260,8 +260,8 @@ def test_nobody_reads_ahead_for_a_session_that_is_not_there_yet(prey: Prey) -> N
 def test_lines_that_a_machine_claims_to_restore_are_its_own_words(prey: Prey) -> None:
     """What the engine lost comes back in bundles: north puts there what its records may not say."""
     before = prey.told()
-    events = [codec.roster_line(event).rstrip() for event in EVENTS]
-    reads = [codec.read_line(Read(message_id, WORKER, 5)).rstrip() for message_id in prey.mail]
+    events = [codec.spell_event(event).rstrip() for event in EVENTS]
+    reads = [codec.spell_read(Read(message_id, WORKER, 5)).rstrip() for message_id in prey.mail]
     for kind, lines in ((ROSTER, events), (CLAIMS, reads)):
         for record in bundles.records_of(kind, lines):
             prey.north.put("archive", record)
@@ -276,7 +276,7 @@ def test_an_answer_in_another_s_name_settles_nothing(prey: Prey) -> None:
     assert len(owed) == 4
     for message_id in owed:
         for way in WAYS[:3]:
-            prey.north.put(CLAIMS, codec.read_line(Read(message_id, WORKER, 5, "release")), way)
+            prey.north.put(CLAIMS, codec.spell_read(Read(message_id, WORKER, 5, "release")), way)
         draft = Draft(sender=WORKER, to=("boss",), content="done", thread=message_id)
         for way in WAYS[:3]:
             made = compose.message(draft, ("boss",), os.urandom(16).hex(), 1_800_000_000_000)
@@ -402,12 +402,12 @@ def test_no_bundle_reads_or_retells_a_session_of_another(prey: Prey) -> None:
     before = prey.told()
     for event in ("read", "ack", "claim", "release", "seen"):
         reads = [Read(i, who, 5, event, "role:dev") for i in (*prey.mail, prey.to_person) for who in (WORKER, "user")]
-        for file, record in itertools.product(PLACES, [[codec.read_line(read).rstrip() for read in reads]]):
+        for file, record in itertools.product(PLACES, [[codec.spell_read(read).rstrip() for read in reads]]):
             for one in bundles.records_of(file, record):
                 prey.north.put("archive", one)
     mine = [one for _, line in prey.south.box.logs.roster.lines() if b'"x1"' in (one := unsealed(line))]
     lives = [RosterEvent("retire", WORKER, 5), RosterEvent("register", WORKER, 5, name="else", lead="n1")]
-    told = [(codec.roster_line(event).rstrip(),) for event in lives]
+    told = [(codec.spell_event(event).rstrip(),) for event in lives]
     for lines, life, since in itertools.product(((), (*mine,)), ((), *told), (0, 2 * 10**15)):
         prey.north.put("archive", bundles.packed(bundles.Bundle(bundles.ROSTER, lines, life, since)))
     assert prey.told() == before

@@ -123,7 +123,7 @@ def test_a_read_beside_its_release_means_the_same_on_all_machines(
 
     def hook() -> None:
         with held(north.logs.reads) as reads:
-            reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+            reads.append([codec.spell_read(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
 
     def after_a_hook(log: Log) -> HeldLog:
         if log.path == north.logs.reads.path:
@@ -174,7 +174,7 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
     for box in two.boxes:
         box.catch_up()
     with north.logs.reads.held() as reads:
-        reads.append([codec.read_line(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
+        reads.append([codec.spell_read(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
     south.release(sent, "ann")
     assert north.replica is not None
     with north.replica.held():
@@ -201,13 +201,13 @@ def test_a_release_from_another_machine_wakes_everybody_however_it_is_spelt(two:
     sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
     north.catch_up()
     with north.logs.reads.held() as reads:
-        reads.append([codec.read_line(Read(sent, "cat", 1, "read", "role:dev"))])
+        reads.append([codec.spell_read(Read(sent, "cat", 1, "read", "role:dev"))])
     for box in (*two.boxes, *two.boxes):
         box.catch_up()
     assert shown(south, "ben") == []
     assert south.logs.trail.is_quiet("ben")
     with open(north.logs.reads.path, "ab") as log:
-        line = codec.read_line(Read(sent, "cat", 2, "release"))
+        line = codec.spell_read(Read(sent, "cat", 2, "release"))
         log.write(line.replace(b'"release"', b'"\\u0072elease"'))
     for box in two.boxes:
         box.catch_up()

@@ -232,8 +232,8 @@ def test_a_machine_says_nothing_of_sessions_that_live_elsewhere(pair: Three, pro
     """It neither re-leads, ends nor renames the worker of another machine, nor reads in its name."""
     for event in ("update", "retire", "register"):
         lead = "kim" if event != "retire" else None
-        pair.north.publish(ROSTER, codec.roster_line(RosterEvent(event, WORKER, 5, lead=lead, client="9")), proof)
-    pair.north.publish(CLAIMS, codec.read_line(Read("x", WORKER, 5, "release")), proof)
+        pair.north.publish(ROSTER, codec.spell_event(RosterEvent(event, WORKER, 5, lead=lead, client="9")), proof)
+    pair.north.publish(CLAIMS, codec.spell_read(Read("x", WORKER, 5, "release")), proof)
     agent = pair.south.catch_up().box.logs.read_roster().get(WORKER)
     assert agent is not None
     assert (agent.state, agent.lead, agent.client, agent.home) == ("alive", LEAD, "2", None)
@@ -245,7 +245,7 @@ def test_a_machine_takes_no_place_of_a_session_elsewhere(pair: Three) -> None:
     pair.south.box.register(Registration(session_id="mia", name="chief", client="3"), "mia")
     pair.north.catch_up()
     for event in (RosterEvent("register", "heir", 5, continues="mia"), RosterEvent("register", "namesake", 5, "chief")):
-        pair.north.publish(ROSTER, codec.roster_line(event), proofs.of_session(event.session_id))
+        pair.north.publish(ROSTER, codec.spell_event(event), proofs.of_session(event.session_id))
     roster = pair.south.catch_up().box.logs.read_roster()
     assert roster.heirs("mia") == ["mia"]
     namesake = roster.get("namesake")
@@ -261,7 +261,7 @@ def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
     Control.sharing(pair.south).set_policy(USER, [WORKER], deny=("WebFetch",))
     pair.south.trust(pair.north, "mia")
     mia = proofs.of_session("mia")
-    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("register", "mia", 5, name="em")), mia)
+    pair.north.publish(ROSTER, codec.spell_event(RosterEvent("register", "mia", 5, name="em")), mia)
     pair.north.publish(MESSAGES, line, mia)
     agent = pair.south.catch_up().box.logs.read_roster().get("mia")
     assert agent is not None
@@ -305,7 +305,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     """In its order: who registered first, what was ordered later; each line once, at its place, and as it is."""
     pair.south.trust(pair.north, fingerprint="0" * 32)
     pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
-    pair.north.publish(ROSTER, codec.roster_line(RosterEvent("update", "mia", 5, name="em")), proofs.of_session("mia"))
+    pair.north.publish(ROSTER, codec.spell_event(RosterEvent("update", "mia", 5, name="em")), proofs.of_session("mia"))
     pair.north.publish(MESSAGES, policy(LEAD, "Read"), proofs.of_session(LEAD))
     pair.north.publish(MESSAGES, policy(USER, "Write"), proofs.TERMINAL)
     assert allowed(pair.south) == ()
@@ -366,7 +366,7 @@ def test_lines_that_wait_out_of_order_count_for_nothing(pair: Three) -> None:
 def test_a_foreign_line_stays_one_as_others_are_judged_again(pair: Three) -> None:
     """A roster line of another program, which proves nothing, is not taken for one from before seals."""
     pair.south.trust(pair.north, fingerprint="0" * 32)
-    event = codec.roster_line(RosterEvent("update", WORKER, 5, lead="kim"))
+    event = codec.spell_event(RosterEvent("update", WORKER, 5, lead="kim"))
     with open(pair.south.box.logs.roster.path, "ab") as file:
         file.write(event)
     pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
@@ -384,7 +384,7 @@ def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypat
     pair.south.trust(pair.north, fingerprint="0" * 32)
     pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
     old = pair.north.publish(MESSAGES, policy("mia", "Read"), proofs.of_session("mia"))
-    pair.north.publish(CLAIMS, codec.read_line(Read("x", "mia", 5, "claim")), proofs.of_session("mia"))
+    pair.north.publish(CLAIMS, codec.spell_read(Read("x", "mia", 5, "claim")), proofs.of_session("mia"))
     pair.south.catch_up()
     left = iter(range(moment))
 
@@ -465,7 +465,7 @@ def test_a_line_that_the_network_held_counts_behind_those_of_other_logs(pair: Th
     sent = pair.north.box.send(Draft(sender="user", to=(LEAD,), content="read me")).message.id
     orders = [policy(USER, rule).rstrip() for rule in ("Read", "Bash")]
     first, second = (pair.north.judge.signed(MESSAGES, line, proofs.TERMINAL) for line in orders)
-    pair.north.publish(reads_of("north"), codec.read_line(Read(sent, LEAD, 1, "read")), saying(LEAD))
+    pair.north.publish(reads_of("north"), codec.spell_read(Read(sent, LEAD, 1, "read")), saying(LEAD))
     pair.north.put(MESSAGES, second)
     pair.north.put(MESSAGES, first)
     assert allowed(pair.south) == ("Bash",)
@@ -506,7 +506,7 @@ def test_a_line_of_another_space(pair: Three) -> None:
 
 def test_a_line_in_the_wrong_log(pair: Three) -> None:
     """A line that was signed for one log proves nothing in another."""
-    event = codec.roster_line(RosterEvent("update", LEAD, 5, name="boss")).rstrip()
+    event = codec.spell_event(RosterEvent("update", LEAD, 5, name="boss")).rstrip()
     for log in (MESSAGES, CLAIMS, "reads.north"):
         pair.north.put(ROSTER, pair.north.judge.signed(log, event, proofs.of_session(LEAD)))
     agent = pair.south.catch_up().box.logs.read_roster().get(LEAD)

@@ -92,12 +92,12 @@ INSTANTS = [
     "٢٠٢٦-03-16T14:30",
 ]
 LINES = [
-    codec.message_line(message(to=("all", "role:x"), metadata={"a": [1.5, None]}, extra={"k": "\u2028"})),
-    codec.message_line(message("m2", "bob", ack=True, thread="m1", ttl_hours=3, priority="high", subject="é")),
+    codec.spell_message(message(to=("all", "role:x"), metadata={"a": [1.5, None]}, extra={"k": "\u2028"})),
+    codec.spell_message(message("m2", "bob", ack=True, thread="m1", ttl_hours=3, priority="high", subject="é")),
     b'{"from":"zed","to":"bob","body":"older","id":"m3","timestamp":"2026-03-16T14:30:00Z"}\n',
-    codec.read_line(read("m1", "bob", via="role:x")),
-    codec.read_line(read("m1", "bob", event="release")),
-    codec.roster_line(register("bob", "role:x", name="rob", lead="ann", continues="ann")),
+    codec.spell_read(read("m1", "bob", via="role:x")),
+    codec.spell_read(read("m1", "bob", event="release")),
+    codec.spell_event(register("bob", "role:x", name="rob", lead="ann", continues="ann")),
 ]
 
 words = st.lists(st.sampled_from(WORDS) | st.text(max_size=4), max_size=5).map("".join)

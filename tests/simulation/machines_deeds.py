@@ -202,7 +202,7 @@ def foreign_archived(deed: Deed) -> None:
 
 def foreign_event(deed: Deed) -> None:
     """A program writes that a session has another lead."""
-    line = codec.roster_line(RosterEvent("update", deed.me.id, deed.now(), lead="kim"))
+    line = codec.spell_event(RosterEvent("update", deed.me.id, deed.now(), lead="kim"))
     deed.judge.is_beset = True
     _at(deed, lambda: _append(deed, paths.ROSTER, line))
 
@@ -227,7 +227,7 @@ def foreign_seal(deed: Deed) -> None:
     Perhaps it puts this machine's verdict on another line behind it."""
     deed.judge.is_beset = True
     who, is_judged = f"{LIAR}-{deed.place}", deed.chance.random() < 0.5
-    line = codec.roster_line(RosterEvent("register", who, deed.now()))
+    line = codec.spell_event(RosterEvent("register", who, deed.now()))
     line = _signed(deed, line, proofs.of_session(who), ROSTER)
 
     def write() -> None:
@@ -328,7 +328,7 @@ def _of_others(deed: Deed) -> None:
 def _by_another_key(deed: Deed) -> None:
     """By a key that nobody confirmed, of a session of its own."""
     who = f"liar-{deed.place}"
-    line = codec.roster_line(RosterEvent("register", who, deed.now()))
+    line = codec.spell_event(RosterEvent("register", who, deed.now()))
     _put(deed, ROSTER, _signed(deed, line, proofs.of_session(who), ROSTER, key=2))
 
 

@@ -161,7 +161,7 @@ def foreign_note(stage: Stage, process: Process, me: Session) -> None:
     event = ("read", "read", "read", "ack", "release", "claim", "seen")[int(chance.random() * 7)]
     via = (None, None, me.role, me.tag)[int(chance.random() * 4)]
     read = Read(message_id, me.id, stage.world.wall() // 1_000_000, event, via, title=chance.random() < 0.2)
-    line = codec.read_line(read)
+    line = codec.spell_read(read)
     drawn = chance.random()
     if drawn < 0.2:
         line = re.sub(rb'("timestamp":")[-0-9]{10}', rb"\g<1>2026-02-30", line)  # no day, so no record

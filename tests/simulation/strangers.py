@@ -49,7 +49,7 @@ def record(stage: Stage, process: Process, me: Session, message_id: str, spellin
     event = spelling.removeprefix("turned ")
     event = event if event in (CLAIM, RELEASE, "ack") else "read"
     when = stage.world.wall() // 1_000_000
-    line = codec.read_line(Read(message_id, me.id, when, event, via, title=spelling == TITLE))
+    line = codec.spell_read(Read(message_id, me.id, when, event, via, title=spelling == TITLE))
     if spelling == NO_DAY:
         line = re.sub(rb'("timestamp":")[-0-9]{10}', rb"\g<1>2026-02-30", line)
     elif spelling in (TURNED, TURNED_RELEASE):

@@ -40,7 +40,7 @@ def filled(root: Path, count: int) -> tuple[Mailbox, str]:
 
 
 def record(message_id: str, event: str = "read") -> bytes:
-    return codec.read_line(Read(message_id=message_id, session_id="zed", timestamp=0, event=event))
+    return codec.spell_read(Read(message_id=message_id, session_id="zed", timestamp=0, event=event))
 
 
 def check(box: Mailbox, found: facade.FoundMessage, count: int) -> None:

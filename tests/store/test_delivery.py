@@ -74,7 +74,7 @@ def test_what_happens_while_mail_is_shown_is_not_taken_for_read(holder: Mailbox,
     other.deliver("bob", lambda items: items)
     kept = other.send(Draft(sender="ann", to=("role:dev",), content="kept")).message
     other.send(Draft(sender="ann", to=("bob",), content="shown"))
-    late = codec.message_line(
+    late = codec.spell_message(
         Message(id="late", sender="ann", recipients=("bob",), timestamp=holder.now(), content="x")
     )
 

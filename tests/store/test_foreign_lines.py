@@ -49,7 +49,7 @@ def foreign(box: Mailbox, *ids: str, to: str = ME) -> None:
     """Another program appends messages."""
     lines = [Message(id=i, sender="zed", recipients=(to,), timestamp=box.now(), content=f"foreign {i}") for i in ids]
     with open(box.logs.messages.path, "ab") as file:
-        file.write(b"".join(map(codec.message_line, lines)))
+        file.write(b"".join(map(codec.spell_message, lines)))
 
 
 def epoch(box: Mailbox) -> int:
@@ -90,10 +90,10 @@ def test_another_program_s_release_frees_a_claim_under_any_word(tmp_path: Path, 
     sent = box.send(Draft(sender="zed", to=("role:dev",), content="who can?")).message.id
     read = Read(message_id=sent, session_id=OTHER, timestamp=box.now(), event="read", via="role:dev")
     with open(box.logs.reads.path, "ab") as file:
-        file.write(codec.read_line(read))
+        file.write(codec.spell_read(read))
         file.flush()
         assert delivered(box, ME) == []
-        file.write(codec.read_line(read.replace(event="release", via=via, timestamp=box.now())))
+        file.write(codec.spell_read(read.replace(event="release", via=via, timestamp=box.now())))
     assert delivered(box, ME) == ["who can?"]
 
 

@@ -291,13 +291,13 @@ class IndexMachine(RuleBasedStateMachine):
             read_by=("zed",),
         )
         name = paths.MESSAGES if month is None else f"{paths.ARCHIVE}/{month}.jsonl"
-        self._append(name, codec.message_line(message).rstrip(b"\n") + tail)
+        self._append(name, codec.spell_message(message).rstrip(b"\n") + tail)
         return message.id
 
     @rule(message=sent, archived=st.booleans(), when=st.sampled_from((0, 7)))
     def twin(self, message: str, archived: bool, when: int) -> None:
         twin = Message(id=message, sender="zed", recipients=("all",), timestamp=NOON + when, content="beta twin")
-        self._append(f"{paths.ARCHIVE}/2026-03.jsonl" if archived else paths.MESSAGES, codec.message_line(twin))
+        self._append(f"{paths.ARCHIVE}/2026-03.jsonl" if archived else paths.MESSAGES, codec.spell_message(twin))
 
     @rule(
         who=agents,
@@ -307,7 +307,7 @@ class IndexMachine(RuleBasedStateMachine):
         newline=st.booleans(),
     )
     def foreign_read(self, who: str, message: str, event: str, name: str, newline: bool) -> None:
-        line = codec.read_line(Read(message_id=message, session_id=who, timestamp=self.now, event=event))
+        line = codec.spell_read(Read(message_id=message, session_id=who, timestamp=self.now, event=event))
         self._append(name, line if newline else b" " + line.rstrip(b"\n"))
 
     @rule(name=st.sampled_from((paths.MESSAGES, paths.READS)), lines=st.integers(0, 3), copy=st.booleans())
@@ -430,7 +430,7 @@ def test_fts_finds_what_the_plain_words_find(contents: list[str], queries: list[
     """For any text and any query, FTS5 and the pure match agree."""
     with tempfile.TemporaryDirectory() as root:
         box = mailbox(root)
-        lines = [codec.message_line(message(f"x{text}", text or None, n)) for n, text in enumerate(contents)]
+        lines = [codec.spell_message(message(f"x{text}", text or None, n)) for n, text in enumerate(contents)]
         box.logs.messages.append(lines)
         state = whole(box)
         for query in [*queries, *contents]:
@@ -632,7 +632,7 @@ def test_a_month_that_is_none_is_scanned(box: Mailbox) -> None:
     """What someone put into the archive under another name counts as it did."""
     record = Message(id="odd", sender="amy", recipients=("bob",), timestamp=NOON, content="alpha")
     with open(os.path.join(box.archive.directory, "2026-xx.jsonl"), "wb") as file:
-        file.write(codec.message_line(record))
+        file.write(codec.spell_message(record))
     scanned(box)
 
 
@@ -823,7 +823,7 @@ def test_archived_mail_of_any_date_is_part_of_everything(box: Mailbox) -> None:
     old = Message(
         id="old", sender="zed", recipients=("bob",), timestamp=instant.parse("1965-03-16T12:00:00Z"), content="x"
     )
-    box.archive.log("1965-03").append([codec.message_line(old)])
+    box.archive.log("1965-03").append([codec.spell_message(old)])
     assert "old" in Library(box).everything().messages
     assert "old" not in Library(box).everything(NOON).messages
 

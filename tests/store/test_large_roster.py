@@ -20,7 +20,7 @@ COUNT = 40
 
 def registered(session_id: str, at: int = 0, **more: str) -> bytes:
     """The line of a registration."""
-    return codec.roster_line(RosterEvent("register", session_id, at, **more))
+    return codec.spell_event(RosterEvent("register", session_id, at, **more))
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def take_in(box: Mailbox, to: str) -> None:
 
 def foreign(box: Mailbox, to: str) -> None:
     with open(box.logs.messages.path, "ab") as file:
-        file.write(codec.message_line(Message(LOST, SENDER, (to,), box.now(), "lost")))
+        file.write(codec.spell_message(Message(LOST, SENDER, (to,), box.now(), "lost")))
 
 
 def lose(box: Mailbox, to: str, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
@@ -99,7 +99,7 @@ def test_a_repetition_behind_a_foreign_line_is_not_shown_again(box: Mailbox, mon
     """Both are looked at by the next poll."""
     box = lose(box, "all", monkeypatch)
     with open(box.logs.messages.path, "ab") as file:
-        file.write(codec.message_line(Message("x-1", SENDER, ("all",), box.now(), "foreign")))
+        file.write(codec.spell_message(Message("x-1", SENDER, ("all",), box.now(), "foreign")))
     send(box, "all")
     assert delivered(box, ME) == ["foreign"]
     assert delivered(box, OTHER) == ["foreign", "lost"]

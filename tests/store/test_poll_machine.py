@@ -153,21 +153,21 @@ class CursorMachine(RuleBasedStateMachine):
     def foreign_message(self, to: str, tail: bytes, again: bool) -> str:
         again = again and not isinstance(self, ScanMachine)
         message = Message(id=self._id(), sender="zed", recipients=(to,), timestamp=self.now, content="f")
-        line = codec.message_line(message)
+        line = codec.spell_message(message)
         if again:
-            line += codec.message_line(message.replace(recipients=("all",), content="twin"))
+            line += codec.spell_message(message.replace(recipients=("all",), content="twin"))
         self._append(paths.MESSAGES, line + tail)
         return message.id
 
     @rule(message=sent, again=st.booleans())
     def foreign_twin(self, message: str, again: bool) -> None:
         twin = Message(id=message, sender="zed", recipients=("all",), timestamp=self.now, content="twin")
-        self._append(paths.MESSAGES, codec.message_line(twin) * (1 + again))
+        self._append(paths.MESSAGES, codec.spell_message(twin) * (1 + again))
 
     @rule(who=agents, message=sent, event=st.sampled_from(("read", "release")), via=st.sampled_from((None, *ADDRESSES)))
     def foreign_read(self, who: str, message: str, event: str, via: str | None) -> None:
         record = Read(message_id=message, session_id=who, timestamp=self.now, event=event, via=via)
-        self._append(paths.READS, codec.read_line(record))
+        self._append(paths.READS, codec.spell_read(record))
 
     @rule(target=sent, who=agents, via=st.sampled_from((None, *ROLES)))
     def read_what_is_lost(self, who: str, via: str | None) -> str:
@@ -180,7 +180,7 @@ class CursorMachine(RuleBasedStateMachine):
     def foreign_bare_word(self, bare: object) -> str:
         """Whatever another program puts there, only a list that names the recipient counts."""
         message = Message(self._id(), "zed", ("role:nan", "role:dev"), self.now, "f", extra={"bare": bare})
-        self._append(paths.MESSAGES, codec.message_line(message))
+        self._append(paths.MESSAGES, codec.spell_message(message))
         return message.id
 
     @rule(
@@ -190,7 +190,7 @@ class CursorMachine(RuleBasedStateMachine):
     )
     def foreign_roster(self, who: str, event: str, tags: set[str]) -> None:
         record = RosterEvent(event=event, session_id=who, timestamp=self.now, tags=tuple(sorted(tags)))
-        self._append(paths.ROSTER, codec.roster_line(record))
+        self._append(paths.ROSTER, codec.spell_event(record))
 
     @rule(by=st.sampled_from((1, 3_600_000, 25 * 3_600_000, 80 * 3_600_000)))
     def later(self, by: int) -> None:

@@ -146,7 +146,7 @@ def test_what_is_left_out_is_what_costs(box: Mailbox, monkeypatch: pytest.Monkey
         for i, (to, at) in zip((*IDS[:4], *(i.replace("0000-", "1111-") for i in IDS[:4])), mail, strict=True)
     ]
     messages = b"".join(_line(obj, COMPACT, b"\n", False) for obj in told)
-    claim = codec.read_line(Read(told[2]["id"], "you", NOW, via="role:dev", **more))
+    claim = codec.spell_read(Read(told[2]["id"], "you", NOW, via="role:dev", **more))
     scanned, pure = _answers(box, messages, claim)
     assert scanned == pure == [told[k]["id"] for k in (1, 3, 5)]
     roster = box.logs.read_roster()

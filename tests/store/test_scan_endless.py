@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 MIB = 1 << 20
-FOR_BOB = codec.message_line(message("m1", to=("bob",)))
-ALSO_FOR_BOB = codec.message_line(message("m3", to=("bob",)))
-FOR_EVE = codec.message_line(message("m2", to=("eve",)))
+FOR_BOB = codec.spell_message(message("m1", to=("bob",)))
+ALSO_FOR_BOB = codec.spell_message(message("m3", to=("bob",)))
+FOR_EVE = codec.spell_message(message("m2", to=("eve",)))
 FOREIGN = json.dumps(record("zed", "bob")).encode() + b"\n"
 
 

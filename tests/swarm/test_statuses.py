@@ -80,13 +80,13 @@ def test_the_fold_follows_mail_reading_marks_and_the_steward(post: Post, tmp_pat
     assert inbox.agrees() == dict.fromkeys((first, second, third), UNREAD)
     (other,) = inbox.comes(1, swarm=1)
     assert inbox.statuses.ids(UNREAD, SWARMS[1]) == [other]
-    inbox.box.logs.reads.append([codec.read_line(Read(message_id=first, session_id="ann", timestamp=inbox.box.now()))])
+    inbox.box.logs.reads.append([codec.spell_read(Read(message_id=first, session_id="ann", timestamp=inbox.box.now()))])
     marked = inbox.statuses.mark([second, str(uuid.uuid4()), second], DELETED)
     assert [(message.id, status) for message, status, _ in marked] == [(second, DELETED)]
     assert inbox.agrees() == {first: READ, second: DELETED, third: UNREAD, other: UNREAD}
     inbox.box.release(first, "ann")
     assert inbox.agrees()[first] == UNREAD
-    inbox.box.logs.reads.append([codec.read_line(Read(message_id=first, session_id="ann", timestamp=inbox.box.now()))])
+    inbox.box.logs.reads.append([codec.spell_read(Read(message_id=first, session_id="ann", timestamp=inbox.box.now()))])
     inbox.statuses.mark([third], ARCHIVED)
     assert inbox.statuses.mark([third], READ, only_forward=True)[0][1] == ARCHIVED
     inbox.archives(first, second, other)

@@ -68,7 +68,7 @@ def said(scene: Scene, chance: random.Random, at: int) -> None:
         sender=sender, recipients=to, timestamp=scene.mailbox.now() + at, content=content, type="control",
     )  # fmt: skip
     proof = (proofs.TERMINAL if sender == USER else proofs.of_session(sender)) if chance.random() < 0.7 else None
-    scene.mailbox.logs.messages.append([codec.message_line(about)], None, [proof])
+    scene.mailbox.logs.messages.append([codec.spell_message(about)], None, [proof])
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -198,7 +198,7 @@ def test_an_answer_that_counts_for_nothing_hides_no_request(scene: Scene) -> Non
                 id=f"answer-{sender[:4]}-{proof is None}-{at}", sender=sender, recipients=(WORKER,),
                 timestamp=scene.mailbox.now(), content=content, type="control",
             )  # fmt: skip
-            scene.mailbox.logs.messages.append([codec.message_line(answer)], None, [proof])
+            scene.mailbox.logs.messages.append([codec.spell_message(answer)], None, [proof])
         assert [request.id for request in scene.control.pending(USER, everyones=True)] == asked
 
 

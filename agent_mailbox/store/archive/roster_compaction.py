@@ -56,7 +56,7 @@ def compact_roster(logs: Logs, archive: Archive, since: int) -> int:
         drop_torn_copy(archive.roster_log(), (line for _, line in lines))
         add_missing(archive.roster_log(), (line for _, line in lines))
         Manifest(archive).seal()
-        retold = [codec.roster_line(event).rstrip(b"\n") for event in told]
+        retold = [codec.spell_event(event).rstrip(b"\n") for event in told]
         replace(roster, [*retold, *(line for _, line in kept)], size)
         return len(lines) - len(told) - len(kept)
 
