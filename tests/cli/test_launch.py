@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import marshal
+import os
 import shutil
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
 
@@ -15,9 +16,6 @@ from agent_mailbox.start import bundle
 from tests.helpers import MESSAGES, ROOT, Post, Program, copy_package, refused
 from tests.surroundings import NOBODY_SAID
 from tests.test_layers import import_order
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 
 class Checkout(Program):
@@ -177,6 +175,15 @@ def prepare(post: Post, turn: int) -> str:
     return json.dumps({"session_id": "me", "transcript_path": str(transcript), "source": "startup"})
 
 
+def write_list(name: str, modules: dict[str, str]) -> None:
+    """Put a list of modules with their verbs into the place of the present one in the source."""
+    source = Path(bundle.__file__)
+    before, _, rest = source.read_text(encoding="utf-8").partition(f"\n{name} = {{\n")
+    rows = "".join(f'    "{module}": "{verbs}",\n' for module, verbs in modules.items())
+    after = rest.partition("\n}\n")[2]
+    source.write_text(f"{before}\n{name} = {{\n{rows}}}\n{after}", encoding="utf-8")
+
+
 def ask(post: Post) -> None:
     """Me, with a question that was read, and unread mail."""
     post.register("me")
@@ -209,8 +216,8 @@ LATER_ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "me", "AGENT_MAILBOX_T
 
 
 def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post) -> None:
-    """A session's start, mail that another program wrote, a call by a program. To change the list, add what this test
-    found."""
+    """A session's start, mail that another program wrote, and a call by a program load nothing beside their bundles.
+    ``scripts/hot`` adds what this test finds."""
     for name in {launch.bundle_for(words) or "" for words in LATER_RUNS}:
         bundle.save(name, launch.bundle(name).replace(launch._CACHE, str(post.scratch)))
     load = (
@@ -227,8 +234,12 @@ def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post) -> None:
         assert done.rc == 0, done
         for name in done.stderr.split():
             found.setdefault(name.partition(".")[2], set()).add(launch.bundle_for(words) or "")
-    shown = "\n".join(f'    "{name}": "{" ".join(sorted(found[name]))}",' for name in import_order(found))
-    assert not found, shown
+    if found and "WRITE_HOT_LISTS" in os.environ:
+        known = {name: {*verbs.split()} for name, verbs in bundle.LATER_MODULES.items()}
+        together = {name: known.get(name, set()) | found.get(name, set()) for name in {**known, **found}}
+        write_list("LATER_MODULES", {name: " ".join(sorted(together[name])) for name in import_order(together)})
+        return
+    assert not found, "run scripts/hot"
 
 
 @pytest.mark.parametrize("verb", launch.BUNDLES)
@@ -249,7 +260,7 @@ def test_what_stands_in_a_bundle_is_linked(post: Post, verb: str) -> None:
 
 
 def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
-    """As traced, each module behind those it imports. To change the list, copy what this test found."""
+    """The list is as traced, each module behind those it imports. ``scripts/hot`` writes it."""
     code = (
         "import sys\nfrom agent_mailbox.launch import main\nmain(sys.argv[1:])\n"
         "sys.stderr.write(' '.join(n for n in sys.modules if n.startswith('agent_mailbox.')))"
@@ -266,8 +277,10 @@ def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
                 verbs.setdefault(module, set()).add(verb)
     assert verbs.pop("launch") == set(launch.BUNDLES)
     found = {name: " ".join(sorted(verbs[name])) for name in import_order(verbs)}
-    shown = "\n".join(f'    "{name}": "{used}",' for name, used in found.items())
-    assert [*bundle.HOT_MODULES.items()] == [*found.items()], f"HOT_MODULES = {{\n{shown}\n}}"
+    if "WRITE_HOT_LISTS" in os.environ:
+        write_list("HOT_MODULES", found)
+        return
+    assert [*bundle.HOT_MODULES.items()] == [*found.items()], "run scripts/hot"
 
 
 @pytest.mark.parametrize(
