@@ -38,7 +38,10 @@ SENT = [
     ),
 ]
 """To whom, sent how many hours ago, expired how long ago (ms; negative: it will); None: by its mode alone."""
-ENDS = [NOW - sent * HOUR + 24 * HOUR if ago is None else NOW - ago for _, sent, ago in SENT]
+ENDS = [
+    NOW - sent * HOUR + 2 * number + 24 * HOUR if ago is None else NOW - ago
+    for number, (_, sent, ago) in enumerate(SENT)
+]
 
 
 class Clock:
@@ -57,9 +60,10 @@ def _written(root: Path, clock: Clock) -> Mailbox:
     for who in ("ann", "bob", "cat"):
         made.register(Request(session_id=who, roles=("dev",) * (who == "bob"), tags=("project:p",)), "user")
     for number, (to, sent, ago) in sorted(enumerate(SENT), key=lambda one: -one[1][1]):
-        clock.now = NOW - sent * HOUR
+        clock.now = NOW - sent * HOUR + 2 * number  # no two at one instant: their order would be nobody's
         ends = None if ago is None else NOW - ago
         made.send(Draft(sender="ann", to=(to,), content=f"letter {number}", expires_at=ends, id=ID.format(number)))
+        clock.now += 1
         made.send(Draft(sender="ann", to=("cat",), content="between"))
     clock.now = NOW
     return made
