@@ -196,9 +196,8 @@ def _interfering(server: int) -> Iterator[int]:
 
 
 def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
-    """With a machine's credential nobody publishes as another, listens to its answers, or removes what is there.
-
-    Without one, nobody says anything in the server's name."""
+    """A machine's credential lets it neither publish as another machine, nor hear its answers, nor remove anything.
+    Somebody without a credential cannot speak in the server's name."""
     servers = Servers(program, 1)
     with servers.running():
         pair = joined(servers, program)
@@ -261,9 +260,9 @@ def _put_back_old_files(home: Path) -> None:
 
 
 def test_files_of_an_earlier_version_are_written_again(program: Program) -> None:
-    """By their servers a machine could write as another: each command says so, with the next one, and mail waits.
-
-    Written again, they serve what was there. A machine that was removed is refused then."""
+    """A machine can write as another one if the servers run by files of an earlier version. Each command then names the
+    next command, and mail waits. Files that are written again serve what was there. They refuse a machine that was
+    removed."""
     servers = Servers(program, 1)
     with servers.running():
         pair = joined(servers, program)

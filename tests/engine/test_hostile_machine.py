@@ -128,7 +128,7 @@ def test_a_tag_has_a_tag_s_form(word: str) -> None:
     ],
 )
 def test_a_proof_s_text_is_taken_apart_in_one_way(text: str) -> None:
-    """What is not exactly a proof's text is none."""
+    """The parser takes a text for a proof only if it is exactly a proof's text."""
     assert proofs.parse(text.encode()) is None
 
 
@@ -240,7 +240,7 @@ def test_a_machine_reads_nothing_for_a_session_of_another(prey: Prey) -> None:
 
 
 def test_what_another_machine_freezes_its_next_check_thaws(prey: Prey) -> None:
-    """As a machine does that gives up another one: no mail is lost by it."""
+    """A session that another machine froze is alive again after its next check. It loses no mail."""
     prey.north.tell(RosterEvent("freeze", WORKER, 5))
     assert getattr(prey.south.agent(WORKER), "state", "") == "frozen"
     shown = list[str]()
@@ -258,7 +258,8 @@ def test_nobody_reads_ahead_for_a_session_that_is_not_there_yet(prey: Prey) -> N
 
 
 def test_lines_that_a_machine_claims_to_restore_are_its_own_words(prey: Prey) -> None:
-    """What the engine lost comes back in bundles: north puts there what its records may not say."""
+    """A machine that puts lines into the engine's archive speaks for itself alone. It cannot say there what its own
+    records may not say."""
     before = prey.told()
     events = [codec.spell_event(event).rstrip() for event in EVENTS]
     reads = [codec.spell_read(Read(message_id, WORKER, 5)).rstrip() for message_id in prey.mail]

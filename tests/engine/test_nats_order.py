@@ -58,7 +58,8 @@ def test_a_wrong_credential_is_named(server: str, place: Path, credential: str) 
 
 
 def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: str, credential: str) -> None:
-    """In order; without a removed one, and without a stranger's. A damaged one is told."""
+    """The order gives its records in sequence, without a removed one. A stranger's record is empty, and a damaged one
+    is marked."""
     order = open_order(server, "many", "a", credential)
     order.make()
     assert order.info()["config"]["allow_direct"]
@@ -182,7 +183,7 @@ def test_a_full_disk_is_said_and_loses_nothing(place: Path, credential: str) -> 
 
 
 def test_an_old_server_is_refused(server: str, credential: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the version that it tells as one connects, before anything is made."""
+    """The order refuses a server that tells an old version as it connects, before anything is made."""
     monkeypatch.setattr(nats_order, "LEAST", (99, 0))
     order = open_order(server, "old", "a", credential)
     with pytest.raises(Refused, match=r"engine is too old: nats-server \d+\.\d+"):

@@ -93,7 +93,8 @@ def test_a_wrong_credential_is_named(postgres: PostgresServer, opened: PostgresO
 
 
 def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
-    """With the documented roles nobody appends, joins or tells as another, or changes what is there in any way."""
+    """A machine with its documented role cannot append, join or tell as another machine. It changes nothing that is
+    there."""
     postgres.ask(*(space_tables.make_role(opened.space, machine, PASSWORD) for machine in ("north", "south")))
     role = space_tables.role(opened.space, "north")
     url, word = postgres.url.replace(OWNER, role), credential(tmp_path / "north", role)
@@ -183,9 +184,9 @@ def test_two_mailboxes_share_a_database(postgres: PostgresServer, program: Progr
 
 
 def test_nobody_loses_access_in_silence(postgres: PostgresServer, program: Program, tmp_path: Path) -> None:
-    """Who names some machines takes nothing from the others, nor from another space; a password is not made twice.
-
-    ``--remove`` takes a role and its file away, but for the last one: without any, each may speak as any."""
+    """`engine config` for some machines takes access from no other machine, nor from another space. A machine's
+    password is not made twice. ``--remove`` takes a role and its file away. It refuses the last machine, since without
+    any role each machine may speak as any."""
     owner, home = credential(tmp_path / "owner"), program.scratch / "engine"
     config = "engine", "config", "--postgresql", postgres.url, "--credential", owner, "--into"
     for space in ("kept", "other"):
@@ -344,8 +345,8 @@ def test_an_old_server_is_refused(tmp_path: Path) -> None:
 def test_the_server_proves_who_it_is(
     postgres: PostgresServer, opened: PostgresOrder, program: Program, tmp_path: Path
 ) -> None:
-    """By a certificate that follows from the authority, and names the host. Any other server hears nothing, nor does
-    one without TLS: it counts as out of reach, so mail waits."""
+    """A server proves itself by a certificate that follows from the authority and names the host. Any other server
+    hears nothing, nor does one without TLS. It counts as out of reach, so mail waits."""
     key, other, own = (server_certificates.new_key() for _ in range(3))
     known, unknown = tmp_path / "authority.pem", tmp_path / "unknown.pem"
     known.write_bytes(server_certificates.authority(key))

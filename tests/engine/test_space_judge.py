@@ -181,7 +181,8 @@ def test_what_is_read_and_registered_locally_is_proven_elsewhere(pair: Three) ->
 
 
 def test_a_process_killed_before_it_wrote_loses_no_proof(pair: Three) -> None:
-    """What was published and not written here is judged like anybody's line when it is read again: our key is ours."""
+    """A process may publish a line and die before it writes the line here. The machine's own key then proves the line
+    when it is read again."""
     line = policy(USER)
     pair.south.publish(MESSAGES, line, proofs.TERMINAL)
     assert allowed(pair.south) == ("Bash",)
@@ -302,7 +303,8 @@ def said(pair: Three, *sessions: str, user: bool = False) -> int:
 
 
 def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None:
-    """In its order: who registered first, what was ordered later; each line once, at its place, and as it is."""
+    """A machine that the person trusts has its earlier lines judged again, in their order. Each line counts once, at
+    its place, and stays as it is."""
     pair.south.trust(pair.north, fingerprint="0" * 32)
     pair.north.box.register(Registration(session_id="mia", client="3"), "mia")
     pair.north.publish(ROSTER, codec.spell_event(RosterEvent("update", "mia", 5, name="em")), proofs.of_session("mia"))
