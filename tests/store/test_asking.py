@@ -196,7 +196,8 @@ def test_a_torn_record_is_none(box: Path) -> None:
 
 
 def test_a_small_file_beside_another_large_one_counts_for_nothing(box: Path) -> None:
-    """As when a killed process left an older large file: what it lacks is read again."""
+    """A killed process may leave an older large file. The small file then counts for nothing, and what the large one
+    lacks is read again."""
     logs, large = Logs(str(box)), box / ".cache" / asking.TABLE
     ask(box, "m1")
     asking.state(logs, "ann", DEFAULT_TTL)

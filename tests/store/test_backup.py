@@ -273,7 +273,8 @@ NAMESPACE = ("unshare", "-rm", "sh", "-c", READ_ONLY, "sh")
     reason="no mount namespaces here",
 )
 def test_a_read_only_mailbox_is_backed_up_under_the_locks_of_its_writers(full: Post) -> None:
-    """On a file system that is read-only to us and not to others: not beside a steward, and of one moment."""
+    """A backup takes the writers' locks even if the file system is read-only to us alone. It holds one moment, and it
+    does not run beside a steward."""
     file = full.scratch / "backup.tar"
 
     def backed_up() -> Result:
@@ -365,8 +366,8 @@ def test_a_restore_killed_at_any_step_leaves_a_whole_mailbox_or_none(full: Post)
 
 
 def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Post) -> None:
-    """In each: no record lost, every read of a message that is there, nothing claimed twice; and what it says is
-    unread is exactly what the mailbox of that moment had unread."""
+    """A backup beside writers, readers and a steward loses no record. Each read in it has its message, and no mail is
+    claimed twice. Its unread mail is exactly what the mailbox of that moment had unread."""
     for agent in ("r1", "r2", "h1", "h2"):
         post.register(agent, *(("--role", "builder") if agent[0] == "h" else ()))
     files: list[Path] = []

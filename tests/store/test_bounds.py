@@ -125,7 +125,7 @@ def test_a_thread_costs_as_much_as_it_is_long(tmp_path: Path, names: Callable[[i
 
 @pytest.mark.parametrize("names", [alike, colliding, same])
 def test_search_and_history_cost_as_much_as_they_find(tmp_path: Path, names: Callable[[int], list[str]]) -> None:
-    """Also for ids that begin alike, that have one checksum, or that are one id."""
+    """Search and history cost as much as they find, even if ids begin alike, share a checksum, or are equal."""
 
     def make(count: int) -> Callable[[], object]:
         made = names(count)
@@ -153,7 +153,7 @@ def test_the_index_follows_moved_mail_in_as_many_steps(tmp_path: Path, names: Ca
 
 @pytest.mark.parametrize("shape", [chain, star, ring])
 def test_a_thread_without_the_index_costs_as_much_as_it_is_long(shape: Shape) -> None:
-    """From the oldest and from the newest of it."""
+    """A search without the index finds a thread at the cost of its length, from either end."""
 
     def make(count: int) -> Callable[[], object]:
         talk = {name: message(name, thread=parent) for name, parent in shape(plain(count))}

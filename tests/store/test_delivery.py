@@ -305,7 +305,8 @@ def test_a_claimer_that_comes_back_between_the_other_s_look_and_claim_keeps_it(h
 
 
 def test_what_another_read_between_look_and_claim_is_shown_to_it_alone(holder: Mailbox, clock: Clock) -> None:
-    """Who claims looks again under the lock if anything was written."""
+    """A session that claims mail looks again under the lock if anything was written. Mail that another session read
+    meanwhile is not shown to it."""
     shown: list[str] = []
 
     def choose(items: list[Item]) -> list[Item]:

@@ -161,15 +161,15 @@ def test_init_is_idempotent_and_private(program: Program) -> None:
 
 
 def test_init_in_a_checkout_leaves_the_doctor_content(program: Program) -> None:
-    """Where ``data/`` came with the checkout, world readable as git makes it, what init leaves is in order."""
+    """`init` leaves a sound mailbox where ``data/`` came with the checkout, world readable as git makes it."""
     (program.cwd / "data").mkdir(mode=0o755)
     (program.cwd / "data/.gitkeep").touch(0o644)
     assert program.call("init").rc == 0
     assert program.call("doctor", "--json").json == {"ok": True, "problems": []}
 
 
-def test_where_the_user_s_records_are() -> None:
-    """In the home directory that the password database knows, whatever the environment says."""
+def test_the_user_s_records_are_in_the_home_of_the_password_database() -> None:
+    """The user's records are in the home directory that the password database knows, whatever the environment says."""
     state = f"{pwd.getpwuid(os.geteuid()).pw_dir}/.local/state/agent-mailbox"
     code = (
         "import os; from agent_mailbox.store import user_state;"
@@ -341,8 +341,8 @@ def test_a_mailbox_in_git_outlives_what_git_does_to_a_checkout(program: Program,
 
 
 @needs_git
-def test_a_bare_repository_has_one_for_its_worktrees(program: Program, repository: Path) -> None:
-    """In the repository itself; outside any repository there is no such place."""
+def test_a_bare_repository_has_one_mailbox_for_its_worktrees(program: Program, repository: Path) -> None:
+    """A bare repository itself holds the one mailbox of its worktrees. `init --git` fails outside any repository."""
     bare = program.scratch / "bare.git"
     git(program.scratch, "clone", "-q", "--bare", repository, bare)
     git(bare, "worktree", "add", "-q", "--detach", program.scratch / "tree")

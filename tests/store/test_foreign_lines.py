@@ -98,7 +98,8 @@ def test_another_program_s_release_frees_a_claim_under_any_word(tmp_path: Path, 
 
 
 def test_new_ids_leave_every_session_where_it_stood(box: Mailbox) -> None:
-    """Also between lines of our own writers, before anybody looked."""
+    """Messages of another program with new ids make no session begin again. They may stand between lines of our own
+    writers."""
     before = epoch(box)
     foreign(box, "x-1", "x-2")
     box.send(Draft(sender=OTHER, to=(ME,), content="ours"))
@@ -152,7 +153,8 @@ def test_an_id_that_stands_twice_and_that_nobody_read_has_all_begin_again(box: M
 
 
 def test_a_torn_end_is_not_read_on_from(box: Mailbox) -> None:
-    """What another program appends to half a line is no line of its own."""
+    """A line that another program appends to half a line is no line of its own. A session gets only the lines behind
+    it."""
     with open(box.logs.messages.path, "ab") as file:
         file.write(b'{"id":"torn')
     assert delivered(box, ME) == []
@@ -272,8 +274,8 @@ def test_ids_that_share_a_hash_are_not_all_decoded(tmp_path: Path, monkeypatch: 
 def test_a_record_that_only_shares_a_hash_has_nobody_begin_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By chance each fifteenth id would, beside a million records. Beside many such records the session reads
-    everything again."""
+    """A new id that shares a hash with a record makes no session begin again. Each fifteenth id does so by chance,
+    beside a million records. Beside many such records a session reads everything again."""
     box = mailbox(tmp_path / "one", TWINS - 1)  # with the record of x-1
     monkeypatch.setattr(foreign_lines, "NEAR", 0)
     monkeypatch.setattr(asking, "entry", lambda kind, _word, place: entry(kind, b"", place))
@@ -304,7 +306,8 @@ def test_nobody_waits_while_records_are_taken_in(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_new_costs_the_same_in_a_mailbox_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For the session that meets it first, and for the next."""
+    """New lines of another program cost the same in a mailbox of any size. They do so for the session that meets them
+    first, and for the next one."""
     monkeypatch.setattr(foreign_lines, "NEAR", 0)
     taken = []
     for size in (20, 200):

@@ -427,7 +427,7 @@ texts = st.text(st.sampled_from("aAbB1 _-.\"'*:(){}^+\0\n\u0130ßée\u0301日本
 @given(st.lists(texts, min_size=1, max_size=8), st.lists(texts, min_size=1, max_size=8))
 @settings(max_examples=60)
 def test_fts_finds_what_the_plain_words_find(contents: list[str], queries: list[str]) -> None:
-    """For any text and any query, FTS5 and the pure match agree."""
+    """FTS5 and the pure match find the same messages, for any text and any query."""
     with tempfile.TemporaryDirectory() as root:
         box = mailbox(root)
         lines = [codec.spell_message(message(f"x{text}", text or None, n)) for n, text in enumerate(contents)]
@@ -628,8 +628,8 @@ def test_where_no_index_can_be_kept_everything_is_scanned(box: Mailbox, what: st
     scanned(box)
 
 
-def test_a_month_that_is_none_is_scanned(box: Mailbox) -> None:
-    """What someone put into the archive under another name counts as it did."""
+def test_an_archive_file_named_by_no_month_is_scanned(box: Mailbox) -> None:
+    """A library scans archived mail whose file is named by no month. That mail counts as before."""
     record = Message(id="odd", sender="amy", recipients=("bob",), timestamp=NOON, content="alpha")
     with open(os.path.join(box.archive.directory, "2026-xx.jsonl"), "wb") as file:
         file.write(codec.spell_message(record))
@@ -812,7 +812,7 @@ def test_a_large_mailbox_looks_a_message_up_in_the_index_if_that_is_near(
 def test_the_steward_keeps_the_index_of_a_large_mailbox(
     box: Mailbox, monkeypatch: pytest.MonkeyPatch, large: bool
 ) -> None:
-    """So no look-up has to take in much; a small one is scanned."""
+    """The steward keeps the index of a large mailbox, so no look-up has to take in much. A small one is scanned."""
     monkeypatch.setattr(facade, "NEWS", 0 if large else 1 << 30)
     stewards.run(box)
     assert os.path.exists(index_file(box)) == large
@@ -829,6 +829,7 @@ def test_archived_mail_of_any_date_is_part_of_everything(box: Mailbox) -> None:
 
 
 def test_an_id_nobody_has_is_not_found(box: Mailbox) -> None:
-    """As ``Mailbox.find`` says it, and by a scan, since only that can be sure."""
+    """The library scans for an id that nobody has, since only a scan can be sure. It then fails as ``Mailbox.find``
+    does."""
     with pytest.raises(NotFound):
         Library(box).thread("ffffffff")

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
 
 
 def test_what_a_failed_init_left_blocks_no_later_one_with_its_process_number(tmp_path: Path) -> None:
-    """In a container each ``init`` may have the same number."""
+    """A file that a failed ``init`` left blocks no later ``init`` with the same process number. Each ``init`` in a
+    container may have the same number."""
     (tmp_path / f"{keys.FILE}.{os.getpid()}").write_bytes(b"half a k")
     keys.make(str(tmp_path))
     assert (tmp_path / keys.FILE).read_bytes().endswith(b"\n")

@@ -97,7 +97,8 @@ def lines(text: bytes) -> list[bytes]:
 
 
 def test_a_read_is_somebody_s_however_another_program_spells_the_id() -> None:
-    """Who read mail may owe it at its end: an escape spells any id."""
+    """A read may be a session's even if another program spells the session's id with escapes. A session that read mail
+    may owe that mail at its end."""
     assert line_forms.may_be_read_by(b'{"message_id":"m","reader_session_id":"bob"}', [b"bob"])
     assert line_forms.may_be_read_by(b'{"message_id":"m","reader_session_id":"\\u0062ob"}', [b"bob"])
     assert not line_forms.may_be_read_by(b'{"message_id":"m","reader_session_id":"ann"}', [b"bob"])
@@ -143,7 +144,8 @@ def test_the_stamps_of_many_go_in_one_step(tmp_path: Path, whom: list[str] | Non
 
 
 def test_stamps_put_aside_are_bounded(tmp_path: Path) -> None:
-    """Where no steward runs, the directories do not grow in number, and the stamps go all the same."""
+    """Directories of stamps that are put aside do not grow in number where no steward runs. The stamps go all the
+    same."""
     trail = stamped(tmp_path, 0)
     for number in range(stamps.ASIDES):
         (tmp_path / f"box/.cache/quiet.gone-{number}").mkdir(parents=True)

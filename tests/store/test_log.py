@@ -66,7 +66,8 @@ def test_a_whole_record_that_lost_its_newline_still_counts(post: Post) -> None:
 
 @pytest.mark.parametrize("start", [b"", b'{"id":"cut'], ids=["hole", "torn before the hole"])
 def test_a_tail_of_zeros_is_isolated_and_reported(post: Post, start: bytes) -> None:
-    """What a crash of the system leaves hides no record, and is reported once, with its line, as mendable."""
+    """Zeros that a crash of the system leaves hide no record. The doctor reports them once, with their line, as
+    mendable."""
     first = post.send("a", "all", "first")
     post.append(MESSAGES, start + b"\0" * 5000)
     second = post.send("a", "all", "second")
@@ -191,7 +192,7 @@ class Intruder(StampFiles):
 def test_a_torn_line_left_between_our_look_and_our_write_swallows_nothing(
     tmp_path: Path, end: bytes, pieces: list[bytes]
 ) -> None:
-    """What is acknowledged stands on a line of its own, once, however a program without the lock cuts in."""
+    """An acknowledged record stands once, on a line of its own, however a program without the lock cuts in."""
     path = tmp_path / "log"
     path.write_bytes(b"before" + end)
     Log(str(path), trail=Intruder(path, list(pieces))).append([b"first\n", b"second\n"])

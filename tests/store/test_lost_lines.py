@@ -84,7 +84,8 @@ def lose(box: Mailbox, to: str, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
 def test_mail_that_was_lost_is_not_shown_again(
     box: Mailbox, monkeypatch: pytest.MonkeyPatch, repeat: Callable[[Mailbox, str], None], to: str
 ) -> None:
-    """Who read it does not see it again, nor do others if it was for one of them; all else goes on as before."""
+    """A session that read mail before it was lost does not see it again. Other sessions see it only if it was for all.
+    All later mail is shown as before."""
     box = lose(box, to, monkeypatch)
     repeat(box, to)
     assert delivered(box, ME) == []
@@ -107,7 +108,7 @@ def test_a_repetition_behind_a_foreign_line_is_not_shown_again(box: Mailbox, mon
 
 @pytest.mark.parametrize("repeat", [send, take_in])
 def test_a_new_id_has_nobody_begin_again(box: Mailbox, repeat: Callable[[Mailbox, str], None]) -> None:
-    """Nor has one whose line is there, as most that are sent again."""
+    """A message with a new id makes no session begin again, nor does its repetition."""
     left = box.logs.trail.ended(box.logs.messages.path)
     repeat(box, ME)
     assert delivered(box, ME) == ["lost"]

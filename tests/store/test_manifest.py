@@ -107,8 +107,8 @@ def test_an_archive_of_an_older_version_is_adopted_by_the_next_run(kept: Post) -
 
 
 def test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all(kept: Post) -> None:
-    """At no moment does anything sealed look damaged; after the next run every byte is sealed, and the doctor has
-    nothing to say, torn remains of the killed run included. What has left the live log is sealed already."""
+    """A steward that is killed at any step leaves no damage. It has already sealed everything that left the live log.
+    After the next run every byte is sealed, and the doctor has nothing to say, even of torn remains."""
     mailbox = opened(kept.box)
     for n in range(3):
         mailbox.send(Draft(sender="ann", to=("bob",), content=f"more {n}"))
@@ -125,7 +125,8 @@ def test_a_steward_killed_at_any_step_is_no_damage_and_the_next_run_seals_it_all
 
 
 def test_a_flipped_bit_in_old_mail_is_found_with_its_place(kept: Post) -> None:
-    """In any stretch of any archived file: file, line numbers, byte range; exit 3, and no repair touches it."""
+    """The doctor finds a changed bit anywhere in archived mail, with its file, line and byte range. It exits with 3,
+    and no repair touches the file."""
     for path in archived(kept):
         whole = path.read_bytes()
         for entry in entries(kept)[path.name]:
@@ -144,7 +145,8 @@ def test_a_flipped_bit_in_old_mail_is_found_with_its_place(kept: Post) -> None:
 
 
 def test_a_large_file_is_sealed_in_stretches_that_end_with_a_line(kept: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So damage has a place within it; around a line that is longer than a stretch it is a longer one."""
+    """The seals of a large file cover stretches that end with a line, so damage has a place. A line that is longer than
+    a stretch makes a longer one."""
     from agent_mailbox.store.archive import manifest
 
     monkeypatch.setattr(manifest, "STRETCH", 300)
@@ -173,7 +175,8 @@ def test_a_month_cut_short_or_gone_is_found(kept: Post) -> None:
 
 
 def test_a_manifest_line_that_is_lost_or_foreign_is_found(kept: Post) -> None:
-    """What follows the gap is told; a line that is no entry is told; removing a file's lines adopts it anew."""
+    """The doctor reports a lost or foreign line of the manifest. The steward seals a file again if all of its lines are
+    removed there."""
     lines = kept.lines(NAME)
     kept.file(NAME).write_bytes(b"\n".join([lines[0], b"foreign", *lines[2:]]) + b"\n")
     result = kept.call("doctor", "--json")

@@ -72,8 +72,8 @@ def test_what_waits_is_what_a_plain_list_says(steps: list[tuple[str, bytes, byte
 
 
 def test_only_what_is_struck_out_behind_a_waiting_line_is_saved(tmp_path: Path) -> None:
-    """What is struck out in the log's order leaves nothing but the mark: a copy of a million lines saves as fast as one
-    of ten."""
+    """Lines that are struck out in the log's order leave nothing but the mark. A copy of a million lines therefore
+    saves as fast as one of ten."""
     path = tmp_path / "log"
     path.touch()
     places = [_write(path, b"%d" % n) for n in range(10)]

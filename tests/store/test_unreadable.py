@@ -47,7 +47,8 @@ def box(post: Post) -> Mailbox:
 
 
 def test_archived_mail_is_not_unknown_where_the_archive_cannot_be_listed(post: Post) -> None:
-    """To ack it, show it, or send it again fails with exit 5; nothing is said of an id, and nothing is written."""
+    """A command that acks, shows or sends archived mail again exits with 5 if the archive cannot be listed. It says
+    nothing of an id and writes nothing."""
     post.register("ann")
     post.register("bob")
     sent = post.send("ann", "bob", "hello")

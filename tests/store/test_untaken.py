@@ -193,7 +193,8 @@ def test_mail_that_was_given_back_or_told_by_title_is_not_passed_by(tmp_path: Pa
 
 
 def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is it read from the log again once the table has it; a release brings back what was read."""
+    """Mail without a record is read from the log once, and counted by the table from then on. A release brings back
+    mail that was read."""
     monkeypatch.setattr(untaken, "MUCH", 0)
     line = {"recipient": "x", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
     mail = [{"id": f"m{n}", "sender": "bob" if n % 2 else "eve", **line} for n in range(40)]
@@ -230,8 +231,8 @@ def test_a_title_and_an_id_that_stands_twice_are_judged_decoded(tmp_path: Path) 
 def test_a_second_line_of_what_was_given_back_hides_no_first_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of one id the first message counts, which the table passed by as read, also if a second one comes with the
-    release."""
+    """The first message of an id counts, even if the table passed it by as read. A second one that comes with the
+    release changes nothing."""
     monkeypatch.setattr(untaken, "MUCH", 0)
     line = {"id": "m1", "sender": "bob", "recipient": "ann", "timestamp": DATES[0], "content": "x"}
     read = {"message_id": "m1", "reader_session_id": "ann", "timestamp": DATES[0]}
