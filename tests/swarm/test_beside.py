@@ -260,7 +260,8 @@ def test_another_user_reaches_nothing(open_machine: Machine, machine: Make) -> N
 
 
 def test_a_home_of_another_user_is_not_used(open_machine: Machine) -> None:
-    """Nor a key that somebody else put there: it would be theirs to know."""
+    """The gateway refuses a home of another user. It also refuses a key that another user owns, who would know that
+    key."""
     a = open_machine
     os.chown(a.swarm_home, NOBODY, NOBODY)
     refused(a.call("swarm", "serve"), 1, f"belongs to uid {NOBODY}")

@@ -51,7 +51,7 @@ def test_a_room_gives_each_its_share_and_keeps_some_for_members() -> None:
 
 
 def test_the_acquaintances_are_bounded() -> None:
-    """Who was not heard of for longest is forgotten."""
+    """A full list of acquaintances forgets the one that was not heard of for longest."""
     members = Acquaintances()
     for number in range(MAX_MEMBERS_KNOWN):
         members.add(f"m{number}")
@@ -161,7 +161,8 @@ def _answers(size: int) -> Any:
 
 
 def test_an_http2_window_of_nothing_holds_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who allows no byte of the answer loses the connection after the time for writing, whatever else it sends."""
+    """A peer that allows no byte of the answer loses the connection after the time for writing. Nothing else that the
+    peer sends helps it."""
     monkeypatch.setattr(server, "WRITING", 0.2)
 
     async def meet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -202,7 +203,8 @@ def test_who_reads_nothing_of_an_answer_loses_the_connection(monkeypatch: pytest
 
 
 def test_who_hangs_up_gives_its_place_back() -> None:
-    """At once, not after the idle time: thirty seconds of everybody who came would fill the room."""
+    """A peer that hangs up gives its place back at once, not after the idle time. Otherwise the peers of thirty seconds
+    would take every place."""
 
     async def meet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.close()

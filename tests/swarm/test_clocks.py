@@ -63,7 +63,8 @@ def test_everybody_knows_who_is_in_whatever_their_clocks_say(machine: Make, skew
 
 
 def test_an_event_is_dated_after_what_it_follows_upon() -> None:
-    """By its own clock, unless that is behind."""
+    """An event has the time of its own clock, unless that is behind the event before. It then comes just after that
+    event."""
     at = instant.text(NOW)
     assert wire.later(NOW + 5, at) == instant.text(NOW + 5)
     assert wire.later(NOW - 5 * MINUTE, at) == instant.text(NOW + 1)

@@ -101,7 +101,7 @@ def test_commands_that_cannot_be(machine: Make) -> None:
 
 
 def test_mail_goes_out_without_a_gateway(machine: Make) -> None:
-    """Where none serves, the command carries it itself; what does not arrive is tried by the next."""
+    """`swarm send` carries mail itself where no gateway serves. The next command tries again what did not arrive."""
     a, b = machine("alpha").serve(), machine("beta").serve()
     meet(a, b)
     a.kill()
@@ -117,8 +117,8 @@ def test_mail_goes_out_without_a_gateway(machine: Make) -> None:
 
 
 def test_members_invite_where_they_may(machine: Make) -> None:
-    """With ``--allow-member-invite`` a member's invitation is taken by the master; otherwise it cannot make one. A
-    revoked one is worth nothing."""
+    """The master takes a member's invitation if the swarm has ``--allow-member-invite``. Otherwise a member cannot make
+    one. A revoked invitation is worth nothing."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
     a.register("ann")
     a.ok("swarm", "create", "open", "--allow-member-invite", "--session", "ann")

@@ -50,7 +50,7 @@ def test_each_serves_by_options_that_exist() -> None:
 
 
 def test_the_unit_is_valid_and_confined(tmp_path: Path) -> None:
-    """As systemd judges: nothing to say about it, and little that the gateway could reach."""
+    """The gateway's unit has no fault by systemd's judgement, and lets the gateway reach little."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:
         pytest.skip("systemd-analyze is not installed")

@@ -26,5 +26,5 @@ def test_a_host_that_is_no_name_is_refused_with_why(host: str, said: str) -> Non
 
 @pytest.mark.parametrize("host", ["xn--bcher-kva.example", "localhost", "a.example.", "127.0.0.1:8443", "[::1]:8443"])
 def test_a_host_that_is_a_name_or_an_address_is_taken(host: str) -> None:
-    """As it is."""
+    """An endpoint whose host is a name or an address is taken as it is."""
     assert check_endpoint(f"https://{host}/swarm") == f"https://{host}/swarm"

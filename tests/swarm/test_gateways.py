@@ -125,8 +125,8 @@ def test_joining_that_needs_approval(machine: Make) -> None:
 
 
 def test_what_cannot_be_carried_is_told_to_who_sent_it(machine: Make) -> None:
-    """Who has not joined, a member there is not and a swarm there is not are refused at once. What another program
-    sends so comes back, with why."""
+    """A command refuses swarm mail from a session that has not joined. It refuses an unknown member and an unknown
+    swarm. Such mail from another program comes back with the reason."""
     a, b = (machine(name).serve() for name in ("alpha", "beta"))
     meet(a, b)
     a.register("outsider")
@@ -152,7 +152,8 @@ KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEAAAAABG5vbmUAAAAE
 
 
 def test_a_secret_does_not_leave_unless_the_person_insists(machine: Make, tmp_path: Path) -> None:
-    """From a file, in an answer, in a batch, and by a line of another program, which asks nobody."""
+    """A secret leaves only if the person insists. It may stand in a file, an answer, a batch, or another program's
+    line."""
     a, b = (machine(name).serve() for name in ("alpha", "beta"))
     meet(a, b)
     (tmp_path / "id_ed25519").write_text(KEY)
@@ -272,7 +273,8 @@ def test_the_state_file(machine: Make) -> None:
 
 
 def test_an_old_state_merged_brings_nobody_back(machine: Make) -> None:
-    """Who is master and who left since stay as they are; whom only the file has is added. Replaced, the file counts."""
+    """A merge of an old state keeps the present master and brings back nobody who left. It adds the members that only
+    the file has. A replacement makes the file alone count."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
     meet(a, b, c)
     file = b.scratch / "state.json"

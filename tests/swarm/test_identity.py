@@ -73,7 +73,7 @@ def test_a_new_key_begins_with_new_memberships(machine: Make) -> None:
 
 
 def test_a_key_that_is_lost_for_good_ends_its_memberships(machine: Make) -> None:
-    """Nobody can leave without it; the person is told whom to ask."""
+    """`swarm new-key` ends the memberships of a lost key, for nobody can leave without it."""
     a = machine("alpha")
     a.ok("swarm", "create", "demo")
     (a.swarm_home / "key.pem").unlink()

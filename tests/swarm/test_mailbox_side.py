@@ -39,7 +39,8 @@ def test_an_agent_elsewhere_has_an_address() -> None:
 
 
 def test_nobody_here_takes_the_address_of_somebody_elsewhere(post: Post) -> None:
-    """As a tag it is refused, as a sender too; joining is the swarm's tag."""
+    """A session cannot take the address of another machine's agent as a tag, nor as a sender. It joins by the swarm's
+    own tag."""
     refused(post.call("roster", "register", "--session-id", "eve", "--tags", "swarm:demo/bob"), 2, "another machine")
     post.register("ann", "--tags", "swarm:demo")
     refused(post.call("roster", "update", "--session-id", "ann", "--add-tags", "swarm:demo/bob"), 2, "another machine")
@@ -106,8 +107,8 @@ def test_whatever_stands_beside_a_message_it_can_be_shown(odd: Any) -> None:
         assert presenters[-1] == "| text"
 
 
-def test_references_in_words() -> None:
-    """What was done, and to what; nothing in them can break the line."""
+def test_a_reference_is_told_in_words_on_one_line() -> None:
+    """A reference's words tell what was done, and to what. Nothing in them can break the line."""
     for reference, said in (
         ({"type": "github_issue", "repo": "o/r", "number": 3, "action": "claimed"}, "claimed o/r#3"),
         ({"type": "github_pr", "repo": "o/r", "number": 4, "action": "review_requested"}, "review requested o/r#4"),
@@ -131,8 +132,9 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
     assert frame.sender_of(noted, Roster()) == "swarm:demo/bob (remote)"
 
 
-def test_the_configuration_of_the_gateway() -> None:
-    """What is set counts, what is not has the founding text's numbers, what is wrong is named."""
+def test_a_wrong_setting_of_the_gateway_is_named_and_a_missing_one_has_its_default() -> None:
+    """A gateway's setting counts if it is set, and otherwise has the number of the founding text. A wrong one is
+    named."""
     told = Config(**config_file.parsed({"swarm": {"joins_per_hour": 3}}))
     found = swarm_settings.of(told, OwnConfig(**config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "/box")))
     assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
@@ -178,7 +180,7 @@ HARMLESS = (
 
 @pytest.mark.parametrize("kind", SECRETS)
 def test_secrets_of_known_forms_are_found_wherever_they_stand(kind: str) -> None:
-    """In the text, the subject, and whatever goes beside them."""
+    """A secret of a known form is found in the text, in the subject, and in whatever goes beside them."""
     for text in SECRETS[kind]:
         for told in (
             {"content": f"see {text} ."},

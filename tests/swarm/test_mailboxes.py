@@ -77,7 +77,7 @@ def test_mail_of_each_swarm_goes_to_its_mailbox_alone(beside: WaitAbort) -> None
 
 
 def test_a_mailbox_sees_and_steers_its_own_swarms_alone(beside: WaitAbort) -> None:
-    """By no command, and by no line in its log."""
+    """A mailbox sees and steers only its own swarms, whether by a command or by a line in its log."""
     a, b = beside.a, beside.b
     assert [one["name"] for one in beside.ok("swarm", "status")["swarms"]] == ["lab"]
     assert [one["name"] for one in a.ok("swarm", "status")["swarms"]] == ["demo"]
@@ -124,7 +124,7 @@ def test_a_mailbox_that_is_away_stops_its_own_mail_alone(beside: WaitAbort, tmp_
 
 
 def test_a_mailbox_is_detached_once_it_is_in_no_swarm(beside: WaitAbort) -> None:
-    """And never the first one, whose swarms name no mailbox."""
+    """A mailbox is detached once it is in no swarm. The first mailbox, whose swarms name no mailbox, never is."""
     a = beside.a
     refused(beside.call("swarm", "detach"), 1, "lab", "swarm leave")
     refused(a.call("swarm", "detach"), 1, "demo")

@@ -172,7 +172,8 @@ def own_files(authority: Authority, tmp_path: Path) -> Authority:
 
 
 def test_a_renewed_certificate_is_taken_up_and_a_half_written_one_is_not(machine: Make, own_files: Authority) -> None:
-    """At the next connection, without a word to the gateway; until both files belong together the old pair serves."""
+    """A gateway takes up a renewed certificate at the next connection, without a word to it. The old pair serves until
+    both new files belong together."""
     alpha = machine("alpha")
     alpha.authority = own_files
     alpha.serve()

@@ -97,7 +97,8 @@ def test_the_person_gets_the_answers_and_what_comes_while_no_agent_has_joined(la
 
 
 def test_two_machines_pair_in_two_commands_and_a_third_is_known_to_both(lan: Any) -> None:
-    """Who joins is verified by the key it joined with, among those who joined, too. A new certificate is no news."""
+    """A machine is verified by the key that it joined with, even by those that joined before. A new certificate is no
+    news."""
     a, b, c = lan("alpha").serve(), lan("beta").serve(), lan("gamma")
     a.register("ann")
     assert b.pairs(a.call("swarm", "pair", "demo", "--session", "ann").stdout)["status"] == "accepted"
@@ -164,8 +165,8 @@ def _written(path: Path, data: bytes) -> str:
 
 
 def test_a_man_in_the_middle_hears_nothing(lan: Any, authority: Authority, tmp_path: Path) -> None:
-    """At a pairing nobody's word for a certificate counts but the key's: not an authority's that the person believes,
-    not that of a certificate which only names the key."""
+    """A pairing machine believes a certificate only by the word of the invitation's key. An authority that the person
+    trusts does not count. A certificate that only names the key does not count either."""
     a, b = lan("alpha"), lan("beta", ca_file=str(authority.ca))
     at, real = certificates.BEGIN, a.ledger.home.key().public_key()
     own = _written(tmp_path / "own.pem", own_certificate._made(OTHER, OTHER.public_key(), "localhost", at))

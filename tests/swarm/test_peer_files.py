@@ -77,7 +77,8 @@ def host(machine: Make) -> Host:
 
 
 def test_the_bytes_of_a_peer_are_a_file_here(host: Host) -> None:
-    """By their digest, under the peer's name or one by the type; type and size are found here. A URL stays one."""
+    """The bytes of a peer become a file that is named by their digest. It keeps the peer's name, or gets one by its
+    type. Its type and size are found here. A URL stays a URL."""
     far = {"type": "url", "mime_type": "text/plain", "content": "https://x.example"}
     named, plain, url = host.gets(inline(name="plan.png", sha256=DIGEST), inline(), far)
     path = f"{DIRECTORY}/{DIGEST}.png"
@@ -150,7 +151,8 @@ def test_peers_leave_room_for_those_here(host: Host, monkeypatch: pytest.MonkeyP
 
 
 def test_what_is_not_taken_in_leaves_no_file(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of one who is muted or no member; a message that could not be written and comes again is one file."""
+    """A message of a muted peer or of a stranger leaves no file. A message that could not be written and comes again is
+    one file."""
     decisions.mute(host.agent.ledger, "bob", True)
     host.hears(host.body(inline()))
     decisions.mute(host.agent.ledger, "bob", False)
@@ -172,7 +174,7 @@ def test_what_is_not_taken_in_leaves_no_file(host: Host, monkeypatch: pytest.Mon
 
 
 def test_a_file_goes_from_machine_to_machine(machine: Make) -> None:
-    """With its name and its digest, from the command that attaches it to the one that shows it."""
+    """A file keeps its name and its digest between machines, from the attaching command to the showing one."""
     near = Near()
     a, b = Agent(machine("alpha"), near, 0), Agent(machine("beta"), near, 0)
     decisions.create(a.ledger.home, a.ledger, "demo", {})

@@ -54,8 +54,8 @@ def _body(value: dict[str, Any]) -> bytes:
 
 
 def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who joined is written down, the mailbox is locked just then, and those here are told from the ledger; the master,
-    told to come again, comes again: that is no second message."""
+    """The ledger tells the sessions here who joined if the mailbox was locked at that moment. The master sends its
+    message again, and that makes no second one."""
     near = Near()
     a, b = _master(machine, near), Agent(machine("beta"), near, 0)
 
@@ -249,7 +249,7 @@ def test_a_notice_that_cannot_be_kept_holds_up_no_other(machine: Make) -> None:
 
 
 def test_mail_waits_for_a_ledger_that_goes_as_it_is_looked_at(machine: Make) -> None:
-    """Nobody can say then that the gateway is in no such swarm; its sender would be told that it failed."""
+    """Mail waits if the ledger disappears while the gateway looks at it. Its sender is not told that it failed."""
     a = _master(machine, Near())
     ledger, away = Path(a.ledger.home.directory, "ledger.jsonl"), a.machine.scratch / "away"
     a.machine.send("user", f"swarm:{a.swarm.alias}", "patience")
@@ -263,8 +263,8 @@ def test_mail_waits_for_a_ledger_that_goes_as_it_is_looked_at(machine: Make) -> 
     assert (count, row["type"], told) == (1, "message", [])
 
 
-def test_of_a_long_log_one_piece_is_held(machine: Make) -> None:
-    """Whoever looks for the first time what is to go out reads all of the mailbox; it holds little of it at once."""
+def test_a_gateway_holds_one_piece_of_a_long_log_at_once(machine: Make) -> None:
+    """A gateway's first look for outgoing mail reads the whole mailbox. It holds little of it at once."""
     a = _master(machine, Near())
     swarm = a.swarm
     line = json.dumps({"content": "x" * 65_536}).encode() + b"\n"
@@ -337,8 +337,9 @@ def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
     played(scene, a, b)
 
 
-def test_a_swarm_has_so_many_members(machine: Make) -> None:
-    """Whoever would be one more is refused, by its master, and by those it is told to; who is in or waits is not."""
+def test_a_full_swarm_takes_no_new_member(machine: Make) -> None:
+    """A full swarm refuses one more member, by its master and by those that are told. It refuses nobody who is in or
+    waits."""
     a = _master(machine, Near())
     swarm, at = a.swarm, instant.text(now())
     crowd = {f"m{n}": Member(f"m{n}", f"https://m{n}.example/swarm", Person("x").public_key, at) for n in range(3)}
@@ -392,8 +393,8 @@ def test_nobody_joined_in_a_time_that_has_not_come(machine: Make) -> None:
     assert instant.parse(a.swarm.departed["bob"]) < now() + 2 * wire.FRESH
 
 
-def test_a_doctor_goes_on(machine: Make) -> None:
-    """What stands in a file's place is told, with everything else; nothing is waited for."""
+def test_the_doctor_waits_for_no_file_of_the_swarm(machine: Make) -> None:
+    """The doctor tells whatever stands in the place of the swarm's files. It waits for nothing, not even for a FIFO."""
     a = machine("alpha")
     for name in ("outbox.jsonl", "statuses.jsonl"):
         (a.swarm_home / name).mkdir(mode=0o700)

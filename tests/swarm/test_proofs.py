@@ -79,7 +79,7 @@ def test_a_proof_is_fresh_and_whole() -> None:
 
 
 def test_no_signature_is_taken_for_one_of_another_kind() -> None:
-    """What is signed of a message, of a request, of a whole message and of a token never are the same bytes."""
+    """The signed bytes of a message, a request, a whole message and a token are never the same."""
     bob, message = Person("bob"), Envelope(**VECTORS["envelope"])
     token = tokens.make(claims(), KEY)
     value = signed(bob, token, NOW)
@@ -136,7 +136,8 @@ def test_a_request_is_answered_once() -> None:
 
 
 def test_a_request_that_waits_for_approval_is_answered_once() -> None:
-    """Who replays it does not learn the members once it is approved."""
+    """A request to join that waits is answered once. Somebody who replays it after the approval does not learn the
+    members."""
     bob, token = Person("bob"), tokens.make(claims(), KEY)
     careful = fold([], master())
     swarm = careful.swarms[claims().swarm_id].replace(settings={"require_approval": True})

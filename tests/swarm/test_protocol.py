@@ -171,7 +171,7 @@ def test_json_is_read_strictly(data: bytes) -> None:
 
 
 def test_every_reference_type_and_action_is_taken_and_later_ones_passed_over() -> None:
-    """What the founding text names arrives; what a minor version may add hurts nothing."""
+    """Every reference that the founding text names arrives. A type that a minor version may add hurts nothing."""
     given: list[dict[str, Any]] = [
         {"type": "github_repo", "repo": "o/r"},
         {"type": "github_commit", "repo": "o/r", "sha": "abc123"},
@@ -348,8 +348,8 @@ def test_the_sixty_first_in_a_minute_waits() -> None:
 
 
 def test_what_a_limit_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of many addresses that come once it keeps so many and no more; of who came as often as they may, and then never
-    again, nothing beyond the window: a day of strangers costs what a minute of them does."""
+    """A limit keeps only so many addresses that come once. It forgets an address that came often once its window ends.
+    A day of strangers thus costs what a minute of them does."""
     monkeypatch.setattr(limits, "MAX_KEYS", 1_000)
     once, often = limits.Window(600, limits.MINUTE), limits.Window(200, 10_000)
     tracemalloc.start()
@@ -372,7 +372,8 @@ def test_what_a_limit_remembers_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_forwarding_header_is_believed_of_a_proxy_we_know_alone() -> None:
-    """What a client writes itself stands left of what the proxy adds; without a proxy it is nothing."""
+    """A limit believes a forwarding header only from a proxy that we know. A client's own words stand left of what the
+    proxy adds, and do not count."""
     proxy = frozenset({"10.0.0.1"})
     assert limits.origin("203.0.113.9", "198.51.100.1", frozenset()) == "203.0.113.9"
     assert limits.origin("203.0.113.9", "198.51.100.1", proxy) == "203.0.113.9"

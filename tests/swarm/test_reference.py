@@ -236,7 +236,8 @@ def test_a_joining_that_is_never_approved_is_given_up(machine: Make, reference: 
 
 
 def test_a_reference_in_our_swarm_learns_who_joined(machine: Make, reference: Reference) -> None:
-    """From our word alone, with the key where it looks for it: mail of the newcomer is taken at once."""
+    """A peer like the public reference learns from our word alone who joined, with the key. It takes mail of the
+    newcomer at once."""
     a, b = machine("alpha").serve(), machine("beta").serve()
     a.register("ann")
     b.register("bob")

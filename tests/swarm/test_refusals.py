@@ -312,8 +312,8 @@ def test_nobody_elsewhere_answers_what_is_said_among_us(scene: Scene) -> None:
 
 
 def test_http3_is_offered_and_spoken_where_it_is_asked_for(machine: Make) -> None:
-    """With ``--quic-bind`` answers name HTTP/3 (RFC 7838), requests over HTTP/2 are served as before, and over HTTP/3
-    a signed message is taken, a tampered one refused, and requests are counted for the address they come from."""
+    """A gateway with ``--quic-bind`` names HTTP/3 in its answers (RFC 7838), and serves HTTP/2 as before. It takes a
+    signed message over HTTP/3 and refuses a tampered one. It counts requests for the address that they come from."""
     scene = Scene(machine("alpha").serve())
     alpha = scene.alpha
     alpha.kill()
@@ -377,7 +377,8 @@ def test_two_with_one_id_in_one_batch_are_both_kept(scene: Scene) -> None:
 
 
 def test_a_disk_that_takes_nothing_is_no_failure_of_ours(machine: Make) -> None:
-    """Where nothing can be stored the sender is told to come again, nothing is half done, and then it is taken."""
+    """A gateway that can store nothing tells the sender to come again, and leaves nothing half done. It takes the
+    message once it can store it."""
     scene = Scene(machine("alpha").serve())
     box, home = scene.alpha.box / "agent-mailbox.jsonl", scene.alpha.swarm_home / "ledger.jsonl"
     kept = {path: path.with_suffix(".away") for path in (box, home)}

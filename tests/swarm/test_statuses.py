@@ -138,7 +138,8 @@ QUESTIONS = (
 def test_commands_answer_the_same_by_a_serving_gateway_and_by_the_logs(
     machine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With a gateway they fold nothing; without one, with a silent one or with one that was killed, they do."""
+    """Commands give the same answers by a serving gateway as by the logs. They fold the logs only if no gateway
+    answers."""
     a = machine("alpha")
     a.register("ann")
     swarm_id = a.ok("swarm", "create", "demo")["swarm"]["swarm_id"]
@@ -191,7 +192,7 @@ def test_what_answers_at_the_socket_is_believed_only_if_it_is_well_formed(
 
 
 def test_a_socket_that_others_can_open_is_not_asked(post: Post, tmp_path: Path) -> None:
-    """Nor one that is a link: its answers may be a stranger's."""
+    """A command does not ask a socket that others can open, nor a link. Its answers may be a stranger's."""
     inbox = Inbox(post, tmp_path / "swarm")
     inbox.comes(1)
     false = b'{"unread":7,"read":0,"archived":0,"deleted":0,"total":7}'

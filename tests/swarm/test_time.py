@@ -178,7 +178,8 @@ def test_mail_that_seemed_too_old_goes_out_once_the_clock_is_set(machine: Make) 
 
 
 def test_a_membership_confirmed_in_the_future_is_confirmed_again(machine: Make) -> None:
-    """What a clock that was ahead wrote down does not keep the gateway from asking for as long as it was ahead."""
+    """A gateway asks again for a membership that a fast clock confirmed in the future. It does not wait until that time
+    comes."""
     a, b = machine("alpha").serve(), machine("beta").serve()
     meet(a, b)
     b.kill()
@@ -208,7 +209,8 @@ def test_who_asked_in_time_waits_on_though_the_invitation_expires(machine: Make)
 
 
 def test_the_doctor_says_whose_clock_is_wrong(machine: Make) -> None:
-    """Where all peers agree and we do not, it is ours, in one line; where one does not, it may be either's."""
+    """The doctor blames this machine's clock, in one line, if all peers agree and it does not. It says that either
+    clock may be wrong where a single peer differs."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
     meet(a, b, c)
 
