@@ -98,7 +98,8 @@ def test_an_archived_allow_over_a_line_below_the_base_is_noticed(scene: Scene) -
 
 
 def test_a_sealed_roster_line_does_not_count_twice(scene: Scene) -> None:
-    """Not even right behind itself: a lead that was taken away is not given back."""
+    """A sealed roster line that is appended again does not count, not even right behind itself. A lead that was taken
+    away is not given back."""
     scene.mailbox.register(Registration(session_id=WORKER, event="update", lead=OTHER), USER)
     scene.post.append(ROSTER, scene.line(f'"lead":"{LEAD}"', ROSTER))
     assert scene.mailbox.logs.read_roster().agents[WORKER].proven_leads[-1][1] == OTHER
@@ -125,7 +126,7 @@ def test_a_foreign_line_takes_no_living_agent_s_name(scene: Scene) -> None:
 
 
 def test_what_a_foreign_line_registered_still_gets_its_lead(scene: Scene) -> None:
-    """As it registers itself: a line before it does not leave it unled."""
+    """A session that a foreign line registered gets its lead as it registers itself."""
     scene.forge_event("register", "w7")
     scene.mailbox.register(Registration(session_id="w7", lead=LEAD, client="97"), "w7")
     assert scene.mailbox.logs.read_roster().agents["w7"].proven_leads[-1][1] == LEAD
@@ -163,7 +164,7 @@ def test_another_mailbox_in_the_place_of_its_own_frees_nobody(scene: Scene, tmp_
 
 
 def test_the_trust_of_a_person_makes_no_foreign_line_an_old_one(scene: Scene) -> None:
-    """What was passed over before they looked is passed over then."""
+    """A foreign line that was passed over before the person looked stays passed over after `doctor --trust`."""
     scene.policy(deny=(RULE,))
     scene.forge_event("update", continues=LEAD)
     scene.forge_event("retire")

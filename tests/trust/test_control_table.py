@@ -73,7 +73,8 @@ def said(scene: Scene, chance: random.Random, at: int) -> None:
 
 @pytest.mark.parametrize("seed", range(2))
 def test_a_part_answers_as_the_whole_does(scene: Scene, seed: int) -> None:
-    """For every agent, message and request, whatever was said and however far the table was written."""
+    """The control table answers as the whole control log does, for every agent, message and request. It does so
+    whatever was said and however far it was written."""
     chance = random.Random(seed)
     scene.mailbox.register(Registration(session_id=HEIR, lead=LEAD, continues=WORKER, client="4712"), HEIR)
     for at in range(100):
@@ -203,7 +204,7 @@ def test_an_answer_that_counts_for_nothing_hides_no_request(scene: Scene) -> Non
 
 
 def test_a_shortened_id_is_found(scene: Scene) -> None:
-    """By its beginning, of the request or of its message."""
+    """A request is found by the beginning of its id, or of its message's id."""
     filled(scene)
     asked = scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED))
     for word in (asked.id, asked.id[:9], asked.message_id, asked.message_id[:8]):

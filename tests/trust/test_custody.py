@@ -138,7 +138,7 @@ def test_after_the_person_looked_what_is_there_counts(scene: Scene) -> None:
 
 
 def test_a_session_s_start_says_that_the_log_was_cut(scene: Scene) -> None:
-    """To the model, in a line of its own."""
+    """A session's start tells the model that the log was cut, in a line of its own."""
     scene.post.send(OTHER, LEAD)
     scene.post.file(MESSAGES).write_bytes(b"")
     scene.post.call("check", "--session", OTHER)
@@ -175,7 +175,8 @@ def test_a_revoked_rule_that_is_appended_again_counts_for_nothing(scene: Scene, 
 
 
 def test_a_release_that_is_appended_again_gives_nothing_back(scene: Scene) -> None:
-    """Nor does it once a rotation has put the line below what is proven."""
+    """A release that is appended again gives nothing back. It gives nothing back even after a rotation put it below
+    what is proven."""
     owed = scene.post.ok("send", "--from", USER, "--to", WORKER, "--body", "x", "--ack")["message"]["id"]
     scene.post.check(WORKER)
     scene.post.ok("release", owed, "--session", WORKER)
@@ -190,7 +191,8 @@ def test_a_release_that_is_appended_again_gives_nothing_back(scene: Scene) -> No
 
 
 def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
-    """Of an archived allow, nor of a roster line that gives a lead back; foreign lines stay what they were."""
+    """The person's trust counts no copy of an archived allow, nor of a roster line that gives a lead back. Foreign
+    lines stay what they were."""
     scene.policy(allow=(RULE,))
     allow = scene.line(RULE)
     scene.policy()
@@ -593,7 +595,7 @@ def test_a_mailbox_that_nobody_s_init_made_proves_nothing(scene: Scene, tmp_path
     ids=str,
 )
 def test_an_order_without_effect_is_an_error(scene: Scene, words: tuple[str, ...], rc: int) -> None:
-    """In a broken mailbox nothing is proven: what loosens does nothing, and is not said to be done."""
+    """A broken mailbox proves nothing. An order that loosens does nothing there, and is not said to be done."""
     scene.policy(deny=("Bash(curl:*)",))
     assert scene.mailbox.logs.custody is not None
     scene.mailbox.logs.custody.note_broken("it was cut")

@@ -106,8 +106,9 @@ def test_every_door_says_so_with_the_file_and_what_it_misses(quiet: Client, log:
 
 @pytest.mark.parametrize("event", ["PostToolUse", "Stop"])
 @pytest.mark.parametrize("log", [MESSAGES, READS, ROSTER])
-def test_the_first_hook_after_it_tells_and_the_next_one_is_still(quiet: Client, event: str, log: str) -> None:
-    """In the midst of a turn, and at its end; also of a session that the roster does not know any more."""
+def test_the_first_hook_after_a_cut_tells_of_it_and_the_next_is_still(quiet: Client, event: str, log: str) -> None:
+    """The first hook after a log was cut tells of it, within a turn and at its end. The next hook is still. A session
+    that the roster does not know any more is told, too."""
     emptied(quiet.post.file(log))
     assert log in json.dumps(quiet.hook(event).json)
     assert quiet.hook(event).raw == b""
@@ -136,7 +137,7 @@ def test_the_doctor_calls_no_cut_log_harmless(quiet: Client, how: Callable[[Path
 
 
 def test_a_wait_ends_with_an_error_when_a_log_is_cut_meanwhile(post: Post) -> None:
-    """Who waits for mail would wait for what is gone."""
+    """A wait for mail ends with an error when a log is cut meanwhile. It would otherwise wait for what is gone."""
     post.register("ann")
     post.send("ann", "bob", "x")
     with pytest.raises(BadData, match="its last lines are missing"):

@@ -22,7 +22,8 @@ ALLOW = m.PolicyUpdate(allow=("Bash(curl:*)",))
 
 @pytest.mark.parametrize("sender", [USER, LEAD])
 def test_a_policy_appended_by_a_program_allows_nothing(scene: Scene, sender: str) -> None:
-    """Whoever it names as its sender; a sealed one of the person's does."""
+    """A policy that a program appends allows nothing, whomever it names as its sender. The person's sealed policy
+    allows."""
     scene.forge(ALLOW, sender)
     assert scene.rules() == ((), ())
     assert scene.asked() is None
@@ -143,7 +144,7 @@ def test_a_foreign_line_neither_ends_nor_renames_nor_re_leads_a_session_with_a_c
 
 
 def test_a_forged_lead_binds_and_allows_nothing(scene: Scene) -> None:
-    """Of a session that has none: the named agent may deny it something, the person alone may allow."""
+    """An agent that a forged line names as a lead may allow nothing. The person alone may allow and name a lead."""
     scene.mailbox.register(Registration(session_id="free-1", client="4712"), "free-1")
     scene.forge_event("update", "free-1", lead=OTHER)
     assert scene.mailbox.logs.read_roster().agents["free-1"].lead == OTHER
@@ -159,7 +160,7 @@ def test_a_forged_lead_binds_and_allows_nothing(scene: Scene) -> None:
 
 
 def test_nobody_becomes_a_dead_lead_s_heir_by_a_foreign_line(scene: Scene) -> None:
-    """Whoever continues a lead leads whom it led."""
+    """A foreign line makes no session the successor of a dead lead. A successor would lead whom that lead led."""
     scene.mailbox.end(LEAD, "retire", USER)
     scene.forge_event("register", "heir-1", continues=LEAD)
     assert scene.mailbox.logs.read_roster().lineage("heir-1") == ("heir-1",)
@@ -211,7 +212,8 @@ def test_a_forged_release_frees_no_claim(scene: Scene) -> None:
 
 
 def test_the_doctor_names_what_claims_more_than_it_proves(scene: Scene) -> None:
-    """Of each log the unproven lines on which something hangs, with writer and effect; none of it is a problem."""
+    """The doctor names the unproven lines of each log that matter, with their writer and effect. It reports none of
+    them as a problem."""
     scene.control.set_mode(USER, [WORKER], "safe")
     order = scene.post.objects(MESSAGES)[-1]["id"]
     assert scene.notes() == []
@@ -268,7 +270,8 @@ def test_a_batch_and_mail_from_elsewhere_prove_nothing(scene: Scene, post: Post)
 
 
 def test_the_person_s_words_are_shown_as_theirs(scene: Scene, post: Post) -> None:
-    """By check, show, thread and history, live and archived; a line by another program never is."""
+    """`show` and `thread` show the person's words as theirs, live and archived. They never show another program's line
+    so."""
     own = scene.mailbox.send(Draft(sender=USER, to=(WORKER,), content="mine")).message.id
     forged = record(USER, WORKER, "not mine")
     post.append(MESSAGES, forged)

@@ -257,7 +257,8 @@ class Shim:
 
 
 def test_the_shim_asks_python_whatever_one_file_is_lost(scene: Scene, lost: Records) -> None:
-    """Where Python is gone, the mark closes; no event waits for a FIFO."""
+    """The shim asks Python whatever one file of the records is lost. The mark denies the call where Python is gone. No
+    event waits for a FIFO."""
     shim, state = Shim(scene), lost.paths(lost.state)
     notes = [path for path in state if lost.state in (path, path.parent) or path.name == WORKER]
     assert freed(notes, lost, shim.asked, *DAMAGES) == UNTOLD

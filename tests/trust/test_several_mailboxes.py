@@ -48,7 +48,8 @@ def test_each_mailbox_that_binds_it_must_agree(scene: Scene, other: Path) -> Non
 
 
 def test_one_that_is_missing_or_is_a_link_to_another_closes(scene: Scene, other: Path) -> None:
-    """Also for what it would not forbid; a link may lead to any mailbox of the user's."""
+    """A session's call is denied if a mailbox that binds it is missing or replaced. A call that the mailbox would not
+    forbid is denied, too. A link does not help, since it may lead to any mailbox of the user's."""
     box = scene.post.box
     os.rename(box, f"{box}.aside")
     assert scene.asked(RUN) == "deny"
