@@ -49,8 +49,8 @@ def transcript(teams: Teams, name: str = "ann") -> Path:
 
 
 def test_mail_goes_into_the_inbox_behind_what_is_there(teams: Teams) -> None:
-    """In a form the client delivers, beginning with a line of ours, never with what could be protocol; every other
-    byte stays; nothing says ``read``. Once."""
+    """The bridge appends mail once to a client's inbox, in a form that the client delivers. The entry begins with a
+    line of ours, never with what could be protocol. Every other byte stays, and the entry does not say ``read``."""
     teams.make("t", "ann")
     bridge(teams)
     path = teams.box_of("t", "ann")
@@ -90,7 +90,7 @@ def test_direct_tag_role_and_broadcast_mail_reaches_members(teams: Teams) -> Non
 
 
 def test_the_leads_session_is_not_told_twice(teams: Teams) -> None:
-    """What reaches it by its own hooks takes no second way, nor what it wrote itself."""
+    """The bridge sends the lead's session no mail that its own hooks show, nor mail that it wrote itself."""
     teams.make("t", "ann", lead_session="lead-1")
     teams.register("lead-1", "--tags", "project:p")
     bridge(teams)
@@ -132,7 +132,8 @@ def test_what_cannot_be_delivered_is_said_and_waits(teams: Teams) -> None:
 
 
 def test_a_lock_that_is_held_is_waited_for_and_a_stale_one_is_nobodys(teams: Teams) -> None:
-    """By the client's times; meanwhile the mail waits."""
+    """The bridge waits for a lock that is held, and meanwhile the mail waits. It removes a lock that is stale by the
+    client's times."""
     teams.make("t", "ann")
     teams.put("t", "ann")
     sent = teams.send("bob", "team:t/ann", "LATER")
@@ -356,7 +357,7 @@ def test_one_bridge_a_team_and_it_ends_with_it(teams: Teams) -> None:
 
 
 def test_a_team_whose_lead_was_killed_is_over(teams: Teams) -> None:
-    """By the process the configuration names, though the directory stays."""
+    """A team is over once the lead's process that the configuration names is killed. Its directory may stay."""
     with teams.start(python=("-c", "import sys; sys.stdin.read()")) as lead:
         born = open(f"/proc/{lead.pid}/stat").read().rpartition(")")[2].split()[19]
         space = f"vm#{os.readlink('/proc/self/ns/pid')}"
@@ -418,7 +419,7 @@ def test_a_sender_is_told_who_waits_for_a_bridge(teams: Teams) -> None:
 
 @pytest.mark.parametrize("name", ["é", "a b", "_x", "a@b", "n" * 200])
 def test_a_name_that_no_id_can_hold_is_an_address_all_the_same(teams: Teams, name: str) -> None:
-    """As its client spells it, and as `teams show` does."""
+    """A member whose name no id can hold has an address, as its client and `teams show` spell it."""
     teams.make("t t", name)
     teams.ok("teams", "import")
     (shown,) = [m["address"] for m in teams.ok("teams", "show", "t t")["members"] if not m["lead"]]

@@ -45,8 +45,8 @@ def test_the_captured_inboxes_are_taken_whole() -> None:
 
 
 def test_a_protocol_message_says_what_it_is() -> None:
-    """In the control plane's reading, by which a request and its response are told to belong together; what that does
-    not know, by its type."""
+    """A protocol message is read as the control plane reads it, which links a request to its response. A message that
+    it does not know is told by its type."""
     asked, approved = teams.protocol(samples.SHUTDOWN), teams.protocol(samples.APPROVED)
     assert isinstance(asked, messages.ShutdownRequest)
     assert isinstance(approved, messages.ShutdownApproved)
@@ -111,7 +111,7 @@ def test_what_is_no_entry_is_told_with_its_place(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [None, True, 0, "text", {}, {"from": "a", "text": "b", "timestamp": "c"}], ids=repr)
 def test_a_file_that_is_no_array_is_told(value: Any) -> None:
-    """And is not taken for an empty one: nothing that was there counts as consumed."""
+    """A file that is no array is told, and is not taken for an empty one. Nothing that was there counts as consumed."""
     found = teams.inbox(json.dumps(value).encode())
     assert (found.entries, found.whole) == ((), False)
     assert len(found.unfit) == 1
@@ -155,8 +155,8 @@ def test_any_bytes_are_taken(data: bytes) -> None:
         ),
     )
 )
-def test_any_json_is_taken(value: Any) -> None:
-    """So may an entry, and the configuration; what comes out, UTF-8 can hold."""
+def test_an_inbox_and_a_configuration_may_hold_any_json(value: Any) -> None:
+    """An inbox, an entry and a configuration may hold any JSON. UTF-8 can hold what comes out."""
     data = json.dumps([value, entry("a", json.dumps(value))]).encode()
     for found in teams.inbox(data).entries:
         (found.sender + found.text + found.timestamp + (found.summary or "")).encode()
@@ -173,7 +173,8 @@ def test_five_thousand_entries_are_five_thousand() -> None:
 
 
 def test_an_entry_is_known_again_however_the_array_was_rewritten() -> None:
-    """By its msg_id; without one by who wrote what when. ``read``, colour, summary, order and company do not count."""
+    """An entry is known again by its msg_id, or else by who wrote what when. ``read``, colour, summary, order and other
+    fields do not count."""
     first, second = native("a", "eins", 1), entry("b", "zwei", color="red", read=False)
     keys = [e.key for e in parsed(first, second).entries]
     later = parsed(entry("c", "new"), {**second, "read": True, "color": "blue", "summary": "s"}, {**first, "x": 1})
@@ -182,14 +183,15 @@ def test_an_entry_is_known_again_however_the_array_was_rewritten() -> None:
 
 
 def test_equal_entries_without_ids_are_as_many_as_there_are() -> None:
-    """And stay known when the array shrinks."""
+    """Equal entries without ids count as many times as they are there. They stay known when the array shrinks."""
     twice = parsed(entry("a", "same"), entry("a", "same"))
     assert len({e.key for e in twice.entries}) == 2
     assert parsed(entry("a", "same")).entries[0].key == twice.entries[0].key
 
 
 def test_a_msg_id_that_stands_twice_is_one_entry() -> None:
-    """With another text it is another, and told."""
+    """A msg_id that stands twice with one text is one entry. An entry with another text is a second one, and is
+    told."""
     one = native("a", "eins", 1)
     assert len(parsed(one, one).entries) == 1
     assert parsed(one, one).unfit == ()
@@ -204,7 +206,8 @@ def test_text_no_mail_can_hold_is_mended() -> None:
 
 
 def test_the_configuration_tells_members_and_lead() -> None:
-    """As the client writes it, with what is missing or wrong left out."""
+    """A team's configuration gives its members and lead as the client writes them. Missing and wrong values are left
+    out."""
     found = configuration.team(json.dumps(samples.config("t", "ann", leadProcess={"pid": 7})).encode(), "t")
     assert (found.lead_name, found.lead_session, found.lead_pid) == ("team-lead", "lead-session", 7)
     assert found.names == ("team-lead", "ann")

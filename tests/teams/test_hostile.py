@@ -192,7 +192,8 @@ def test_a_client_that_drops_our_key_gets_nothing_echoed(teams: Teams) -> None:
 def test_a_team_that_is_deleted_while_we_write_is_over(
     teams: Teams, moment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At each step: nothing is made anew where it was, and the mail is unread again."""
+    """A team may be deleted at each step of our write. The bridge then makes nothing where the team was, and the mail
+    is unread again."""
     teams.make("t", "ann")
     mailbox = Mailbox(str(teams.box))
     mirror = Mirror(mailbox, str(teams.root), "t")
@@ -281,7 +282,8 @@ HOSTILE = (
 
 
 def test_the_exported_history_is_quotation_whatever_was_said(teams: Teams) -> None:
-    """By CommonMark: nothing of a text becomes a heading, a link, a picture or HTML; and none is changed."""
+    """An exported history turns no text into a heading, a link, a picture or HTML, by CommonMark. It changes no
+    text."""
     teams.make("t", "ann")
     entries = [native("ann", text, n, color="<b>") | {"summary": text} for n, text in enumerate(HOSTILE)]
     teams.put("t", "team-lead", *entries, native("# <b>x</b> ![y](z)", "TEXT", 50))
@@ -294,8 +296,8 @@ def test_the_exported_history_is_quotation_whatever_was_said(teams: Teams) -> No
 
 
 def test_json_of_a_models_own_is_its_words(teams: Teams) -> None:
-    """What the client delivers as text is mail like any other: each time, also to who holds the lead's role here, and
-    once where the reader's transcript shows it, too. What has a type of the client's stays protocol."""
+    """JSON that a client delivers as text is mail, each time it comes. The holder of the lead's role gets it, too. JSON
+    that the reader's transcript also shows comes once. An entry with a type of the client's stays protocol."""
     teams.register("boss", "--role", "team-lead")
     teams.make("t", "ann")
     said = '{"type":"status","ok":true}'

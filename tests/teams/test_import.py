@@ -263,7 +263,7 @@ def test_following_ends_with_the_team_and_the_history_stays(teams: Teams) -> Non
 
 
 def test_a_follower_sees_changes_as_they_happen(teams: Teams) -> None:
-    """Not only when it is time to look: a client fetches within a moment what comes in."""
+    """A follower sees a change within a moment, not only when it is time to look."""
     teams.make("t", "ann")
     (teams.root / "t/inboxes").rmdir()
     with teams.start("teams", "import", "t", "--follow", "--interval", "3600") as follower:
@@ -429,7 +429,8 @@ def test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_trans
 
 
 def test_who_left_retires_unless_mail_waits_and_a_team_that_is_gone_retires_whole(teams: Teams) -> None:
-    """By an import alone; a configuration that is broken says nothing of anybody; who comes back is back."""
+    """An import alone retires a member who left, unless mail waits, and a whole team that is gone. A broken
+    configuration retires nobody. A member who comes back is alive again."""
     teams.make("t", "ann", "bo", "cy")
     teams.make("u", "dee")
     teams.make("v", "eve")
@@ -462,7 +463,8 @@ def test_who_left_retires_unless_mail_waits_and_a_team_that_is_gone_retires_whol
 
 
 def test_show_and_inbox_tell_what_is_there_and_change_nothing(teams: Teams) -> None:
-    """In text (nothing forges a line) and JSON; by name and by the lead's session."""
+    """`teams show` and `teams inbox` tell what is there, as text and as JSON, and change nothing. Nothing forges a
+    line. A team is found by its name or by the lead's session."""
     teams.make("t", "ann", lead_session="0f0f0f0f-aaaa")
     teams.put("t", "ann", native("x\nforged", "a\x1b[31m\n\nb", 1), entry("team-lead", samples.SHUTDOWN, read=True))
     before = teams.native(), teams.snapshot()
@@ -497,7 +499,8 @@ def test_the_clients_directory_may_be_elsewhere(teams: Teams) -> None:
 
 
 def test_a_later_team_of_the_same_name_is_told_apart(teams: Teams) -> None:
-    """In what its history says of each message, and by a heading of its own."""
+    """A team's history tells a later team of the same name apart. Each message has its lead's session, and each team
+    its own heading."""
     for number, lead in ((1, "s-one"), (2, "s-two")):
         teams.make("t", "ann", lead_session=lead)
         teams.put("t", "ann", native("team-lead", f"OF {lead}", number))
