@@ -99,7 +99,7 @@ def test_a_part_is_written_and_then_no_more(
 def test_files_may_not_grow(
     command: Command, case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]
 ) -> None:
-    """At every limit on the size of a file (RLIMIT_FSIZE) the command succeeds or fails as a whole."""
+    """A command succeeds or fails as a whole at every limit on the size of a file (RLIMIT_FSIZE)."""
     case = case_of(command)
     size = os.path.getsize(case.post.file(command.log))
     room = range(0, 300, 5 if EXHAUSTIVE else 60)
@@ -137,8 +137,8 @@ def small(tmp_path: Path) -> Iterator[Path]:
 def test_the_file_system_is_full(
     command: Command, small: Path, case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]
 ) -> None:
-    """With no page left, or so few that the command gets only a part of the way, nothing is lost; with room again the
-    repetition completes it."""
+    """A command loses nothing on a file system that is full or nearly full. Its repetition completes the work once
+    there is room."""
     case = case_of(command)
     case.move(small / "box", PAGE - 60)
     failures, rooms = 0, range(12 if EXHAUSTIVE else 4)

@@ -113,8 +113,9 @@ damages = st.lists(
 )
 
 
-def test_the_copies_are_sound(whole: Path, tmp_path: Path) -> None:
-    """What is damaged below would be used if it were not: a look at a copy leaves and changes nothing derived."""
+def test_a_look_at_a_fresh_copy_changes_no_derived_file(whole: Path, tmp_path: Path) -> None:
+    """A look at a fresh copy of the mailbox changes no derived file. The files that other tests damage would therefore
+    be used."""
     box = copy(whole, tmp_path / "box")
     before = {path: path.read_bytes() for path in (box / ".cache").rglob("*") if path.is_file()}
     assert {str(p.relative_to(box / ".cache")) for p in before} >= {"cursors/ann", "ends/agent-mailbox", "index.sqlite"}
@@ -126,7 +127,7 @@ def test_the_copies_are_sound(whole: Path, tmp_path: Path) -> None:
 @some.budget(2)
 @given(damages=damages)
 def test_no_damage_changes_an_answer(whole: Path, tmp_path: Path, damages: list[tuple[str, str, int, bytes]]) -> None:
-    """Nor stands a stamp in front of mail afterwards, nor does it keep anybody from sending and reading."""
+    """Damage to derived files changes no answer and hides no mail. It keeps nobody from sending and reading."""
     place = copy(whole, tmp_path / "box")
     shutil.rmtree(place / ".cache")
     wanted = answers(Mailbox(str(place)))

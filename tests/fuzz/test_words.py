@@ -25,7 +25,8 @@ BIG = 1 << 64
 
 @given(line=some.lines)
 def test_a_line_is_a_record_or_a_bad_line(line: bytes) -> None:
-    """For each of the three logs; and a record taken from it can be written and read again."""
+    """Each of the three logs takes any line as a record or as a bad line. Such a record can be written and read
+    again."""
     a_record_or_a_bad_line(line)
 
 
@@ -73,7 +74,7 @@ def test_an_address_is_taken_or_malformed(word: str) -> None:
 
 @given(word=some.words)
 def test_a_recipient_is_resolved_or_refused(word: str) -> None:
-    """What is stored for it is an address that routing understands; strict or not."""
+    """A recipient is refused or is stored as an address that routing understands, strict or not."""
     for strict in (False, True):
         try:
             found = compose.resolve((word,), KNOWN, address.NAMESPACES, strict=strict)
@@ -87,7 +88,7 @@ def test_a_recipient_is_resolved_or_refused(word: str) -> None:
 
 @given(text=some.instants | some.words)
 def test_an_instant_is_a_number_or_a_value_error(text: str) -> None:
-    """And one that was taken reads the same when written."""
+    """A text is an instant or a `ValueError`. An instant that was taken reads the same when it is written."""
     try:
         found = instant.parse(text)
     except ValueError:

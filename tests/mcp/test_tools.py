@@ -192,7 +192,7 @@ def test_a_byte_order_mark_before_a_request_is_dropped(post: Post) -> None:
 
 
 def test_an_answer_that_the_client_does_not_take_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever shows mail by it then records none; nor if the client took its request back."""
+    """A tool call fails if the client does not take its answer. It marks no mail as read."""
     from agent_mailbox.mcp import tool_server
 
     monkeypatch.setattr(tool_server, "PATIENCE", 0.01)

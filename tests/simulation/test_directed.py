@@ -73,8 +73,8 @@ def test_the_worlds_that_were_made_for_functions_are_there_and_so_are_these() ->
         scopes.find(ROOT, function.replace(".<locals>", ""))
 
 
-def test_the_functions_of_lines_are_told() -> None:
-    """As a call site names them; a line outside has none."""
+def test_a_line_is_told_by_its_function() -> None:
+    """A line is told by its function, named as a call site names it. A line outside every function has none."""
     file, code = "agent_mailbox/upkeep/steward.py", steward.run.__code__
     inside = code.co_firstlineno + 2
     assert directed.functions([(file, inside), (file, 1)]) == ["steward.run"]
@@ -92,8 +92,9 @@ def test_places_beside_a_named_function_are_drawn_more_often() -> None:
     assert befell("replacement.replace") > befell()
 
 
-def test_what_fails_each_time_fails_from_the_time_that_was_drawn_on() -> None:
-    """What fails once does not fail again."""
+def test_a_fault_for_each_time_strikes_from_the_drawn_call_on() -> None:
+    """A fault that is drawn to fail once strikes one call. A fault that is drawn to fail each time strikes all later
+    calls, too."""
     place: Site = ("open", 1, 2)
     once, each = {place: (2, "fault")}, {place: (2, "faults")}
     assert [Choices._marked(once, place) for _ in range(2)] == [None, "fault"]
