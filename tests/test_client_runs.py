@@ -75,7 +75,8 @@ def test_nobody_shows_what_a_client_does_not_claim() -> None:
 
 
 def test_a_run_with_newer_versions_says_what_changed() -> None:
-    """What fails now, by the test's name, what did not run, and what is new; what passes as before is not spoken of."""
+    """A report on newer versions names the tests that fail now, did not run, or are new. It leaves out tests that pass
+    as before."""
     before = [shown("start", PASSED), shown("stop", PASSED, "b"), shown("once", PASSED, "c")]
     now = [shown("start", PASSED), shown("stop", FAILED, "b"), shown("seen", PASSED, "d"), shown("once", SKIPPED, "c")]
     text = runs.told([CODEX, GEMINI_CLI], {"codex": "0.170.0", "gemini": "0.61.0"}, before, now)

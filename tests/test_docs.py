@@ -254,7 +254,7 @@ def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
 
 @each("path", [path for path in ALL if path not in LEAVES])
 def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> None:
-    """At eighty columns, a line each, none broken off."""
+    """A group's help gives each command its own line of eighty columns at most, and breaks none off."""
     result = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
     group = ALL[path]
     assert isinstance(group, Commands)
@@ -271,7 +271,8 @@ def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> 
 
 @each("words", CONTRACT)
 def test_every_command_of_the_contract_is_there_with_its_options(words: str) -> None:
-    """What the contract promises can be typed; every command that prints data takes --json, every one --dir."""
+    """A user can type what the contract promises. Every command that prints data takes --json, and every one takes
+    --dir."""
     command = LEAVES[tuple(words.split())]
     assert CONTRACT[words] <= options(command)
     assert "--dir" in options(command)
@@ -378,7 +379,7 @@ def test_the_changelog_speaks_of_this_version() -> None:
 
 
 def test_readme_is_read_in_five_minutes() -> None:
-    """At most 160 lines; the rest is in the pages that it names."""
+    """The README has at most 160 lines. It names the pages that hold the rest."""
     assert len(README.splitlines()) <= 160
     assert [page for page in PAGES if f"docs/{page}.md" not in README] == []
 
@@ -440,7 +441,8 @@ def test_the_record_of_the_clients_names_tests_that_still_show_it() -> None:
 
 
 def test_the_commands_page_has_every_command_once() -> None:
-    """By the sections of the help, each with all options but those that every command or its whole group has."""
+    """The commands page has every command once, by the sections of the help. It gives each all options but those that
+    every command or the whole group has."""
     page = (DOCS / "commands.md").read_text(encoding="utf-8")
     parts = re.split(r"^#{3,4} `agent-mailbox ([^`]+)`$", page, flags=re.MULTILINE)
     told = dict(zip(parts[1::2], parts[2::2], strict=True))

@@ -58,5 +58,5 @@ def test_a_command_that_the_program_names_can_be_typed(said: str, given: dict[st
     ],
 )
 def test_a_command_names_its_mailbox_once(said: str, completed: str) -> None:
-    """By its argument, or by the option that it repeats."""
+    """A suggested command names its mailbox once, by its argument or by the option that it repeats."""
     assert suggested.with_options(said, {"--dir": "box"}) == completed

@@ -292,7 +292,8 @@ def test_only_the_core_knows_how_a_line_is_spelt() -> None:
 
 
 def test_the_swarm_is_reached_by_the_registry_alone() -> None:
-    """Who does not use it pays nothing: the commands' registry and the doctor import it, as they run."""
+    """A person who does not use the swarm pays nothing for it. Only the commands' registry and the doctor import it, as
+    they run."""
     users = [
         i for i in imports() if room_of(module_of(i.path)) != "swarm" and (own(i.target) or "").startswith("swarm.")
     ]
@@ -338,8 +339,8 @@ def test_hot_modules_avoid_the_heavy_ones() -> None:
     assert heavy == []
 
 
-def test_importing_the_facade_really_loads_none_of_them(program: Program) -> None:
-    """In a fresh interpreter, the facade and the hooks' door add none of the heavy modules to those it starts with."""
+def test_the_facade_and_the_hooks_door_load_no_heavy_module(program: Program) -> None:
+    """The facade and the hooks' door load none of the heavy modules in a fresh interpreter."""
     code = (
         "import sys; before = set(sys.modules)\n"
         "import agent_mailbox, agent_mailbox.mailbox.facade, agent_mailbox.config.config\n"

@@ -24,12 +24,12 @@ def found() -> dict[str, Any]:
 
 
 def test_no_module_imports_itself_by_a_detour() -> None:
-    """Nor lazily, nor for types."""
+    """A module does not import itself by a detour, neither lazily nor for types."""
     assert found()["cycles"] == []
 
 
 def test_a_module_name_leads_to_one_module() -> None:
-    """Whoever looks for a feature finds it by ``ls``."""
+    """A person who looks for a feature finds its module by ``ls``: no two modules share a name."""
     assert found()["module names that repeat"] == []
 
 

@@ -35,7 +35,7 @@ def test_no_step_passes_silently(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_command_that_fails_is_a_failure_that_shows_what_it_said() -> None:
-    """With its words, its code, and both its streams."""
+    """A packaging command that fails is an error that shows its words, its code, and both its streams."""
     with pytest.raises(steps.Failed, match=r"(?s)sh -c .* ended with 3\nout\nerr"):
         steps.run("sh", "-c", "echo out; echo err >&2; exit 3")
 
@@ -66,7 +66,7 @@ def test_a_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_ci_builds_docs_and_packages_and_ends_with_the_readme_s_tests() -> None:
-    """In this order, and nothing stands behind the tests, whose last line says how they ended."""
+    """CI runs its steps in this order. Nothing stands behind the tests, whose last line says how they ended."""
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()
     found = [line.partition(" &")[0] for line in lines[-6:]]
     wanted = [
