@@ -26,7 +26,6 @@ class Checkout(Program):
         self.package = package
         self.env |= {"PYTHONPATH": str(self.package.parent), "AGENT_MAILBOX_DIR": str(self.box)}
         assert self.run("init", self.box).rc == 0
-        self.works()
 
     @property
     def bundle(self) -> Path:
@@ -34,11 +33,15 @@ class Checkout(Program):
         (found,) = self.package.glob("__pycache__/check.*.bundle")
         return found
 
-    def works(self) -> None:
-        """A hot verb and a hook answer as they should, with nothing said beside it."""
+    def checks(self) -> None:
+        """A hot verb answers as it should, with nothing said beside it."""
         checked = self.run("check", "--session", "me", "--peek", "--json")
         assert (checked.rc, checked.stderr) == (0, ""), checked
         assert checked.json == {"session": "me", "messages": [], "count": 0, "more": 0}
+
+    def works(self) -> None:
+        """So does a hook."""
+        self.checks()
         hook = self.run("hook", "Stop", stdin='{"session_id": "me"}')
         assert (hook.rc, hook.stdout, hook.stderr) == (0, "", ""), hook
 
@@ -48,7 +51,7 @@ def used(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A copy of the package that was used once, and a copy of that: derived files hold the paths of the first."""
     place = tmp_path_factory.mktemp("used")
     package = copy_package(place / "checkout")
-    Checkout(place, package)
+    Checkout(place, package).works()
     shutil.copytree(place / "checkout", place / "kept", symlinks=True)
     return package, place / "kept"
 
@@ -104,18 +107,17 @@ def test_a_ruined_bundle_is_no_obstacle(checkout: Checkout) -> None:
     good = path.read_bytes()
     for ruin in (b"", good[:1], good[: len(good) // 2], good[:-1], bytes(len(good))):
         path.write_bytes(ruin)
-        checkout.works()
+        checkout.checks()
     path.unlink()
     path.mkdir()
-    result = checkout.run("check", "--session", "me", "--peek", "--json")
-    assert (result.rc, result.stderr) == (0, ""), result
+    checkout.checks()
 
 
 @pytest.mark.parametrize("ruin", OTHER_VALUES, ids=["list", "number", "none"])
 def test_a_bundle_of_another_shape_is_no_obstacle(checkout: Checkout, ruin: bytes) -> None:
     """What decodes, but to something else."""
     checkout.bundle.write_bytes(ruin)
-    checkout.works()
+    checkout.checks()
 
 
 def test_a_hole_in_the_bundle_is_no_obstacle(checkout: Checkout) -> None:
@@ -124,7 +126,7 @@ def test_a_hole_in_the_bundle_is_no_obstacle(checkout: Checkout) -> None:
     good = path.read_bytes()
     for start in range(4096, len(good) - 4096, len(good) // 5):
         path.write_bytes(good[:start] + bytes(4096) + good[start + 4096 :])
-        checkout.works()
+        checkout.checks()
 
 
 def test_a_package_that_cannot_be_written_works(checkout: Checkout) -> None:
@@ -192,18 +194,21 @@ def ask(post: Post) -> None:
     post.send("x", "me", "hi")
 
 
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Python that takes its bundles from a directory in which all were made afresh."""
+    place = str(tmp_path_factory.mktemp("bundles"))
+    for name in launch.BUNDLES:
+        bundle.save(name, launch.bundle(name).replace(launch._CACHE, place))
+    return f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {place!r}\n"
+
+
 @pytest.mark.parametrize("words", HOT_RUNS, ids=" ".join)
-def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tuple[str, ...]) -> None:
+def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, saved: str, words: tuple[str, ...]) -> None:
     """What a bundle brings has no loader of its own: a module in it stands behind those it imports, and none is
     missing."""
-    place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
-    save = (
-        f"{place}from agent_mailbox.start import bundle\nname = launch.bundle_for(sys.argv[1:])\n"
-        "bundle.save(name, launch.bundle(name))"
-    )
-    assert post.run(*words, python=("-c", save)).stderr == ""
     load = (
-        f"{place}assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
+        f"{saved}assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
         "wrong = (n for n, m in ours.items() if not isinstance(m.__spec__.loader, (type(None), launch.Later)))\n"
         "sys.stderr.write(' '.join(sorted(wrong)))"
@@ -215,14 +220,11 @@ def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, words: tu
 LATER_ENV = {"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": "me", "AGENT_MAILBOX_TEST_CALLER": None}
 
 
-def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post) -> None:
+def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post, saved: str) -> None:
     """A session's start, mail that another program wrote, and a call by a program load nothing beside their bundles.
     ``scripts/hot`` adds what this test finds."""
-    for name in {launch.bundle_for(words) or "" for words in LATER_RUNS}:
-        bundle.save(name, launch.bundle(name).replace(launch._CACHE, str(post.scratch)))
     load = (
-        f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
-        "assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
+        f"{saved}assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
         "loaders = {n: type(m.__spec__.loader).__name__ for n, m in ours.items()}\n"
         "sys.stderr.write(' '.join(n for n in loaders if loaders[n] not in ('NoneType', 'Later')))"
@@ -242,21 +244,18 @@ def test_what_a_rarer_branch_loads_is_in_the_bundle_too(post: Post) -> None:
     assert not found, "run scripts/hot"
 
 
-@pytest.mark.parametrize("verb", launch.BUNDLES)
-def test_what_stands_in_a_bundle_is_linked(post: Post, verb: str) -> None:
+def test_what_stands_in_a_bundle_is_linked(post: Post, saved: str) -> None:
     """Loading it imports nothing of ours: an import statement asks for what is there already at ten times the price."""
-    place = f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(post.scratch)!r}\n"
-    save = f"{place}from agent_mailbox.start import bundle\nbundle.save({verb!r}, launch.bundle({verb!r}))"
-    assert post.run(python=("-c", save)).stderr == ""
     load = (
-        f"{place}import builtins\nreal = builtins.__import__\n"
+        f"{saved}import builtins\nreal = builtins.__import__\n"
         "def noting(name, globals=None, locals=None, fromlist=(), level=0):\n"
         "    if level or name.startswith('agent_mailbox'):\n"
         "        sys.stderr.write(f'{(globals or {}).get(\"__name__\")} imports {level} {name} {fromlist}\\n')\n"
         "    return real(name, globals, locals, fromlist, level)\n"
-        f"builtins.__import__ = noting\nassert launch.load_bundle({verb!r})"
+        "builtins.__import__ = noting\nassert launch.load_bundle(sys.argv[1])"
     )
-    assert post.run(python=("-c", load)).stderr == ""
+    said = {verb: post.run(verb, python=("-c", load)).stderr for verb in launch.BUNDLES}
+    assert said == dict.fromkeys(launch.BUNDLES, "")
 
 
 def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
