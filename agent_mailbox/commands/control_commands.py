@@ -249,7 +249,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
         said["updates"] = desk.always(asked)
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
-    decided = desk.answer(me, request, approved, **said)
+    decided = desk.answer(me, asked, approved, **said)
     again = not asked.is_open
     value = {"request": control_output.request_json(decided, desk), "already": again}
     app.done(control_output.request_text(decided, desk, app.style, already=again), value)

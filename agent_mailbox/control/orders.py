@@ -224,7 +224,7 @@ class Coordination(Posting):
         """Return the fate of a message that was sent; raise ``Refused`` if the fold refused it.
 
         Nothing proved its writer then, or the writer lost the right."""
-        verdict = control_log.of_messages(self, [sent.message.id]).verdicts.get(sent.message.id)
+        verdict = control_log.of_sent(self, sent.message.id).verdicts.get(sent.message.id)
         if verdict is not None and verdict.outcome == REFUSED:
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
         return verdict

@@ -79,7 +79,7 @@ class Control(Coordination):
                 self.refuse_other(me, to, message_fields.name(payload))
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = self.post(me, payload.replace(request_id=request_id), (to,))
-        fold = control_log.of_request(self, request_id)
+        fold = control_log.of_sent(self, sent.message.id)
         found = (fold.requests if type(payload) in transitions.FLOWS and not _is_task(payload) else fold.tasks).get(
             request_id
         )
@@ -118,14 +118,14 @@ class Control(Coordination):
             return roster.heirs(request.answerer) or [request.answerer]
         return [authority.lead_of(request.asker, roster)]
 
-    def answer(self, me: str, word: str, approved: bool, **said: Any) -> ControlRequest:
-        """Decide a request. ``said`` are fields of the response's type (``notes``, ``mode``, ``updated_input``,
-        ``updates``, ``scope``, ``hosts``; ``pane``, ``backend``, ``reason``).
+    def answer(self, me: str, asked: ControlRequest | str, approved: bool, **said: Any) -> ControlRequest:
+        """Decide a request, which ``find`` found, or finds. ``said`` are fields of the response's type (``notes``,
+        ``mode``, ``updated_input``, ``updates``, ``scope``, ``hosts``; ``pane``, ``backend``, ``reason``).
 
         Idempotent for the same decision. Raises ``NotFound``, ``Malformed``; ``Refused`` if ``me`` may not decide it,
         or if it is decided otherwise or has timed out.
         """
-        request = self.find(word)
+        request = self.find(asked) if isinstance(asked, str) else asked
         self._refuse_decider(me, request, approved)
         if _stands(request, approved, said):
             return request
@@ -137,7 +137,7 @@ class Control(Coordination):
                 code="too_late",
             )
         sent = self.post(me, _response(request, approved, said), (request.asker,), thread=request.message_id)
-        request = self.find(request.id)
+        request = control_log.of_sent(self, sent.message.id).requests.get(request.id) or self.find(request.id)
         if request.answer_id != sent.message.id and not _stands(request, approved, said):
             self._refuse_decided(request)
             self.refuse_unapplied(sent)

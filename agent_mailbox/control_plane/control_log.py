@@ -49,6 +49,8 @@ class Reading:
     def __init__(self) -> None:
         self._forget()
         self._roster: Roster | None = None
+        self.latest: ControlState | None = None
+        """What the last reading found."""
 
     def _forget(self) -> None:
         self._place = LogPlace()
@@ -78,7 +80,9 @@ class Reading:
                 found = logs.messages.attentively(lambda fd, view: _part(logs, fd, view, question))
             except Doubtful:
                 pass
-        return found or (self.plane(logs), self.messages)
+        found = found or (self.plane(logs), self.messages)
+        self.latest = found[0]
+        return found
 
     def _news(self, fd: int, view: ProofView | None) -> list[Message]:
         if not self._place.continues(fd) or not self._resumes(view):
@@ -128,6 +132,12 @@ def of_agents(desk: OpenMailbox, sessions: Iterable[str]) -> ControlState:
 def of_messages(desk: OpenMailbox, ids: Iterable[str]) -> ControlState:
     """Return the part with these messages and all that belong to them."""
     return part(desk, lambda *_: map(control_table.of_id, ids))
+
+
+def of_sent(desk: OpenMailbox, message_id: str) -> ControlState:
+    """Return the part with a message that was just sent: its effects read that (``control.effects``)."""
+    latest = desk.once(Reading).latest
+    return latest if latest is not None and message_id in latest.verdicts else of_messages(desk, [message_id])
 
 
 def of_request(desk: OpenMailbox, request_id: str) -> ControlState:
