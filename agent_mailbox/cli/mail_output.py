@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from ..core import codec, frame, instant, proofs
 from ..core.address import BROADCAST, TAG, is_remote
-from ..core.claims import readers
 from ..core.codec import message_object
 from ..core.roster import DEAD
 from ..core.text import ascii_json, is_utf8
@@ -64,7 +63,11 @@ def plural(count: int, what: str) -> str:
 def message_json(message: Message, reads: Reads | None = None, box: str = "") -> dict[str, Any]:
     """Return a message by its canonical keys, with ``read_by`` from the reads, and the ``proof`` of its writer (null:
     nothing proves who that was). ``box``: the mailbox's path, for the paths of attachments."""
-    return _whole(message, tuple(readers(message, reads)) if reads else message.read_by, box)
+    if not reads:
+        return _whole(message, message.read_by, box)
+    from ..core.claims import readers  # whoever sends folds no mail
+
+    return _whole(message, tuple(readers(message, reads)), box)
 
 
 def _whole(message: Message, read_by: tuple[str, ...], box: str) -> dict[str, Any]:

@@ -14,16 +14,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _JOINERS = frozenset("\u200c\u200d")
-_SELECTORS = frozenset(map(chr, (*range(0x180B, 0x180E), 0x180F, *range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0))))
+_SELECTORS = (range(0x180B, 0x180E), range(0x180F, 0x1810), range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 """Joiners and variation selectors: scripts and emoji need one behind a character that is drawn."""
 _KEYS = "#*0123456789"
 """The ASCII characters that a selector makes keys of."""
-_UNSEEN = (
-    _JOINERS
-    | _SELECTORS
-    | frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159")
-)
-"""Characters that Python calls printable, or that text needs, and that draw nothing: a row of them can hide words."""
+_BLANKS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\U00013441\U00013442\U00016fe4\U0001d159")
+_unseen: set[str] = set()
+"""Characters that Python calls printable, or that text needs, and that draw nothing: a row of them can hide words. The
+set is made for the first text that is not ASCII: most commands meet none."""
 _BRACKETS = "<\uff1c\ufe64"
 """The bracket of a tag, in its narrow, wide and small form (Unicode's NFKC makes one of them)."""
 WORD = 128
@@ -87,19 +85,29 @@ def visible(line: str) -> str:
 
 def _is_seen(text: str) -> bool:
     """Return whether each character prints, and draws something."""
-    return text.isprintable() and (text.isascii() or _UNSEEN.isdisjoint(text))
+    return text.isprintable() and (text.isascii() or _unseen_ones().isdisjoint(text))
+
+
+def _unseen_ones() -> set[str]:
+    if not _unseen:
+        _unseen.update([*_JOINERS, *_BLANKS, *(chr(code) for some in _SELECTORS for code in some)])
+    return _unseen
+
+
+def _is_selector(char: str) -> bool:
+    return any(ord(char) in some for some in _SELECTORS)
 
 
 def _is_drawn(char: str) -> bool:
-    return char.isprintable() and char not in _UNSEEN
+    return char.isprintable() and char not in _unseen_ones()
 
 
 def _is_needed(char: str, before: str) -> bool:
     """Return whether a joiner or selector is behind a character that it may change: no Latin letter is one. A joiner
     may follow a selector, as in a family of emoji."""
-    if char in _SELECTORS:
+    if _is_selector(char):
         return _is_drawn(before) and (not before.isascii() or before in _KEYS)
-    return char in _JOINERS and not before.isascii() and (_is_drawn(before) or before in _SELECTORS)
+    return char in _JOINERS and not before.isascii() and (_is_drawn(before) or _is_selector(before))
 
 
 def visible_text(text: str) -> str:

@@ -9,7 +9,6 @@ Order, to be taken only from left to right: session delivery, messages, reads, r
 
 from __future__ import annotations
 
-import errno
 from _thread import _local  # ``threading`` would cost more than the lock
 
 from ...errors import Busy, StorageFailed
@@ -172,12 +171,13 @@ def acquire(fd: int, path: str, until: float) -> None:
         try:
             system.flock(fd, system.LOCK_EX | system.LOCK_NB)
             return
+        except (BlockingIOError, InterruptedError):
+            pass
         except OSError as error:
-            if error.errno not in (errno.EWOULDBLOCK, errno.EAGAIN, errno.EINTR):
-                raise StorageFailed(
-                    f"cannot lock {path}: {error.strerror}",
-                    "move the mailbox to a local disk: this file system has no working locks",
-                ) from None
+            raise StorageFailed(
+                f"cannot lock {path}: {error.strerror}",
+                "move the mailbox to a local disk: this file system has no working locks",
+            ) from None
         if turns:
             turns -= 1
             system.sched_yield()

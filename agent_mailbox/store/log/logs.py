@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from ...core import codec, proofs, roster_cache
 from ...core.address import check_id
-from ...core.claims import DELIVERING, Reads
-from ...core.inbox import MailState
 from ...core.line_forms import may_ask_or_answer, may_be_about
 from ...core.records import USER, BadLine, Message, Read, RosterEvent
 from ...core.roster import Roster
@@ -29,6 +27,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self, TypeVar
 
+    from ...core.inbox import MailState
     from .proof_view import ProofView
 
     End = tuple[int, int]
@@ -88,6 +87,9 @@ class Logs:
 
     def state(self, ttls: Mapping[str, float | None]) -> MailState:
         """Return everything live, folded."""
+        from ...core.claims import Reads  # whoever sends folds no mail
+        from ...core.inbox import MailState
+
         with self.open() as logs:
             messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
@@ -102,6 +104,9 @@ class Logs:
     def asking(self, ttls: Mapping[str, float | None]) -> MailState:
         """Return the same, reduced to mail that asks for an ack and mail that answers it: most mail is skipped
         undecoded."""
+        from ...core.claims import Reads  # likewise
+        from ...core.inbox import MailState
+
         with self.open() as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             asking = (at for at in lines if may_ask_or_answer(at[1]))
@@ -233,6 +238,8 @@ class Logs:
         """Return the ms of a session's last heartbeat, or ``DELIVERING`` while it is shown mail; 0 if it left none.
 
         One without any on a shared mailbox is another machine's, which alone judges it: it counts as alive."""
+        from ...core.claims import DELIVERING  # likewise
+
         try:
             path = self.heart(session_id)
             return DELIVERING if is_held(path) else system.stat(path).st_mtime_ns // 1_000_000
