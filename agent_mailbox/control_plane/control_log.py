@@ -50,7 +50,7 @@ class Reading:
         self._forget()
         self._roster: Roster | None = None
         self.latest: ControlState | None = None
-        """What the last reading found."""
+        """The fold of the last reading."""
 
     def _forget(self) -> None:
         self._place = LogPlace()

@@ -22,7 +22,9 @@ from __future__ import annotations
 from itertools import chain, islice
 
 from . import codec
-from .frame import shown_words
+from .frame import shown_words, whole_id
+from .ids import beginning
+from .records import USER
 from .roster import ALIVE, DEAD, Agent, Roster
 
 TYPE_CHECKING = False
@@ -108,8 +110,13 @@ class RosterCache(Roster):
 
     def get(self, session_id: str) -> Agent | None:
         if session_id not in self._got:
-            self._got[session_id] = super().get(session_id)
+            self._got[session_id] = Agent(session_id=USER) if session_id == USER else self._known(session_id)
         return self._got[session_id]
+
+    def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
+        mine = None if agent is None else agent.session_id
+        others = (a for _, a in self._mentioning(whole_id(word).casefold()) if a.session_id != mine and a.state != DEAD)
+        return any(beginning(a.session_id) == word != a.session_id for a in others)
 
     def heirs(self, session_id: str) -> list[str]:
         if session_id not in self._heirs:

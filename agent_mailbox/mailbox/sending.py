@@ -238,20 +238,21 @@ class Posting(OpenMailbox):
 
     def _prepare(self, draft: Draft, roster: Roster, strict: bool, answering: str | None) -> _Prepared:
         is_ours = draft.sender in OURS and self.prove(draft.sender) == STEWARD
-        compose.checked(draft, self.config.max_content, is_ours=is_ours)
+        config = self.config
+        compose.checked(draft, config.max_content, is_ours=is_ours)
         told = compose.unanswerable(draft.sender) if _is_dead(draft.sender, roster) else ()
         if draft.type == "control":
             from ..core.control import validation  # what most mail is spared
 
             told += validation.check(draft.content)
         message_id = (self._new_id or random_id)() if draft.id is None else compose.check_id_form(draft.id)
-        resolved = compose.resolve(draft.to, roster, self.config.namespaces, strict=strict, answering=answering)
+        resolved = compose.resolve(draft.to, roster, config.namespaces, strict=strict, answering=answering)
         message = compose.message(draft, resolved.recipients, message_id, self.now(), resolved.bare)
         if any(map(is_remote, message.recipients)):
             from . import leaving  # most mail stays here
 
             leaving.check(message, roster, self.prove(message.sender), self.directory)
-        warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, self.config.long_words))
+        warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, config.long_words))
         return _Prepared(message=message, line=compose.stored_line(message), resolved=resolved, warnings=warnings)
 
     def _known(self, ids: set[str], log: HeldLog | OrderedLog) -> tuple[dict[str, Message], list[tuple[int, bytes]]]:

@@ -18,7 +18,7 @@ from ..store.archive import rotation
 from ..store.archive.manifest import Manifest
 from ..store.files import system, user_state
 from ..store.files.lines import lines_of
-from ..store.log import keys, log_ends, proof_view, replacement
+from ..store.log import custody, keys, proof_view, replacement
 from ..store.log.stamps import EVERYONE
 from . import withheld_rules
 
@@ -110,7 +110,7 @@ def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
     system.fdatasync(log.fd)
     system.sync_directory(system.dirname(log.path))  # a steward may have died before: the old log would be back
     before = kept.entry()
-    entry = log_ends.left(log.path, before)
+    entry = custody.left(log.path, before)
     lines, copies = _without_copies(kept, lines_of(log.fd, 0, entry.size), archived)
     if copies:
         replacement.replace(log, lines, entry.size, misplaced=copies)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core.frame import shown_words
+from agent_mailbox.core.ids import beginning
 from agent_mailbox.core.records import ROSTER_EVENTS, RosterEvent
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.core.roster_cache import RosterCache, written
@@ -33,7 +34,7 @@ ODD = [
 IDS = ["a", "ab", "abcdefg", "abcdefgh", "user", *ODD]
 NAMES = ["ann", "bob", "ab", *ODD]
 TAGS = ["role:x", "role:y", "project:p", "role:ann", *("role:" + word for word in ODD[:4]), *ODD[4:7]]
-WORDS = sorted({*IDS, *NAMES, *TAGS, "nobody", "abcdef", "x", "", "role:", "all"})
+WORDS = sorted({*IDS, *map(beginning, IDS), *NAMES, *TAGS, "nobody", "abcdef", "x", "", "role:", "all"})
 
 events = st.builds(
     event,
@@ -76,6 +77,8 @@ def the_same_answers(known: Roster, asked: Roster) -> None:
         assert asked.is_agent(word) == known.is_agent(word)
         assert asked.mode(word) == known.mode(word)
         assert asked.bearer(word) == known.bearer(word)
+        assert asked.is_shown_of_another(word) == known.is_shown_of_another(word)
+        assert asked.is_shown_of_another(word, asked.get(word)) == known.is_shown_of_another(word, known.get(word))
         assert found(asked, word) == found(known, word)
         like = [[a for a in agents.shown_as(word) if word in shown_words(a)] for agents in (asked, known)]
         assert like[0] == like[1]

@@ -18,11 +18,10 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.store.archive import roster_compaction
-from agent_mailbox.store.files.tails import TAIL
+from agent_mailbox.store.files.cache import TAIL
 from agent_mailbox.store.log import custody
-from agent_mailbox.store.log.custody import Kept
+from agent_mailbox.store.log.custody import Kept, LogEnd
 from agent_mailbox.store.log.log import HeldLog
-from agent_mailbox.store.log.log_ends import LogEnd
 from agent_mailbox.store.log.proof_view import ProofView
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import adoption, backup, restoring

@@ -7,7 +7,7 @@ and no answer.
 from __future__ import annotations
 
 from ...core import codec
-from ...store.files import paths, system, tails
+from ...store.files import cache, paths, system
 from ...store.files.paths import content
 
 TYPE_CHECKING = False
@@ -50,7 +50,7 @@ class CopyState:
 def load(directory: str) -> CopyState:
     """Return what was saved; the state of a copy that knows nothing if there is no file, or a damaged one."""
     checksum, _, body = (content(system.join(directory, STATE)) or b"").partition(b" ")
-    found = codec.parse(body) if checksum == b"%08x" % tails.checksum(body) else None
+    found = codec.parse(body) if checksum == b"%08x" % cache.checksum(body) else None
     return CopyState(found if isinstance(found, dict) else {})
 
 
@@ -62,7 +62,7 @@ def save(directory: str, state: CopyState) -> None:
     try:
         fd = system.open(path + "~", flags, 0o600)
         try:
-            system.write_whole(fd, b"%08x " % tails.checksum(body) + body)
+            system.write_whole(fd, b"%08x " % cache.checksum(body) + body)
         finally:
             system.close(fd)
         system.rename(path + "~", path)

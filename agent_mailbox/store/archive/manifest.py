@@ -19,8 +19,8 @@ from ...core.records import BadLine, Record
 from ..files import system
 from ..files.line_numbers import numbered
 from ..files.lines import boundary, chunks
+from ..log.custody import LogEnd
 from ..log.log import Log
-from ..log.log_ends import LogEnd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

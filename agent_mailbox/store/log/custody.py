@@ -20,12 +20,12 @@ from __future__ import annotations
 
 from ...core import seals
 from ...core.line_forms import CONTROL
+from ...core.records import Record
 from ...errors import Busy, StorageFailed
 from ..files import paths, system, user_state
+from ..files.cache import checksum, tail
 from ..files.paths import content
-from ..files.tails import checksum
 from ..locks.lock import acquire, deadline
-from .log_ends import LogEnd, read_entry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,6 +40,55 @@ NEXT = ".next"
 PATIENCE = 1.0
 """Seconds to wait for the lock of an entry, which its holder keeps for some 0.1 ms."""
 _ROSTER = paths.ROSTER.removesuffix(".jsonl")
+
+
+class LogEnd(Record):
+    """The end of a log as our last writer left it, and what of the log is proven.
+
+    ``inode``, ``size`` and ``checksum`` (``cache.tail``) tell whether the log continues that. ``generation`` counts the
+    log's replacements; the replacement itself wrote the lines before ``base``. ``count`` and ``digest`` cover all
+    deciding lines, in their order. Lines before ``before`` are older than the record, or retell such lines.
+
+        00000000000000131075 00000000000000001624 … 00000000000000000002 3f0c…   (seven numbers, then the digest)
+    """
+
+    inode: int = 0
+    size: int = 0
+    checksum: int = 0
+    generation: int = 0
+    base: int = 0
+    count: int = 0
+    digest: bytes = b"-"
+    before: int = 0
+
+    def text(self) -> bytes:
+        """Return the entry as it is written: of fixed length, so that one write replaces another."""
+        numbers = (self.inode, self.size, self.checksum, self.generation, self.base, self.count, self.before)
+        return b" ".join([*(b"%020d" % number for number in numbers), self.digest.ljust(32)]) + b"\n"
+
+    def continues(self, fd: int) -> bool:
+        """Return whether the open log continues this entry."""
+        there = system.fstat(fd)
+        if not self.size:
+            return True
+        return there.st_ino == self.inode and there.st_size >= self.size and tail(fd, self.size) == self.checksum
+
+    def difference(self, fd: int | None) -> str:
+        """Return in words how an open log, or a missing one, differs from this entry, which it does not continue."""
+        if fd is None:
+            return f"is gone; it had {self.size} bytes"
+        there = system.fstat(fd)
+        if there.st_size < self.size:
+            return f"has {there.st_size} bytes, and had {self.size}: its last lines are missing"
+        if there.st_ino != self.inode:
+            return "is another file than the one that was written"
+        return "was changed: it does not hold what was written"
+
+    def ended(self, fd: int, inode: int, size: int) -> LogEnd:
+        """Return the entry of the open log that ends there; unchanged if another writer noted more, or replaced it."""
+        if self.inode not in (0, inode) or self.size >= size:
+            return self
+        return self.replace(inode=inode, size=size, checksum=tail(fd, size))
 
 
 class Custody:
@@ -194,8 +243,8 @@ class Kept:
                 acquire(fd, self.path, deadline(PATIENCE))
                 before = read_entry(system.pread(fd, 400, 0)) or LogEnd()
                 after = how(before)
-                text, done = after.text(), 0
-                while after != before and done < len(text):  # half an entry would look like another log
+                text, done = after.text() if after != before else b"", 0
+                while done < len(text):  # half an entry would look like another log
                     done += system.pwrite(fd, text[done:], done)
             finally:
                 system.close(fd)
@@ -236,8 +285,8 @@ def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
     """Return the record of a mailbox by its real path; None if there is none."""
     state = user_state.directory(environ)
     for name in names(directory):
-        record = system.join(state, BOXES, name)
-        text = content(system.join(record, "place"))
+        record = f"{state}/{BOXES}/{name}"
+        text = content(f"{record}/place")
         if text is None:
             return None
         place, _, mailbox_id = text.rstrip(b"\n").rpartition(b"\n")
@@ -270,3 +319,27 @@ def names(directory: str) -> list[str]:
 def encoded(directory: str) -> bytes:
     """Return a path in the bytes that a record holds."""
     return directory.encode("utf-8", "surrogateescape")
+
+
+def read_entry(text: bytes) -> LogEnd | None:
+    """Return the entry in a text; None if it holds none."""
+    words = text.split()
+    if len(words) != 8 or not b"".join(words[:7]).isdigit():
+        return None
+    inode, size, checksum, generation, base, count, before = map(int, words[:7])
+    return LogEnd(inode, size, checksum, generation, base, count, words[7], before)
+
+
+def left(path: str, entry: LogEnd | None = None) -> LogEnd:
+    """Return an entry for a log as it is now: its whole content is below the base."""
+    entry = entry or LogEnd()
+    try:
+        fd = paths.open_file(path, system.O_RDONLY)
+    except FileNotFoundError:
+        return entry.replace(inode=0, size=0, checksum=0, base=0)
+    try:
+        there = system.fstat(fd)
+        size = there.st_size
+        return entry.replace(inode=there.st_ino, size=size, checksum=tail(fd, size), base=size)
+    finally:
+        system.close(fd)

@@ -9,7 +9,7 @@ from ...errors import StorageFailed
 from ..files import paths, system, user_state
 from ..files.small_files import replace_file
 from . import custody, keys
-from .log_ends import left
+from .custody import left
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ...core.records import Proof
-    from .custody import Kept
-    from .log_ends import LogEnd
+    from .custody import Kept, LogEnd
 
     T = TypeVar("T")
 

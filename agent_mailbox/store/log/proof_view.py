@@ -6,7 +6,7 @@ Belongs here: weighing a line's seal at its place, and counting the deciding lin
 from __future__ import annotations
 
 from ...core import proofs, seals
-from .log_ends import LogEnd
+from .custody import LogEnd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from ...core.records import Record
 from ..files import system
+from ..files.cache import tail
 from ..files.lines import lines_of
 from ..files.paths import ROSTER, storage_failed
-from ..files.tails import tail
 from .log import Log
 from .proof_view import counted
 from .stamps import EVERYONE, new_epoch
@@ -19,9 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from .custody import Kept
+    from .custody import Kept, LogEnd
     from .log import HeldLog
-    from .log_ends import LogEnd
     from .proof_view import Place
 
 _FRESH = ".new"

@@ -48,7 +48,7 @@ class HostRecords:
     """The records of one user, in ``state``."""
 
     def __init__(self, state: str) -> None:
-        self._directory = system.join(state, DIRECTORY)
+        self._directory = f"{state}/{DIRECTORY}"
         self._here: str | None = None
 
     @property
@@ -154,7 +154,7 @@ class HostRecords:
         self._save(Host(process.pid, process.start, self.here, how, after))
 
     def _path(self, pid: int) -> str:
-        return system.join(self._directory, str(pid))
+        return f"{self._directory}/{pid}"
 
     def _load(self, pid: int, *, strictly: bool = False) -> Host | None:
         data = processes.slurp(self._path(pid), _MOST)
