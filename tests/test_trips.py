@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 CEILINGS = {
-    "send": Trip(40, 265, 251),
+    "send": Trip(40, 265, 249),
     "check, 3 unread": Trip(46, 319, 458),
     "hook with mail": Trip(48, 314, 339),
     "hook, nothing new": Trip(36, 178, 175),
-    "control approve": Trip(66, 409, 613),
+    "control approve": Trip(66, 409, 612),
 }
 """The most that each trip may take: these figures only go down."""
 

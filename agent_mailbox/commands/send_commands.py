@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import click
 from click.core import ParameterSource
@@ -41,6 +41,22 @@ _to = click.option(
     help="An agent's name or id, a role, a tag such as project:NAME, or all. Repeat it, or separate by commas.",
     shell_complete=complete_address,
 )
+
+
+class Written(TypedDict):
+    """The options that ``send`` and ``reply`` share, as the command line has them."""
+
+    subject: str | None
+    body: str | None
+    ttl_hours: str | None
+    expires_at: str | None
+    ack: bool
+    priority: str
+    kind: str
+    retry_id: str | None
+    allow_secret: bool
+    refs: Sequence[str]
+    attach: Sequence[str]
 
 
 def _writing(command: Any) -> Any:
@@ -121,7 +137,15 @@ def _writing(command: Any) -> Any:
 )
 @pass_app
 def send(
-    app: App, /, sender: str | None, to: Sequence[str], now: bool, jsonl: str | None, strict: bool, **given: Any
+    app: App,
+    /,
+    sender: str | None,
+    to: Sequence[str],
+    now: bool,
+    jsonl: str | None,
+    strict: bool,
+    thread: str | None,
+    **given: Unpack[Written],
 ) -> None:
     """Send a message; exit 0 means that it is on disk.
 
@@ -137,7 +161,7 @@ def send(
             raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
         _send_batch(app, sender, jsonl, strict)
         return
-    draft = _draft(app, app.who(sender, FROM), to, given)
+    draft = _draft(app, app.who(sender, FROM), to, given).replace(thread=thread)
     _ask_first(app, draft, draft.to)
     verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
 
@@ -172,13 +196,12 @@ def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
     return sent.replace(warnings=(*sent.warnings, *warnings))
 
 
-def _draft(app: App, sender: str, to: Sequence[str], given: dict[str, Any]) -> Draft:
+def _draft(app: App, sender: str, to: Sequence[str], given: Written) -> Draft:
     return Draft(
         sender=sender,
         to=verbs.recipients(to),
         content=values.body(app, given["body"]),
         subject=given["subject"],
-        thread=given.get("thread"),
         ttl_hours=values.hours(given["ttl_hours"]),
         expires_at=values.expiry(given["expires_at"], app.mailbox.now()),
         ack=given["ack"],
@@ -206,7 +229,7 @@ def reply(
     to: Sequence[str],
     strict: bool,
     everyone: bool,
-    **given: Any,
+    **given: Unpack[Written],
 ) -> None:
     """Answer message ID, in its thread. This counts as the ack it asked for.
 

@@ -7,7 +7,7 @@ has the rule, ``store.locks.doorbell_lock`` the waiting process's side.
 from __future__ import annotations
 
 from ..core import arrival
-from ..core.recipients import is_mate
+from ..core.recipients import mates
 from ..store.files import system
 from ..store.files.paths import DOORBELL
 
@@ -35,7 +35,7 @@ def arrival_of(desk: OpenMailbox, sent: Sent, roster: Roster) -> Arrival:
         roster,
         waking=armed(desk.logs.cache(), readers),
         hooked=sent.delivery.running,
-        carried=[who for who in readers if is_mate(roster.get(who))],
+        carried=mates(readers, roster),
         elsewhere=desk.elsewhere(readers),
         queued=sent.queued,
     )

@@ -162,7 +162,7 @@ class Posting(OpenMailbox):
             found = recipients.delivery(message, roster, gone)
         if running:
             found = found.replace(running=tuple(running))
-        mates = [who for who in found.agents if recipients.is_mate(roster.get(who))]
+        mates = recipients.mates(found.agents, roster)
         if not mates:
             return found
         from ..store.locks import team_lock  # what most mail is spared

@@ -31,7 +31,7 @@ ODD = [
     "\x00",
     "a,",
 ]
-IDS = ["a", "ab", "abcdefg", "abcdefgh", "user", *ODD]
+IDS = ["a", "ab", "abcdefg", "abcdefgh", "user", "0a1b2c3d-0000-4000-8000-000000000001", *ODD]
 NAMES = ["ann", "bob", "ab", *ODD]
 TAGS = ["role:x", "role:y", "project:p", "role:ann", *("role:" + word for word in ODD[:4]), *ODD[4:7]]
 WORDS = sorted({*IDS, *map(beginning, IDS), *NAMES, *TAGS, "nobody", "abcdef", "x", "", "role:", "all"})
