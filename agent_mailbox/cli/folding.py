@@ -9,6 +9,8 @@ There it would read like a line of the frame:
 
 from __future__ import annotations
 
+from unicodedata import east_asian_width
+
 from ..core.frame import BAR
 
 INDENT = "    "
@@ -50,6 +52,4 @@ def _width(char: str) -> int:
     """Return how many columns a character takes at most."""
     if char.isascii():
         return 1
-    from unicodedata import east_asian_width  # on terminals alone, and not for English
-
     return 2 if east_asian_width(char) in "WFA" else 1

@@ -9,6 +9,7 @@ import click
 
 from .. import __version__
 from ..errors import Malformed
+from . import meant
 from .options import App
 
 SECTIONS = {
@@ -63,8 +64,6 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            from . import meant  # serves only mistakes
-
             hint = meant.command(args[0], ctx, self.list_commands(ctx))
             raise Malformed(f"unknown command: {args[0]!r}", hint, code="usage")
         return super().resolve_command(ctx, args)

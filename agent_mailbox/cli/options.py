@@ -11,10 +11,11 @@ from typing import Any
 
 import click
 
+from ..control.requests import Control
 from ..core.records import USER
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
-from . import reserved
+from . import reserved, widening
 from .context import SESSION, Context
 from .mailbox_place import environment, locate
 
@@ -77,8 +78,6 @@ class Verb(click.Command):
         if app is not None:
             reserved.check(app, words, ctx.params)
             if self.widens is not None:
-                from . import widening  # what reading and mail are spared
-
                 widening.check(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)
 
@@ -114,8 +113,6 @@ session_option = click.option(
 
 def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the ids of open requests."""
-    from ..control.requests import Control
-
     try:
         found = [request.id for request in Control(_directory(ctx)).plane().open_requests()]
     except Exception:  # as below

@@ -7,17 +7,17 @@ Belongs here: the client's registry of its sessions, one file a process, rewritt
 from __future__ import annotations
 
 import os
+import select
+from typing import TYPE_CHECKING, Self
 
 from ..core import codec
 from ..core.records import BadLine
 from ..known_clients import claude_code
 from ..known_clients.claude_code import CLAUDE_CODE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
-    from typing import Self
 
     from ..known_clients.known_client import KnownClient
 
@@ -68,8 +68,6 @@ class Client:
 
     def lives(self) -> bool:
         """Return whether it still runs."""
-        import select
-
         if self.ends:
             return not select.select(self.ends, [], [], 0)[0]
         try:

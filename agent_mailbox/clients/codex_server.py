@@ -14,6 +14,8 @@ there is unknown, never guessed.
 from __future__ import annotations
 
 import os
+import subprocess
+from typing import TYPE_CHECKING
 
 from ..core import codec
 from ..core.records import BadLine
@@ -22,7 +24,6 @@ from ..identity.client_processes import is_client, is_codex_server
 from ..store.user_state import processes
 from .client import BUSY, IDLE, Client
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -107,8 +108,6 @@ class ServedSession(Client):
     def wake(self, line: str) -> str:
         """Queue the line, with which the session begins a turn; return why that failed, or nothing. It is the server's
         own program that queues it."""
-        import subprocess  # once in many turns
-
         words = [processes.executable(self.pid), "queue", "--thread", self._session, "--message", line]
         if not self.lives():
             return "Codex does not have the session loaded any more"

@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import os
 import time
+from typing import TYPE_CHECKING
 
 from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
+from ..mailbox import absence
 from ..mailbox.delivery import WITHHELD, Delivery
 from ..mailbox.opened import wall_clock
 from ..store.files import paths, system
@@ -29,7 +31,6 @@ from ..store.log import events
 from ..store.log.stamps import QUIET, StampFiles
 from .client import BUSY, IDLE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -233,8 +234,6 @@ class Doorbell:
         desk = Delivery(self._directory, wait=1.0, prove=self._prove)
         gone = desk.gone(agents)
         if gone:
-            from ..mailbox import absence  # few watch anybody
-
             absence.note(desk, gone, self._me)
         return bool(gone)
 

@@ -8,11 +8,11 @@ share.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ..core.records import Record
 from ..errors import NotFound
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -6,14 +6,14 @@ project's files are shared.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core.text import shell_quoted
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.known_client import Wording
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from ..known_clients.known_client import KnownClient
 

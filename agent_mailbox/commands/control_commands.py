@@ -11,6 +11,7 @@ import click
 from ..cli import values
 from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, complete_request, complete_session, pass_app, session_option
+from ..control import shutdown as ending
 from ..control.requests import Control
 from ..core.address import ALL
 from ..core.control import messages, transitions
@@ -255,8 +256,6 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
     app.done(control_output.request_text(decided, desk, app.style, already=again), value)
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
-        from ..control import shutdown as ending
-
         ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)
 
 

@@ -19,6 +19,7 @@ from ..core.records import Message
 from ..core.text import clipped, neutral, typed
 from ..mailbox import arrivals
 from ..mailbox.sending import Sent
+from ..store.files import watch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -192,8 +193,6 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
         value = {"messages": [_entry_json(*entry) for entry in found]}
         app.out(app.framed("".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found)), value)
         return
-    from ..store.files import watch
-
     with watch.Watch([desk.directory]) as changes:
         while not _is_left():
             for entry in fresh():

@@ -5,17 +5,20 @@ from __future__ import annotations
 import gc
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from ..cli.mailbox_place import environment
 from ..clients import client, client_input, codex_server, doorbell
 from ..core.address import check_id
 from ..errors import MailboxError
 from ..known_clients.codex import CODEX
+from ..mailbox import absence
+from ..mailbox.opened import OpenMailbox
 from ..store.files import paths, system
 from ..store.locks.doorbell_lock import DoorbellLock
+from ..store.log import events
 from .hook_input import given, mailbox_of, proven, say
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
@@ -41,9 +44,6 @@ def keep(directory: str | None) -> int:
             if code == doorbell.WAKE and isinstance(beside, codex_server.ServedSession):
                 return _wake(beside, mailbox, call.session_id)
             if not beside.lives() and not isinstance(beside, codex_server.ServedSession):
-                from ..mailbox import absence  # once, at the client's end
-                from ..mailbox.opened import OpenMailbox
-
                 absence.note(OpenMailbox(mailbox, prove=prove), [call.session_id], call.session_id)
     except (OSError, MailboxError):
         return 0
@@ -66,9 +66,6 @@ def _wake(session: codex_server.ServedSession, mailbox: str, session_id: str) ->
     """Wake a session of Codex; a failure is said on standard error and in the telemetry."""
     why = session.wake(doorbell.LINE)
     if why:
-        from ..mailbox.opened import OpenMailbox
-        from ..store.log import events
-
         desk = OpenMailbox(mailbox)
         events.note_unwoken(desk.logs, session_id, desk.now(), why)
         say(f"agent-mailbox: mail waits, and this session cannot be woken: {why}")

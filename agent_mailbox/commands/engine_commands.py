@@ -22,6 +22,9 @@ from ..space import joining_space, replicator, space_checks, space_words
 from ..space import space as spaces
 from ..space.exchanged_files import ExchangedFiles
 from ..space.joining_space import SpaceStanding
+from ..space.postgres import database_roles
+from ..space.relay.relay import Relay
+from ..space.servers.cluster_record import ClusterChange
 from ..space.space import Space
 from ..space.trust import machine_keys, space_trust
 from ..store.files import system
@@ -178,7 +181,6 @@ def config(
     if missing := extras.missing(["cryptography"]):
         raise Refused(f"package for certificates is missing: {missing[0]}", extras.how("engine"), code="no_extra")
     from ..space.servers import cluster  # it needs the extra, which a machine that joins does not
-    from ..space.servers.cluster_record import ClusterChange
 
     many = None if nodes is None else int(nodes)
     found = cluster.write(ClusterChange(os.path.abspath(into), space, machines, remove, hosts, many, port))
@@ -197,8 +199,6 @@ def joining_database(
 ) -> list[str]:
     """Make the space in a database; return the commands with which the machines join."""
     _need_psycopg()
-    from ..space.postgres import database_roles
-
     made = database_roles.write(into, url, space, machines, removed, credential, authority)
     last = "" if authority is None else f" --authority {shlex.quote(authority)}"
     return [
@@ -302,8 +302,6 @@ def _relayed(space: Space, directory: str) -> Relay | None:
     """Serve this machine's commands where connecting takes them long; without a socket they connect by themselves."""
     if not space.is_postgres:
         return None
-    from ..space.relay.relay import Relay
-
     try:
         found = Relay(directory, lambda: spaces.order_of(space))
     except OSError as error:

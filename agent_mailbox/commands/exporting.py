@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
 from heapq import heappop, heappush
 from typing import Any
 
@@ -47,10 +50,6 @@ def mbox(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
 
 
 def _mail(message: Message) -> bytes:
-    from email.message import EmailMessage  # slow to load
-    from email.policy import SMTP
-    from email.utils import format_datetime
-
     when = datetime.fromtimestamp(message.timestamp / 1000, UTC)
     mail = EmailMessage(policy=SMTP.clone(linesep="\n", utf8=True))
     mail["From"] = _box(message.sender)

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import sys
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,6 +14,7 @@ from ..cli.group import Commands, cli
 from ..cli.mailbox_place import locate
 from ..cli.options import App, Verb, pass_app, set_json
 from ..clients import places, texts
+from ..clients.checks.overview import installed, overview
 from ..clients.install import installation as installer
 from ..core.text import neutral, neutral_lines, typed
 from ..errors import Malformed, NoMailbox, Refused
@@ -25,10 +27,8 @@ from .hook_command import program
 HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 """A host as the client's sandbox names it: a name, or ``*.`` and a name for its subdomains."""
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from ..clients.checks.overview import ClientOverview
     from ..clients.places import Target
@@ -39,8 +39,6 @@ def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the clients that ``install`` knows, and end the command."""
     if not wanted or ctx.resilient_parsing:
         return
-    from ..clients.checks.overview import overview  # the doctor's, with its lock library
-
     app = ctx.ensure_object(App)
     clients_here = overview(os.getcwd(), app.environ)
     value = [
@@ -333,8 +331,6 @@ def _installer(client: KnownClient) -> None:
 
 def _warn_of_twice(app: App, target: Target) -> None:
     """Warn if the same sessions call us from another place, too."""
-    from ..clients.checks.overview import installed  # the doctor's, with its lock library
-
     here = os.getcwd() if target.user else os.path.dirname(target.base)
     scope = f"--project {typed(here)}" if target.user else "--user"
     for path in installed(target.client, here, app.environ):

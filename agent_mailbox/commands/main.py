@@ -7,9 +7,10 @@ from collections.abc import Sequence
 
 import click
 
-from ..cli import boundary
+from ..cli import boundary, meant
 from ..cli.group import cli
 from ..cli.options import App
+from ..core.misspelt import nearly
 from ..errors import Malformed, StorageFailed
 from . import commands
 
@@ -20,9 +21,6 @@ _WHO = ("--session", "--from", "--session-id")
 
 def _usage(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
     """Return click's usage error as ours."""
-    from ..cli import meant
-    from ..core.misspelt import nearly  # serves only mistakes
-
     said, hint = error.format_message(), f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
     options = [option for param in error.ctx.command.params for option in param.opts] if error.ctx else []
     who = next((option for option in options if option in _WHO), None)

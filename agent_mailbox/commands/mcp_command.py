@@ -8,6 +8,7 @@ from .. import __version__
 from ..cli.group import cli
 from ..cli.options import App, Verb, pass_app
 from ..errors import Malformed, Refused
+from ..mcp.tool_commands import call
 from ..upkeep import extras
 
 NEEDED = ("mcp", "mcp_types", "anyio")
@@ -28,7 +29,6 @@ def mcp(app: App, /) -> None:
         )
     if sys.stdin is not None and sys.stdin.isatty():
         raise Malformed("standard input is a terminal: no MCP client", "name this command in a client's configuration")
-    from ..mcp.tool_commands import call
     from ..mcp.tool_server import ToolServer
 
     ToolServer(__version__, lambda tool, given, write: call(app.directory, tool, given, write)).run()

@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import click
 from click.core import ParameterSource
 
-from ..cli import mail_output, values, verbs
+from ..cli import mail_output, values, verbs, widening
 from ..cli.context import FROM
 from ..cli.group import cli
 from ..cli.options import App, Verb, complete_address, complete_session, one_of, pass_app
@@ -19,6 +19,7 @@ from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox.leaving import ALLOWED
 from ..mailbox.opened import nobody
 from ..mailbox.sending import Sent
+from . import widened_output
 
 CONTROL = "control"
 """The type of mail that decides."""
@@ -169,9 +170,6 @@ def send(
 def _ask_first(app: App, draft: Draft, to: Sequence[str]) -> None:
     """Ask the person about a control message that widens, as about the command of ``control`` that would send it."""
     if draft.type == CONTROL:
-        from ..cli import widening
-        from . import widened_output
-
         widening.check(app, lambda: widened_output.of_text(app, draft.content, to))
 
 

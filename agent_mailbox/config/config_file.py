@@ -9,6 +9,8 @@ for a decision the closed value (``CLOSED``).
 from __future__ import annotations
 
 import tomllib
+from ipaddress import ip_network
+from typing import TYPE_CHECKING, Any
 
 from ..core.address import MODES, NAMESPACES
 from ..core.attention import quiet_hours
@@ -18,10 +20,8 @@ from ..core.records import MAX_TTL_HOURS, Record
 from ..core.text import near
 from ..store.files import system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
 
     from ..errors import MailboxError
 
@@ -364,8 +364,6 @@ def _notify(key: str, value: Any) -> Any:
 
 
 def _is_network(text: str) -> bool:
-    from ipaddress import ip_network  # few configurations have one
-
     try:
         return bool(ip_network(text))
     except ValueError:

@@ -7,15 +7,16 @@ counts.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core.records import Record
 from ..errors import StorageFailed
 from ..store.files import system, user_state
 from ..store.files.paths import CONFIG, open_file
+from . import config_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from .config_file import Fault
 
@@ -49,11 +50,7 @@ def load(mailbox: str) -> OwnConfig:
     except FileNotFoundError:
         return OwnConfig()
     except StorageFailed as error:
-        from . import config_file
-
         return OwnConfig(**config_file.own({}, mailbox, config_file.unopened(error)))
-    from . import config_file  # as for a mailbox's own
-
     return OwnConfig(**config_file.read_own(fd, mailbox))
 
 

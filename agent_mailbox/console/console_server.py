@@ -13,6 +13,7 @@ import socket
 import sys
 import tempfile
 import threading
+import webbrowser
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -144,8 +145,6 @@ def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
 def opened(link: str) -> Iterator[None]:
     """Open the link in the person's browser, through a file that only they can read. It exists during the ``with``
     block, at most until the link expires. Raises ``Refused`` if no browser is found, ``StorageFailed``."""
-    import webbrowser
-
     try:
         directory = tempfile.mkdtemp(prefix="agent-mailbox-", dir=os.environ.get("XDG_RUNTIME_DIR") or None)
     except OSError as error:

@@ -5,6 +5,7 @@ Belongs here: to whom it goes now, and what it says. The facade decides each mes
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import frame
@@ -68,8 +69,6 @@ def resend_chosen(now: Looking, fields: Fields) -> str:
 
 
 def _once(message_id: str, fields: Fields) -> str | None:
-    from hashlib import sha256
-
     form = check_id_form(fields["message_id"]) if fields.get("message_id") else ""
     said = f"{form} {message_id}".encode("utf-8", "surrogatepass")
     return uuid_of(sha256(said).hexdigest(), "8", variant="8") if form else None

@@ -11,6 +11,7 @@ import asyncio
 import os
 import re
 import secrets
+import select
 import threading
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
@@ -123,8 +124,6 @@ class Watcher:
             self._tell(events)
 
     def _stopped(self) -> bool:
-        import select
-
         return bool(select.select([self._wake], [], [], 0)[0])
 
     def look(self) -> list[Event]:

@@ -6,6 +6,7 @@ Belongs here: from a path and its parameters to a template's context. Every page
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, instant
@@ -68,8 +69,6 @@ def _instant(given: str) -> int | None:
     """Return a date field's local day or minute in ms; None if empty."""
     if not given:
         return None
-    import time
-
     for form in ("%Y-%m-%dT%H:%M", "%Y-%m-%d"):
         try:
             return int(time.mktime(time.strptime(given, form)) * 1000)

@@ -3,7 +3,8 @@
 ``Control`` is looked up when it is asked for (PEP 562).
 """
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from .requests import Control as Control
 

@@ -6,6 +6,8 @@ The rules are ``core.control.leases``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..control_plane import control_log
 from ..core import frame
 from ..core.control import lease_paths, messages
@@ -18,7 +20,6 @@ from ..store.files.edits import Edits
 from ..store.user_state import project_paths
 from .notice_desk import NoticeDesk
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -6,7 +6,9 @@ and reports. Requests and their answers are ``control.requests``.
 
 from __future__ import annotations
 
-from ..control_plane import control_log, standing
+from typing import TYPE_CHECKING
+
+from ..control_plane import control_log, standing, watch_reports
 from ..control_plane.control_log import ControlStep, note
 from ..core import codec, ids
 from ..core.address import ALL
@@ -22,7 +24,6 @@ from ..errors import BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Posting
 from ..store.files.watched import Watched
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -155,8 +156,6 @@ class Coordination(Posting):
 
     def _tell_watchers(self, me: str, event: str, task: str = "") -> None:
         if Watched(self.logs.trail).is_watched(me):
-            from ..control_plane import watch_reports  # few are watched
-
             watch_reports.of_event(self, me, me, event, task=task)
 
     def led(self, me: str) -> list[str]:

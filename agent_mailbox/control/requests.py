@@ -6,10 +6,12 @@ request at the same instant, the log's order says which counts, to everyone alik
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..control_plane import control_log
 from ..control_plane.control_log import ControlStep, note
 from ..control_plane.standing import Standing
-from ..core import frame
+from ..core import codec, frame
 from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
 from ..core.control.control_requests import ControlRequest
 from ..core.control.state import ControlState
@@ -18,14 +20,12 @@ from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
 from ..core.text import typed
 from ..errors import Malformed, Refused
-from ..store.files import system
+from ..store.files import system, watch
 from ..store.locks.lock import Patience
 from .orders import Coordination, written
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from ..core.control.messages import Payload
 
@@ -194,8 +194,6 @@ class Control(Coordination):
         """
         request = self.find(word)
         if _waits(request):
-            from ..store.files import watch  # ctypes, for a wait alone
-
             with watch.Watch([self.directory, *(beside.places if beside else ())]) as changes:
                 until = watch.deadline(timeout)
                 while _waits(request := self.find(request.id)) and not (beside and beside.why()):
@@ -218,8 +216,6 @@ class Control(Coordination):
 
     def consume(self, me: str, request: ControlRequest) -> None:
         """Record the answer as read by ``me``, who acted on it: it is not shown again as mail."""
-        from ..core import codec
-
         if request.answer_id and request.by != me:
             read = Read(message_id=request.answer_id, session_id=me, timestamp=self.now(), via=me)
             self.logs.reads.append([codec.spell_read(read)], (), [self.prove(me)])

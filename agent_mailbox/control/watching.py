@@ -6,6 +6,8 @@ watcher. The rules are ``core.control.watches``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..control_plane import control_log, watch_reports
 from ..core import frame
 from ..core.control import messages
@@ -17,7 +19,6 @@ from ..store.files import system
 from ..store.files.watched import Watched
 from .notice_desk import NoticeDesk
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -7,6 +7,8 @@ shown.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core import instant
 from ..core.control import message_text, state
 from ..core.control.messages import Payload, Unknown
@@ -17,10 +19,8 @@ from ..store.log.growing_log import LogPlace
 from ..store.projection import control_table
 from ..store.projection.control_table import ControlTable, Doubtful, messages_on
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from typing import Any
 
     from ..core.control.verdicts import Verdict
     from ..core.records import Message

@@ -7,6 +7,9 @@ so none can be forgotten or repeated.
 
 from __future__ import annotations
 
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
 from ..core import frame
 from ..core.address import ALL
 from ..core.compose import Draft
@@ -22,7 +25,6 @@ ORDERS = tuple(
 )
 """The messages by which a lead binds an agent unasked."""
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -115,7 +117,5 @@ def _report(message: Message, verdict: Verdict, fold: ControlState, me: str, sen
 
 def _derived(message_id: str) -> str:
     """Return a UUID that follows from a message's id (version 8, RFC 9562)."""
-    from hashlib import sha256  # for what was refused only
-
     digits = sha256(f"refused {message_id}".encode("utf-8", "surrogatepass")).hexdigest()
     return uuid_of(digits, "8", variant="8")

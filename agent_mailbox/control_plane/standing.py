@@ -5,12 +5,13 @@ Belongs here: the fold's answers for one agent, together. ``core.control.standin
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.control import authority
 from ..core.records import Record
 from ..core.roster import DEAD
 from ..permissions import policy
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.control.standing_orders import StandingOrders
     from ..core.control.state import ControlState

@@ -7,6 +7,8 @@ ends, and sending stands above that one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core import compose, frame
 from ..core.compose import Draft
 from ..core.control import message_text, messages
@@ -18,7 +20,6 @@ from ..store.files import system
 from ..store.files.watched import Watched
 from . import control_log
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.control.watches import AgentWatch
     from ..mailbox.opened import OpenMailbox

@@ -14,13 +14,13 @@ entry of ours::
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .records import Record
 from .text import term
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from .records import Message
 

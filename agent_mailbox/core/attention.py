@@ -6,10 +6,11 @@ minute at most. A notice says who and what kind; the content only if the person 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .records import Record
 from .text import clipped, neutral
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -12,10 +12,11 @@ nobody: no mail hangs on the steward. So it waits for one of these:
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .instant import DAY, HOUR, MINUTE
 from .records import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -6,9 +6,10 @@ stay in it. Topics of one name are one topic, as in Zulip.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import threads
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

@@ -5,10 +5,11 @@ Belongs here: the sum. The delivery counts the tokens and writes them into the r
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .address import ALL, BROADCAST, DIRECT, ROLE, TAG
 from .records import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

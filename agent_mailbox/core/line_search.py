@@ -20,6 +20,7 @@ a release of it is there too.
 from __future__ import annotations
 
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 from . import codec, instant
 from .address import ALL, BROADCAST, DIRECT, TAG, route
@@ -28,7 +29,6 @@ from .exact_lines import CLAIM, LASTING
 from .instant import HOUR
 from .records import BadLine
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -6,10 +6,11 @@ agent is told, nothing counts as read by them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import codec
 from .records import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

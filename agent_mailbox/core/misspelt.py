@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from typing import TYPE_CHECKING
 
 from .address import ALL
 from .frame import shown_words
 from .records import USER
 from .roster import DEAD
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

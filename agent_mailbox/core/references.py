@@ -6,14 +6,14 @@ shape; those that are no reference are skipped. Types and actions are those of t
 
 from __future__ import annotations
 
+import re
+from typing import TYPE_CHECKING, Any
+
 from ..errors import Malformed
 from .address import is_remote
 from .text import clipped, neutral, term
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
-
     from .records import Message
 
 MOST = 8
@@ -35,8 +35,6 @@ _FORMS = {
 
 def parse(text: str) -> dict[str, Any]:
     """Return the reference that ``[ACTION:]KIND:VALUE`` means; raise ``Malformed`` for another text."""
-    import re  # readers of references do without
-
     action, colon, rest = text.partition(":")
     given = {"action": action} if colon and action in ACTIONS else {}
     word, _, value = (rest if given else text).partition(":")

@@ -5,10 +5,11 @@ Belongs here: ``reply --all`` (semantics, "Conversations"). ``compose`` resolves
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import Refused
 from .address import DIRECT, role_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .records import Message
     from .roster import Roster

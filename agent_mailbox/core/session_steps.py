@@ -7,13 +7,13 @@ nothing.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from . import codec, instant
 from .records import BadLine, Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
 
 LONGEST = 2 << 20
 """Bytes of a line that is read."""

@@ -6,11 +6,12 @@ that agent or its role, of high priority or a control message, whose writer is p
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .address import DIRECT, ROLE
 from .records import Record
 from .roster import ALIVE, FROZEN
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -5,10 +5,11 @@ Belongs here: their names and what each means. ``install --list`` names them, an
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.records import Record
 from .known_client import BEFORE_TOOL, BELL, FILES, PERMIT, no_files
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

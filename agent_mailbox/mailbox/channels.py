@@ -6,13 +6,14 @@ Belongs here: looking at a channel through the index, in bounded steps, or by a 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core import claims, conversations, threads
 from ..core.records import Record
 from ..errors import MailboxError
 from .paging import Browsing, Older, Page, Position
 from .selection import parties
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from typing import TYPE_CHECKING, Any
 
 from ..core import codec, proofs
 from ..core.address import is_remote, swarm_of
@@ -18,10 +19,8 @@ from ..errors import Refused
 from ..store.attachments import attachment_files
 from . import reachable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from ..core.attachments import File
     from ..core.records import Message, Proof

@@ -6,6 +6,8 @@ binds nothing. ``swarm.pairing`` writes them.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core import codec
 from ..core.records import BadLine
 from ..errors import MailboxError
@@ -14,10 +16,8 @@ from ..store.locks.lock import is_held
 from ..store.log.log import Log
 from .reachable import IN_MAILBOX
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
 IN_HOME = "mailbox.jsonl"
 """In the gateway's directory: ``{"mailbox": PATH}`` names its only mailbox, and takes the place of all before; with

@@ -7,6 +7,7 @@ gives the candidates, or a scan if there is none.
 from __future__ import annotations
 
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from ..core import claims, threads
 from ..core.inbox import MailState
@@ -19,7 +20,6 @@ from .facade import FoundMessage
 from .queries import Library
 from .selection import candidates, chooses
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 

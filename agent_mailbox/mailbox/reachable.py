@@ -6,6 +6,8 @@ gateway's ledger, which decides; mail to a swarm that is left later still fails 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core import codec, misspelt
 from ..core.address import swarm_of
 from ..core.records import BadLine
@@ -13,7 +15,6 @@ from ..errors import MailboxError, NotFound
 from ..store.files import system
 from ..store.log.log import Log
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

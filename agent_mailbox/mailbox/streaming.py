@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from contextlib import ExitStack
+from typing import TYPE_CHECKING
 
 from ..core import codec, proofs
 from ..core.claims import Reads
@@ -18,7 +19,6 @@ from ..store.files.lines import line_at, lines_of
 from ..store.files.paths import MESSAGES, READS
 from ..store.log.logs import parse_reads, weighed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,6 +7,8 @@ rights. The environment chooses none of several sessions: it is that of the serv
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..cli.context import Context
 from ..core import frame
 from ..core.records import USER
@@ -15,7 +17,6 @@ from ..errors import NOT_YOU, Malformed, Refused
 from ..identity import callers, client_variables
 from ..identity.callers import Caller
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..cli import mail_output
     from ..mailbox.opened import OpenMailbox

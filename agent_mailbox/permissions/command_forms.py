@@ -7,11 +7,12 @@ An example: ``sudo sh -c 'rm x'`` gives the words of ``sudo sh -c rm x``, ``sh -
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import runners, shell
 from .denied_words import program
 from .quoting import MANY, ONE, formed, mould
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -9,11 +9,12 @@ knows may be any word. A word of another kind ends the search: ``git log push`` 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import command_options, patterns, shell
 from .command_options import IS, MAY, NO, NUMBER
 from .quoting import MANY, ONE, mould
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -6,9 +6,10 @@ Belongs here: which words change the directory, or are about a variable that nam
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .command_forms import base
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -7,11 +7,12 @@ of its lead, so only its text can tell the two apart. That stops mistakes, not a
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.text import clipped, neutral
 from . import directory_changes, shell
 from .command_forms import SHELLS, TAKING_COMMANDS, base, unset
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -7,13 +7,13 @@ attacks.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from .directory_changes import UNKNOWN, VARIABLES, names_mailbox
 from .own_commands import NAMES, PACKAGE, TOKEN, VALUED, find_calls, is_ours, shown
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Protocol
 
     from .own_commands import OwnCommands
 

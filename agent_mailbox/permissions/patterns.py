@@ -6,9 +6,12 @@ says where files are. ``rules`` says what a rule means for a call.
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+from ipaddress import IPv6Address
+from typing import TYPE_CHECKING
+
 from ..core.records import Record
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -112,8 +115,6 @@ def _plain_host(name: str) -> str | None:
 
 
 def _six(name: str) -> str | None:
-    from ipaddress import IPv6Address  # rare
-
     try:
         return str(IPv6Address(name))
     except ValueError:
@@ -181,8 +182,6 @@ def _segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[[str, 
 def _segment(pattern: str, name: str) -> bool:
     if not set(pattern) & set("?[\\"):
         return like(pattern, name)
-    from fnmatch import fnmatchcase  # rare, and it imports re
-
     return fnmatchcase(name, pattern)
 
 

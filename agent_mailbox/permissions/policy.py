@@ -8,16 +8,16 @@ here lifts the client's own questions and denials; no mode skips permissions.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core.control.messages import MODES
 from ..core.records import Record
 from ..core.text import clipped, neutral, term
 from . import patterns, rules, shell
 from .patterns import Where
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from .rules import Rule
 

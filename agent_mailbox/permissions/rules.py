@@ -8,13 +8,13 @@ So both fail closed; the client itself matches a little more narrowly.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core.records import Record
 from . import command_forms, denied_words, patterns, shell
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from .patterns import Where
 

@@ -6,7 +6,8 @@ else (``sudo``). Pure.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 

@@ -7,10 +7,11 @@ unseen, and so does every path within its input.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from . import shell
 from .command_forms import MAX_DEPTH, SHELLS, WRAPPERS, base, unset
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

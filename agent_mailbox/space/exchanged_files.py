@@ -9,6 +9,8 @@ The state is a derived file: without it, all messages are read again, and what w
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core import attachments, codec
 from ..core.instant import DAY
 from ..core.line_forms import may_have
@@ -19,7 +21,6 @@ from ..store.files import cache, system
 from ..store.files.lines import boundary, lines_of
 from .space import PLACE
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

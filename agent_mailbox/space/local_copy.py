@@ -6,10 +6,10 @@ of it is under the machine's lock.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Protocol
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Protocol
 
     from ..core.records import Proof
     from ..store.archive.archive import Archive

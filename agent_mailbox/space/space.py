@@ -6,6 +6,8 @@ and only the person's commands write it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core import codec
 from ..core.records import Record
 from ..core.text import typed
@@ -14,8 +16,16 @@ from ..store.files import system
 from ..store.files.paths import content
 from ..store.files.small_files import remove_file, replace_file
 from ..store.locks.lock import is_held
+from .copy import copy_state
+from .copy.replica import Replica
+from .nats.nats_files import NatsFiles
+from .nats.nats_order import NatsOrder, open_order
+from .postgres.postgres_files import PostgresFiles
+from .postgres.postgres_order import PostgresOrder
+from .postgres.postgres_order import open_order as open_postgres
+from .relay.relayed_order import RelayedOrder
+from .trust.space_judge import SpaceJudge
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..store.log.custody import Custody
     from ..store.log.logs import Logs
@@ -93,8 +103,6 @@ def why_late(logs: Logs) -> str:
     """Return why mail of other machines may not be here yet; empty if the replicator keeps the copy up."""
     if (space := of(logs)) is None or is_serving(logs):
         return ""
-    from .copy import copy_state
-
     applied = copy_state.load(record_of(logs).path(PLACE)).applied
     return (
         f"the replicator does not run, so mail of other machines is here only up to record {applied} of space"
@@ -106,14 +114,10 @@ def opened(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool
     """Return the mailbox's copy in the space; connects at the first call.
 
     ``relayed``: by way of the replicator, if it runs and connecting to the engine would take longer."""
-    from .copy.replica import Replica
-
     patience = min(logs.wait, 5.0) if wait is None else wait
     directory = record_of(logs).path(PLACE)
     order: TotalOrder
     if relayed and space.is_postgres:
-        from .relay.relayed_order import RelayedOrder
-
         order = RelayedOrder(space.machine, directory, patience, lambda: order_of(space, patience))
     else:
         order = order_of(space, patience)
@@ -127,23 +131,14 @@ def order_in(copy: Replica) -> SpaceOrder:
 
 def judge_of(logs: Logs, space: Space) -> SpaceJudge:
     """Return this machine's part in the seals of the space."""
-    from .trust.space_judge import SpaceJudge
-
     record = record_of(logs)
     return SpaceJudge(space.space, space.machine, record.path(PLACE))
 
 
 def files_of(order: SpaceOrder) -> SpaceFiles:
     """Return the way to the files of a space, over the connection of its order."""
-    from .nats.nats_order import NatsOrder
-
     if isinstance(order, NatsOrder):
-        from .nats.nats_files import NatsFiles
-
         return NatsFiles(order)
-    from .postgres.postgres_files import PostgresFiles
-    from .postgres.postgres_order import PostgresOrder
-
     if isinstance(order, PostgresOrder):
         return PostgresFiles(order)
     raise TypeError(f"order has no files: {order!r}")
@@ -153,9 +148,5 @@ def order_of(space: Space, patience: float = 5.0) -> SpaceOrder:
     """Return the way to a space; connects at the first call."""
     where = space.url, space.space, space.machine, space.credential, space.authority, patience
     if space.is_postgres:
-        from .postgres.postgres_order import open_order as open_postgres
-
         return open_postgres(*where)
-    from .nats.nats_order import open_order
-
     return open_order(*where)

@@ -17,6 +17,8 @@ from . import space as spaces
 from .copy import comparison
 from .nats.nats_order import NatsOrder
 from .order.order import JOINED
+from .postgres import database_checks
+from .postgres.postgres_order import PostgresOrder
 from .servers import server_checks
 
 if TYPE_CHECKING:
@@ -99,9 +101,6 @@ def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
 
 def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[str]:
     if space.is_postgres:
-        from .postgres import database_checks  # its extra may be missing
-        from .postgres.postgres_order import PostgresOrder
-
         yield from database_checks.problems(cast(PostgresOrder, order))
         return
     info = cast(NatsOrder, order).info()

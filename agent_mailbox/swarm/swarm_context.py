@@ -6,6 +6,8 @@ extra's libraries are imported when a command runs, so that nothing else pays fo
 
 from __future__ import annotations
 
+import asyncio
+import os
 from collections.abc import Callable
 from functools import wraps
 from typing import TYPE_CHECKING, Any
@@ -18,6 +20,8 @@ from ..core.roster_changes import Registration
 from ..errors import Busy, NoMailbox, NotFound, Refused
 from ..mailbox import mailbox_gateway
 from ..mailbox.opened import nobody
+from . import extra, pairing, swarm_settings
+from .protocol.refusal import Refusal
 
 if TYPE_CHECKING:
     from .home import Home
@@ -32,8 +36,6 @@ class SwarmContext:
     """The gateway's parts, as a command needs them."""
 
     def __init__(self, app: App, directory: str | None) -> None:
-        from . import extra
-
         extra.need()
         from . import home, ledger
 
@@ -47,15 +49,11 @@ class SwarmContext:
     @property
     def settings(self) -> GatewaySettings:
         """Return the gateway's settings."""
-        from . import swarm_settings
-
         return swarm_settings.of(self.app.mailbox.config, self.app.mailbox.own)
 
     def claim(self) -> None:
         """Pair the gateway with the mailbox found from here (``pairing.claim``), if any: a command that needs one says
         so itself."""
-        from . import pairing
-
         try:
             mailbox = self.app.mailbox.directory
         except NoMailbox:
@@ -66,9 +64,6 @@ class SwarmContext:
 
     def look_from(self, mailbox: str) -> None:
         """See the swarms of one mailbox alone; outside every mailbox those of a gateway with one mailbox."""
-        import os
-
-        from . import pairing
         from .ledger import Ledger
 
         places = pairing.mailboxes(self.home)
@@ -90,8 +85,6 @@ class SwarmContext:
 
     def flush(self) -> bool:
         """Carry the outbox once; return False if a gateway is doing so."""
-        import asyncio
-
         from . import boxes, gateway_process, home
         from .carrier import Carrier
         from .outbox import Outbox
@@ -164,8 +157,6 @@ def with_door(command: Callable[..., int | None]) -> Any:
     def run(app: App, /, home: str | None, **given: Any) -> int | None:
         door = SwarmContext(app, home)
         door.claim()
-        from .protocol.refusal import Refusal
-
         try:
             return command(door, **given)
         except Refusal as refusal:

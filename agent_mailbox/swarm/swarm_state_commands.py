@@ -16,6 +16,7 @@ from ..cli.output import write_bytes
 from ..core import instant
 from ..core.codec import BOM
 from ..errors import BadData, Malformed, Refused
+from .home import write_new
 from .swarm_commands import swarm
 from .swarm_context import SwarmContext, with_door
 
@@ -60,7 +61,6 @@ def backup(door: SwarmContext, target: str) -> None:
     The file is as secret as the key. Never let two machines serve from one.
     """
     from . import gateway_identity
-    from .home import write_new
 
     data = gateway_identity.backup(door.home, door.ledger)
     if target != "-":

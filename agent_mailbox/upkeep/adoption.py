@@ -6,6 +6,8 @@ count then. The command line checks that the person asked.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..control.requests import Control
 from ..core import claims, codec, frame, proofs, seals
 from ..core.control import message_text, summary
@@ -22,7 +24,6 @@ from ..store.log import custody, keys, proof_view, replacement
 from ..store.log.stamps import EVERYONE
 from . import withheld_rules
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

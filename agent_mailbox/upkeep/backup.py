@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+from typing import IO, TYPE_CHECKING, Any, Self
 
 from ..core import codec, instant
 from ..core.address import check_id
@@ -26,10 +27,8 @@ from ..store.locks.lock import FileLock
 from . import brought_settings
 from .snapshot import Snapshot
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-    from typing import IO, Any, Self
 
     from ..mailbox.facade import Mailbox
 

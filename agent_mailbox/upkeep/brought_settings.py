@@ -6,6 +6,7 @@ Belongs here: comparing a configuration with the defaults. The text comes from e
 from __future__ import annotations
 
 import tomllib
+from typing import TYPE_CHECKING, Any
 
 from ..config import config_file
 from ..config.config import Config
@@ -13,10 +14,8 @@ from ..core.codec import BOM
 from ..core.text import clipped, neutral
 from ..store.files.paths import CONFIG
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
 MOST_BYTES = 64 << 10
 """Bytes of a configuration that are looked at; every setting of ours takes two."""

@@ -12,6 +12,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 from ..core.text import shell_quoted
 
@@ -56,8 +57,6 @@ def requirement(extra: str, origin: Mapping[str, Any] | None, version: str | Non
 
 
 def _path(url: str) -> str:
-    from urllib.parse import unquote, urlsplit
-
     return unquote(urlsplit(url).path)
 
 

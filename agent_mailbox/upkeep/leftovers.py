@@ -6,6 +6,8 @@ back makes them again: its cursor from the logs, which alone tell what it read.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.roster import DEAD
 from ..errors import MailboxError
 from ..store.files import paths, system
@@ -15,7 +17,6 @@ from ..store.log.stamps import QUIET
 from ..store.polling.offers import OFFERS
 from ..store.polling.poll import CURSORS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

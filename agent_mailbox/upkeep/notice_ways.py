@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import subprocess
 import threading
+from typing import TYPE_CHECKING, Any
+from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from ..core import codec
 from ..core.text import filled
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from ..core.attention import Notice
 
@@ -70,8 +70,6 @@ def _run(words: list[str]) -> None:
 
 
 def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
-    from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener  # where a person wants it
-
     class Stay(HTTPRedirectHandler):
         """Follows no redirect: the person named this place and no other."""
 

@@ -6,6 +6,8 @@ not archived before its sender was told.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..core import codec, dead_letters, frame
 from ..core.compose import Draft
 from ..core.instant import DAY, HOUR
@@ -15,10 +17,8 @@ from ..core.records import USER, Message
 from ..core.text import clipped, typed
 from ..errors import Busy, MailboxError, StorageFailed
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from ..core.inbox import MailState
     from ..core.keeping.retention import RetentionPlan

@@ -8,6 +8,7 @@ user's own records, behind a lock, so that only one of them tells. No sender's p
 from __future__ import annotations
 
 import time
+from typing import TYPE_CHECKING, Any
 
 from ..control.requests import Control
 from ..core import attention, codec, frame, instant
@@ -21,11 +22,10 @@ from ..store.files import paths
 from ..store.files.small_files import replace_file
 from ..store.locks.lock import FileLock
 from ..store.log import events
+from . import notice_ways
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 _STATE, _LOCK = "notify.json", "notify.lock"
 _MINUTE = 60_000
@@ -69,8 +69,6 @@ def look(mailbox: Mailbox) -> Looked:
 
 def tell(mailbox: Mailbox, notice: Notice) -> dict[str, str]:
     """Tell a notice by all ways; write the outcome of each to telemetry."""
-    from . import notice_ways  # threads and programs, where a person wants them
-
     results = notice_ways.send(mailbox.own.notify, notice)
     for way, error in results.items():
         step = {"who": USER, "what": "notify", "way": way, "outcome": "failed" if error else "told", "cause": error}

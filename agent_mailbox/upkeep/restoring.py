@@ -6,6 +6,8 @@ verified and then renamed. So a kill at any step leaves a whole mailbox or none;
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..core.attachments import DIRECTORY
 from ..core.text import typed
 from ..errors import Refused
@@ -15,7 +17,6 @@ from ..store.log import custody, custody_setup
 from ..store.user_state import creation
 from . import backup
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 

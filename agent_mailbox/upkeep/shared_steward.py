@@ -12,6 +12,7 @@ clock decides.
 from __future__ import annotations
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ..core import codec, instant
 from ..core.keeping import retention
@@ -24,7 +25,6 @@ from ..store.archive.roster_compaction import COMPACT_ABOVE
 from ..store.archive.rotation import Rotated
 from . import notices
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

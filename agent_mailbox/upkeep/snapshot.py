@@ -8,6 +8,7 @@ file is open. Copying takes its time; the locks are held for some system calls.
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import TYPE_CHECKING, Self
 
 from ..core.records import Record
 from ..store.archive import rotation
@@ -17,11 +18,9 @@ from ..store.files import paths, system
 from ..store.files.lines import boundary, chunks
 from ..store.locks.read_lock import ReadLock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
-    from typing import Self
 
     from ..store.archive.archive import Archive
     from ..store.log.logs import Logs

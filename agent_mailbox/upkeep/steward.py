@@ -10,7 +10,9 @@ import subprocess
 import sys
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from ..control_plane import watch_reports
 from ..core import obligations, roster_changes
 from ..core.keeping import retention
 from ..core.proofs import STEWARD
@@ -25,11 +27,10 @@ from ..store.archive import roster_compaction, rotation
 from ..store.attachments import attachment_files
 from ..store.files.paths import CONFIG
 from ..store.log import events
-from . import doctor, leftovers, notices
+from . import doctor, leftovers, notices, notify, shared_steward, waker
 from .doctor import clock_signs, obstacles, use_checks
 from .doctor.findings import Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..core.roster import Roster
 
@@ -72,8 +73,6 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
         if copy is None:
             moved = _moved(mailbox, limit, hopeless, movable=not kept)
         else:
-            from . import shared_steward  # most mailboxes are one machine's
-
             moved = shared_steward.move(mailbox, copy, limit, hopeless)
         with nullcontext() if copy is None else alone:
             events.rotate(mailbox.logs)
@@ -139,8 +138,6 @@ def _moved(mailbox: Mailbox, limit: int, hopeless: set[str], *, movable: bool) -
 
 def _tell(mailbox: Mailbox) -> None:
     """Tell the person what waits, and start whom mail waits for, where their own configuration says how."""
-    from . import notify, waker  # the control plane, which most runs need not open
-
     try:
         notify.look(mailbox)
         waker.look(mailbox)
@@ -151,8 +148,6 @@ def _tell(mailbox: Mailbox) -> None:
 def _tell_watchers(mailbox: Mailbox) -> None:
     """Tell what a process that was killed could not, and forget the watches that are over."""
     if mailbox.prove(STEWARD) is not None:
-        from ..control_plane import watch_reports  # the control plane
-
         watch_reports.of_all_that_is(mailbox, STEWARD)
 
 

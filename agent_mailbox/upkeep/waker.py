@@ -8,6 +8,7 @@ its own start told them, no word of any mail, and no shell. The starts so far ar
 from __future__ import annotations
 
 import subprocess
+from typing import TYPE_CHECKING
 
 from ..core import codec, instant, text, waking
 from ..core.records import USER, BadLine, Message
@@ -22,7 +23,6 @@ from ..store.user_state import whereabouts
 from ..store.user_state.hosts import HostRecords
 from ..store.user_state.whereabouts import Whereabouts
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

@@ -7,6 +7,9 @@ what it allows.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from ..control.requests import Control
 from ..core import compose, frame, proofs
 from ..core.address import ALL
 from ..core.control import message_text
@@ -17,7 +20,6 @@ from ..core.roster import DEAD
 from ..core.text import typed
 from ..store.files import system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -86,8 +88,6 @@ def lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[bytes]:
 def post(withheld: tuple[Withheld, ...], mailbox: Mailbox) -> None:
     """Send the same orders, in a mailbox that several machines share. The dead are sent none: they come back as others
     let them."""
-    from ..control.requests import Control  # where machines share
-
     control = Control(mailbox.directory, prove=lambda _: proofs.TERMINAL)
     for one in withheld:
         if control.logs.read_roster().state(one.session_id) != DEAD:

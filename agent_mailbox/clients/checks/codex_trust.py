@@ -10,16 +10,15 @@ import hashlib
 import json
 import os
 import tomllib
+from typing import TYPE_CHECKING, Any
 
 from ...core.codec import BOM
 from ...known_clients.codex import CODEX
 from ..install.hook_entries import calls_us
 from ..places import user_directory
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
 _DEFAULT, _AT_END = 600, 3
 """Seconds of a hook that names none; the most for one at a session's end."""

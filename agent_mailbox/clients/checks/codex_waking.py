@@ -7,6 +7,7 @@ queue waits since Escape. ``codex_server`` knows how each shows.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ...core import frame
 from ...core.roster import ALIVE
@@ -19,7 +20,6 @@ from ...store.user_state.hosts import HostRecords
 from ...upkeep.doctor.findings import Problem
 from .. import codex_server
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

@@ -6,15 +6,14 @@ Belongs here: which files there are, which hooks they hold, which projects the p
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
 from ..install.hook_entries import is_group
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from typing import Any
 
 MAX_SETTINGS = 4 << 20
 """Bytes read of a settings file: a person wrote it. The client's own state may have more."""

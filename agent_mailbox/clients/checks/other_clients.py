@@ -6,6 +6,7 @@ Belongs here: their files, and the problems of an installation there. ``runnable
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ...core import codec
 from ...core.text import shell_quoted
@@ -18,7 +19,6 @@ from ..install.hook_entries import calls_us, part
 from ..places import user_directory
 from . import codex_trust, hook_sources, runnable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Mapping
 

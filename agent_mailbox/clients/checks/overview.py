@@ -7,6 +7,7 @@ does.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ...core.records import Record
 from ...known_clients import abilities
@@ -16,7 +17,6 @@ from ..install import opencode_plugin
 from ..install.hook_entries import calls_us
 from . import hook_sources
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

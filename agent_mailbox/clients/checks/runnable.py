@@ -11,12 +11,12 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from typing import TYPE_CHECKING
 
 from ...core.text import clipped, neutral, typed
 from ..install.hook_entries import PROGRAM, called
 from . import hook_sources
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

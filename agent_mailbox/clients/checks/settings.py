@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
+from typing import TYPE_CHECKING
 
 from ...control.requests import Control
 from ...control_plane.standing import withholds
@@ -26,7 +27,6 @@ from ..install.hook_entries import PROGRAM, SHIM, called, calls_us, covers, part
 from . import codex_waking, hook_sources, other_clients, runnable
 from .runnable import INSTALL, SHIMS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 

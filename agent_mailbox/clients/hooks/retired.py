@@ -6,11 +6,12 @@ have left, or somebody may have sent it away.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import frame
 from ...core.text import clipped, neutral, typed
 from ...store.files import cache
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

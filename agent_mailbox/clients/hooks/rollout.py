@@ -12,15 +12,15 @@ it made the item. A hook's text is a message of the harness, marked as a hook's;
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ...core import codec, instant
 from ...core.records import BadLine
 from .. import budget
 from ..transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import Any
 
     from ...store.polling.offers import Offer
 

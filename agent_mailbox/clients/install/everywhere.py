@@ -7,6 +7,7 @@ projects of the user's mailboxes, and one directory that the caller names.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from ...core.records import Record
 from ...known_clients.every_client import CLIENTS
@@ -15,7 +16,6 @@ from .. import places
 from . import foreign_files as files
 from . import installation
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

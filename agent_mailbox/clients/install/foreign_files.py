@@ -11,6 +11,7 @@ import base64
 import hashlib
 import os
 import stat
+from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
@@ -18,10 +19,8 @@ from ...errors import Busy
 from ...store.files import paths, system
 from ...store.files.system import sync_directory
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 MAX_FILE = 4 << 20
 """Bytes of a settings or memory file: a person wrote it."""

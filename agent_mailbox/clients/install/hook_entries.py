@@ -6,13 +6,14 @@ first, is the person's own way of calling us. It counts as installed, and we nev
 
 from __future__ import annotations
 
+import shlex
+from typing import TYPE_CHECKING, Any
+
 from ...known_clients.every_client import CLIENTS
 from ...known_clients.known_client import BELL, EXEC, PARTS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from ...known_clients.known_client import Wanted
 
@@ -58,8 +59,6 @@ def _base(word: str) -> str:
 
 
 def _words(hook: Any) -> list[str]:
-    import shlex
-
     command = hook.get("command") if isinstance(hook, dict) else None
     try:
         return called(shlex.split(command)) if isinstance(command, str) else []

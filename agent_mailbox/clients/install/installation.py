@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from difflib import unified_diff
+from typing import TYPE_CHECKING, Any
 
 from ...core.records import Record
 from ...core.text import shell_quoted
@@ -21,10 +22,8 @@ from ..places import Target
 from . import foreign_files as files
 from . import hook_entries, merge, opencode_plugin
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
 
 PACKAGE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 MAIN = os.path.join(PACKAGE, "__main__.py")

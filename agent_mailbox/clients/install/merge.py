@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import json
 from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import Record
 from ...errors import BadData
 from .hook_entries import calls_us, covers, entry, group, is_group, is_ours, part
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from ...known_clients.known_client import Wanted
 

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+from typing import Any
 
 from ...known_clients.claude_code import CLAUDE_CODE
 from .. import texts
 from .hook_entries import SHIM, group
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 NAME = "agent-mailbox"
 PLACE = f'"${{CLAUDE_PLUGIN_ROOT}}"/hooks/{SHIM}'

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from ...core.address import check_id
 from ...core.records import BadLine
@@ -20,10 +22,8 @@ from .. import client_input
 from . import tool_files
 from .guarded_names import COMMANDS, GuardedNames
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
-    from typing import Any
 
 WHY = (
     "this file is the mailbox's own, or guards it. Mail is sent by `agent-mailbox send`; rules and settings are the"
@@ -131,8 +131,6 @@ def _names(text: str) -> Iterator[str]:
 def _plain(name: str) -> str:
     """Return the path a server may make of a text: of a URL, of one that begins with the home directory."""
     if name[:5].casefold() == "file:":
-        from urllib.parse import unquote
-
         rest = unquote(name[5:].partition("?")[0].partition("#")[0])
         return "/" + rest[2:].partition("/")[2] if rest.startswith("//") else rest
     return os.path.expanduser(name) if name.startswith("~") else name

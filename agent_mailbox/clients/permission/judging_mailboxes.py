@@ -8,6 +8,8 @@ agree, and one that is missing closes.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...control.requests import Control
 from ...core import codec
 from ...core.address import check_id
@@ -19,7 +21,6 @@ from ...store.user_state import bindings
 from ..client_input import LOCK_WAIT
 from . import permit
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

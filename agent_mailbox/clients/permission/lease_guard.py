@@ -9,6 +9,9 @@ while a lease may hold. Without a lease, two sessions whose commands write one f
 
 from __future__ import annotations
 
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
 from ...control.leasing import Leasing
 from ...core import codec, frame
 from ...core.compose import Draft
@@ -23,7 +26,6 @@ from ...store.files.edits import Edits
 from ...store.user_state import project_paths
 from . import permit, tool_files
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...core.control.leases import Lease
     from ..client_input import Call
@@ -113,8 +115,6 @@ class LeaseGuard(Record):
 
     def _send(self, to: str, subject: str, text: str, reason: str) -> None:
         """Send a notice; its id follows from the reason, so that it cannot be sent twice."""
-        from hashlib import sha256  # where two agents meet
-
         digits = sha256(reason.encode("utf-8", "surrogatepass")).hexdigest()
         draft = Draft(
             sender=self.call.session_id, to=(to,), subject=subject, content=text, type="notification",

@@ -7,14 +7,15 @@ have the rules. It needs no mailbox, for a command may name any.
 
 from __future__ import annotations
 
+from os import path
+from typing import TYPE_CHECKING, Any
+
 from ...errors import MailboxError
 from ...permissions import own_commands, own_questions
 from ...store.files import paths, system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
 
 _UNTOLD = frozenset("$`*?[{")
@@ -53,8 +54,6 @@ class WorkPlace:
 
     def _real(self, words: Sequence[str]) -> str | None:
         """Return the real path of a directory; None for one that is not there, or that only the shell knows."""
-        from os import path  # where a command names a directory
-
         place = self._here
         for word in words:
             if not word or word == "-" or not _UNTOLD.isdisjoint(word):

@@ -9,6 +9,9 @@ nothing better is known, and the client's own rules hold without us (``install.t
 from __future__ import annotations
 
 import gc
+import signal
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
 
 from ...control.requests import Control, WaitAbort
 from ...control_plane.standing import binds, is_over, policy_of
@@ -23,13 +26,12 @@ from ...permissions.patterns import Where
 from ...permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Judgement
 from ...store.files import system
 from ...store.user_state import bindings
-from .. import texts
+from .. import texts, transcript
+from ..checks import hook_sources
 from . import tool_files
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from ...control_plane.standing import Standing
     from ...core.control.control_requests import ControlRequest
@@ -170,8 +172,6 @@ class Permit(Record):
         free = [rules.parse(text) for text in (*texts.rules(self.program), *self._own_answers())]
         if rules.allows(free, self.call.tool, self.given, self._where()) is not None:
             return False
-        from ..checks import hook_sources  # where a lead may be asked
-
         return hook_sources.asks(self.call.tool, self.call.cwd, self.environ)
 
     def _where(self) -> Where:
@@ -253,8 +253,6 @@ class Permit(Record):
         """Return the client's dialog beside the question. The client does not tell the hook that it was answered, but
         its transcript says how the call ended. Claude Code writes that behind time: a first call may ask before there
         is one."""
-        from .. import transcript  # where a lead is asked
-
         call, path = self.call, self.call.transcript
         if not self.asks_the_person or not path:
             return None
@@ -317,8 +315,6 @@ class Permit(Record):
         return bindings.take(self.control.logs.trail, self._call_id(self.given, kind), self.control.now())
 
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
-        from hashlib import sha256  # where a lead approved
-
         named = dict(given)
         if self.call.only_denies:
             named.pop("description", None)  # only its question has that
@@ -376,8 +372,6 @@ class _Ending:
     held back, or nobody would give that request up."""
 
     def __enter__(self) -> _Ending:
-        import signal  # only a waiting hook can be stopped
-
         self._signal = signal
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         self._handler = signal.signal(signal.SIGTERM, self._end)

@@ -6,15 +6,15 @@ lead. The hook before each has the teammate's id, and a file beside its transcri
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ...core import codec, naming
 from ...core.records import BadLine
 from ...store.files import system
 from ...store.user_state import processes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
-    from typing import Any
 
 MAX_FILE = 1 << 20
 """Bytes read of a file about a teammate, or of a team's configuration: the client writes a few thousand."""

@@ -7,13 +7,12 @@ Belongs here: the keys of the clients' tools. The patches of Codex and Copilot C
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING, Any
 
 from ...known_clients.codex import PATCH
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 _KEYS = {
     "Write": ("file_path", "path"),

@@ -5,10 +5,11 @@ Belongs here: that value. ``state`` folds messages into it, ``transitions`` has 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..records import Record
 from . import transitions
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .messages import Payload
 

@@ -6,12 +6,10 @@ is offered only for the tool that the request is about, and never for all that t
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import message_text, spellings
 from .messages import Payload, PermissionRequest, Unknown
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MOST = 5
 """Rules that are offered: a decider reads each. More of them are no small decision, and none is offered."""

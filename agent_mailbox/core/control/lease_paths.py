@@ -7,7 +7,8 @@ directories, ``*`` and ``?`` match within a name; all else is literal.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

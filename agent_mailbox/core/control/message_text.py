@@ -6,16 +6,14 @@ union. Any other text comes back as ``Unknown``; ``parse`` raises nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 from .. import codec, instant
 from ..address import MAX_ID
 from ..records import BadLine
 from . import spellings
 from .message_fields import FIELDS, NAMES, SPECS, Field
 from .messages import MODES, STRICTNESS, VERSION, Payload, PlanRequest, Unknown
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 MAX_RULE = 1000
 """Characters of one rule: a path and some; more is a mistake."""

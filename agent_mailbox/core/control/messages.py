@@ -5,11 +5,9 @@ Belongs here: the content of each message. ``message_fields`` has the table of t
 
 from __future__ import annotations
 
-from ..records import Record
+from typing import Any
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from ..records import Record
 
 VERSION = 1
 """The version this program writes and understands: a later message is kept, shown as unknown, never applied."""

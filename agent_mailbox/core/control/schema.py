@@ -5,13 +5,11 @@ Belongs here: the schema, from the table in ``messages``. ``scripts/schemas`` wr
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..address import MAX_ID
 from .message_fields import FIELDS, SPECS, Field
 from .messages import MODES, VERSION
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 _INSTANT = {"type": "string", "format": "date-time"}
 _TEXTS = {"type": "array", "items": {"type": "string"}}

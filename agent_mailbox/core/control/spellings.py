@@ -7,9 +7,7 @@ objects. Any other form is left as it is, for ``message_text`` to refuse.
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from typing import Any
 
 FLAGS = {"success": True, "error": False, "allow": True, "deny": False, "approved": True, "rejected": False}
 """The words some spellings have for a decision."""

@@ -6,15 +6,15 @@ too: clearing a context sheds no policy. For a successor that only took the name
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ..address import ALL
 from ..records import Record
 from . import authority
 from .messages import STRICTNESS, PolicyUpdate
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from ..roster import Roster
 

@@ -10,6 +10,8 @@ agent if its named sender may: it denies, it holds, it orders a stricter mode. I
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from .. import proofs
 from ..address import ALL
 from ..records import USER
@@ -55,7 +57,6 @@ from .standing_orders import (
 from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNKNOWN, UNPROVEN, Verdict
 from .watches import Watches
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

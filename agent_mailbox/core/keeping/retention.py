@@ -6,6 +6,8 @@ carries out.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .. import claims, inbox, obligations
 from ..address import DIRECT, ROLE
 from ..control.state import ControlState
@@ -13,10 +15,8 @@ from ..proofs import BEFORE
 from ..records import USER, Message, Record, RosterEvent
 from ..roster import DEAD, Agent, Roster
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
-    from typing import Any
 
     from ..inbox import MailState
 

@@ -7,12 +7,12 @@ in the local logs, or archived.
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 from ...errors import BadData
 from ...store.log.unordered import Unordered, digest, unsealed
 from ..order.order import has_known_log, is_known
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..local_copy import ComparedCopy
 

@@ -6,14 +6,14 @@ and no answer.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ...core import codec
 from ...store.files import cache, paths, system
 from ...store.files.paths import content
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
 STATE = "state"
 

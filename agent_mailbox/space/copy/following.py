@@ -11,6 +11,8 @@ roster about an agent that may come back by its own proofs.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...config import config
 from ...core import codec
 from ...core.keeping import retention
@@ -25,7 +27,6 @@ from ..order.bundles import READS_END, records_of, unpacked
 from ..order.order import ARCHIVE, CLAIMS, MESSAGES
 from ..order.order import ROSTER as EVENTS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...core.inbox import MailState
     from ...store.log.log import Log

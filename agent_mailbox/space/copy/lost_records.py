@@ -12,6 +12,8 @@ back as a steward's decision: with what is archived of them, and what is told in
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec
 from ...core.records import BadLine, Message
 from ...store.archive.archive import ROSTER as EVENTS
@@ -24,7 +26,6 @@ from ..order.waiting_lines import taken_back
 from ..trust.space_judge import Judged
 from . import following
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

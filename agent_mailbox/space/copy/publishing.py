@@ -8,13 +8,13 @@ before it is in any file (``Replica.publish``).
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 from ...core.line_forms import may_be_message, may_release
 from ...store.log.unordered import unsealed
 from ..order.order import CLAIMS, MESSAGES, Taken
 from ..order.waiting_lines import batches, id_of, is_same, placed, taken_back
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

@@ -20,6 +20,7 @@ lines before the marks are in the order. The next process compares what follows 
 from __future__ import annotations
 
 import itertools
+from typing import TYPE_CHECKING
 
 from ...core.space_seals import is_ignored
 from ...errors import Busy
@@ -37,7 +38,6 @@ from . import copy_state, publishing, taken_records
 from .copy_state import CopyState
 from .send_queue import SendQueue
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 

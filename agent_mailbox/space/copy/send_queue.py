@@ -6,6 +6,8 @@ writer. The machine's lock (``replica``) is around delivering, the file's own ar
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec, proofs
 from ...core.records import Record
 from ...errors import BadData, Unavailable
@@ -13,7 +15,6 @@ from ...store.files import system
 from ...store.files.small_files import replace_file
 from ...store.log.log import Log
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

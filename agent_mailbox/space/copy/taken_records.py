@@ -5,15 +5,17 @@ Belongs here: both, before the records are written to the local logs.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec, recipients
 from ...core.address import ALL
 from ...core.line_forms import may_have, may_release
 from ...core.records import BadLine, Message
 from ...core.roster import DEAD
 from ...store.log.stamps import EVERYONE
+from ...store.user_state import bindings
 from ..order.order import MESSAGES, ROSTER
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -55,8 +57,6 @@ def _bind_by(logs: Logs, message: Message) -> None:
 
 def _bind(logs: Logs, sessions: Sequence[str] | None) -> None:
     """Note that these sessions (None: all) may be bound, if they ever lived on this machine and are not dead."""
-    from ...store.user_state import bindings  # likewise
-
     roster = logs.read_roster()
     for session_id in logs.last_seen() if sessions is None else sessions:
         if roster.state(session_id) != DEAD and logs.last_seen([session_id]):

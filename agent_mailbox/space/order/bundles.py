@@ -9,13 +9,15 @@ Another machine's bundle is untrusted: it names only files of an archive, and un
 
 from __future__ import annotations
 
+import zlib
+from typing import TYPE_CHECKING
+
 from ...core import codec
 from ...core.records import Record
 from ...store.archive.archive import ROSTER
 from .order import CLAIMS, MESSAGES, WIDEST
 from .order import ROSTER as EVENTS
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
@@ -39,16 +41,12 @@ class Bundle(Record):
 
 def packed(bundle: Bundle, mark: str = "") -> bytes:
     """Return the bundle as the line of a record; with a ``mark`` it is like no other."""
-    import zlib  # only where something is archived
-
     head = codec.dumps({"file": bundle.file, "told": len(bundle.told), "since": bundle.since, "mark": mark}).encode()
     return zlib.compress(b"\n".join((head, *bundle.told, *bundle.lines)))
 
 
 def unpacked(line: bytes) -> Bundle | None:
     """Return the bundle of a record; None if it has another form, or is too large."""
-    import zlib
-
     unpacking = zlib.decompressobj()
     try:
         text = unpacking.decompress(line, LARGEST)

@@ -6,13 +6,14 @@ nothing and decide nothing: a session is judged by its own machine. So they are 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec
 from ...core.address import check_id
 from ...core.records import Record
 from ...errors import MailboxError
 from ...store.files import cache, system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

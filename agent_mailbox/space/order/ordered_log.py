@@ -6,16 +6,16 @@ many.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self, TypeVar
+
 from ...errors import Busy, Unavailable
 from ...store.files import system
 from ...store.files.lines import lines_of
 from .order import Moved
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
-    from typing import Self, TypeVar
 
     from ...core.records import Proof
     from ...store.log.log import HeldLog, Log

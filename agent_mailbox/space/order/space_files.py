@@ -6,10 +6,10 @@ machine ships, and takes back, in its own name alone; so what comes is another's
 
 from __future__ import annotations
 
-TYPE_CHECKING = False
+from typing import TYPE_CHECKING, Protocol
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Protocol
 else:
     Protocol = object
 

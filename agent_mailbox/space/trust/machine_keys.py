@@ -7,13 +7,15 @@ first signature alone: no reader needs it.
 
 from __future__ import annotations
 
+from binascii import a2b_base64, b2a_base64
+from typing import TYPE_CHECKING
+
 from ...errors import StorageFailed
 from ...store.files import system
 from ...store.files.paths import content
 from ...store.files.small_files import replace_file
 from ...store.log import keys
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     pass
 
@@ -25,8 +27,6 @@ class MachineKey:
     """A private key. ``public`` is its public one in Base64."""
 
     def __init__(self, seed: bytes) -> None:
-        from binascii import b2a_base64
-
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         self._encoded = b2a_base64
@@ -78,8 +78,6 @@ def fingerprint(public: bytes) -> str:
 
 def is_signed(public: bytes, signature: bytes, data: bytes) -> bool:
     """Return whether the signature of the data is the key's; both are in Base64."""
-    from binascii import a2b_base64
-
     from cryptography.exceptions import InvalidSignature
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 

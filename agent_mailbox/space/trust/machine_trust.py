@@ -6,6 +6,8 @@ commands write it.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec
 from ...core.speaking import Rights
 from ...errors import BadData
@@ -13,7 +15,6 @@ from ...store.files import system
 from ...store.files.paths import content
 from ...store.files.small_files import replace_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

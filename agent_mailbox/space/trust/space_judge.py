@@ -12,6 +12,8 @@ are kept with the state of the copy. If an older state is found, the numbers of 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec, proofs, space_seals
 from ...core.line_forms import may_settle, reader_of
 from ...core.records import BadLine, Message, Record, RosterEvent
@@ -21,7 +23,6 @@ from ...store.files import system
 from ..order.order import MESSAGES, ROSTER
 from . import machine_keys, machine_trust
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -13,6 +13,7 @@ lines here. The user's record holds that there is an archive, so that one which 
 from __future__ import annotations
 
 import hashlib
+from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
@@ -22,10 +23,8 @@ from ..files.lines import boundary, chunks
 from ..log.custody import LogEnd
 from ..log.log import Log
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Any
 
     from .archive import Archive
 

@@ -6,10 +6,11 @@ a kill leaves the old log or the new one.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..log import replacement
 from . import rotation
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

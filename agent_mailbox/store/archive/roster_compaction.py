@@ -6,6 +6,8 @@ Belongs here: which lines stay, and that the agents are the same before and afte
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec, proofs
 from ...core.keeping.retention import compacted
 from ...core.records import BadLine
@@ -16,7 +18,6 @@ from ..log.unordered import digest, unsealed
 from .manifest import Manifest
 from .rotation import add_missing, drop_torn_copy, raw_lines, refuse_broken
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from portalocker import LockException
 
@@ -34,7 +35,6 @@ from ..log.unordered import digest, unsealed
 from .archive import LOCK, Archive
 from .manifest import Manifest
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import mimetypes
+from typing import TYPE_CHECKING
 
 from ...core import attachments, codec
 from ...core.attachments import DIRECTORY, File
@@ -19,7 +20,6 @@ from ..files import paths, system
 from ..files.lines import CHUNK, lines_of
 from ..files.small_files import note_time
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

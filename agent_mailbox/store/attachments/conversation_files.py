@@ -6,10 +6,11 @@ under the session's own id.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import session_steps
 from ..files import lines, system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ...core.session_steps import Step
 

@@ -9,10 +9,11 @@ warning before a tool that writes files. Before a command it does, until the nex
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core.records import Record
 from . import system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

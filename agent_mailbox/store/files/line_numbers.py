@@ -5,11 +5,12 @@ Belongs here: counting. A log's own reader knows positions only.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core.codec import MAX_LINE
 from . import system
 from .lines import chunks, lines_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

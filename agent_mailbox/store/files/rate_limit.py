@@ -5,6 +5,8 @@ Belongs here: counting a sender's last messages, from the log's end alone, and r
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec
 from ...core.instant import MINUTE
 from ...core.proofs import STEWARD
@@ -13,7 +15,6 @@ from ...errors import Refused
 from . import system
 from .lines import lines_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

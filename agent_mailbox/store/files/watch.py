@@ -5,13 +5,13 @@ Belongs here: blocking, and nothing about mail.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
 from . import system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
-    from typing import Self
 
 LOOKS = 0.25
 """Seconds between two looks without inotify."""

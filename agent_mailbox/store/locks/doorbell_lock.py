@@ -7,15 +7,15 @@ process. The file is derived like all of ``.cache``: losing it costs one needles
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Self
+
 from ...errors import Busy
 from ..files import system
 from ..files.paths import DOORBELL
 from .lock import FileLock
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self
 
 NOBODY, OFF = "-", "off"
 """In the place of a process: none waits; none is wanted."""

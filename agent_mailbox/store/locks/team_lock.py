@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..files import system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..log.logs import Logs
 

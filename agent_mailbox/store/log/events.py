@@ -6,16 +6,16 @@ and a failed write is ignored.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
 from ..files import paths, system
 from ..files.lines import lines_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
-    from typing import Any
 
     from .logs import Logs
 

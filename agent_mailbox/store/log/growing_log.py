@@ -6,12 +6,12 @@ Belongs here: how far one reader is, in memory. A place that outlives its proces
 from __future__ import annotations
 
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from ..files import system
 from ..files.lines import boundary, lines_of
 from .logs import end_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

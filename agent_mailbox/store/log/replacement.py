@@ -6,6 +6,8 @@ Belongs here: the swap, whenever its process is killed, and the lines that must 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core.records import Record
 from ..files import system
 from ..files.cache import tail
@@ -15,7 +17,6 @@ from .log import Log
 from .proof_view import counted
 from .stamps import EVERYONE, new_epoch
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 

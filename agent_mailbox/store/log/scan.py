@@ -5,10 +5,11 @@ Belongs here: the logs, a stretch at a time; ``core.line_search`` knows their li
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core.line_search import ReadSearch, WantedMail, add_messages
 from ..files.lines import CHUNK, line_chunks
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -5,12 +5,13 @@ Belongs here: reading and replacing it. A mailbox without such records keeps no 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import marks
 from ...core.marks import Marks
 from ..files import paths
 from ..files.small_files import replace_file
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..log.logs import Logs
 

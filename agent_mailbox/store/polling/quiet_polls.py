@@ -7,9 +7,10 @@ two seconds. So a log that changed lately tells nothing.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..files import system
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..files.cache import Mark
     from ..log.logs import Ends, Logs

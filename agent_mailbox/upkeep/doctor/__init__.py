@@ -7,6 +7,8 @@ idempotent, also after a kill.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
@@ -30,10 +32,8 @@ from . import (
 )
 from .findings import CHMOD, REMOVE_DERIVED, REMOVE_TORN, Problem, Repaired
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-    from typing import Any
 
     from ...mailbox.facade import Mailbox
 

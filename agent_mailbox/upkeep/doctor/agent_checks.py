@@ -5,6 +5,8 @@ Belongs here: notes only. Silence is harmless; the steward's next run sweeps the
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import instant
 from ...core.roster import ALIVE
 from ...errors import BadData
@@ -15,7 +17,6 @@ from . import clock_signs
 from .derived_checks import LogsOnly
 from .findings import Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -5,12 +5,13 @@ Belongs here: the manifest's sums and its own lines. ``log_checks`` reads the re
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...store.archive.manifest import Manifest
 from ...store.files import paths, system
 from .findings import REMOVE_TORN, Problem
 from .torn_lines import is_torn
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

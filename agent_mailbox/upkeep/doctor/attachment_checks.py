@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import codec
 from ...core.attachments import files
 from ...core.frame import short
@@ -11,7 +13,6 @@ from ...store.attachments import attachment_files
 from ...store.files import system
 from .findings import Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

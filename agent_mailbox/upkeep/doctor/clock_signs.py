@@ -9,6 +9,8 @@ which that happened (``st_ctime``). The earlier of the two counts.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import clocks, codec, instant
 from ...core.clocks import ClockDoubt
 from ...errors import Refused
@@ -17,7 +19,6 @@ from ...store.files import cache, paths, system
 from ...store.log.stamps import LOGS
 from ...store.user_state import processes
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

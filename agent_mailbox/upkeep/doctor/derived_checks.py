@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import partial
+from typing import TYPE_CHECKING
 
 from ...control.orders import Coordination
 from ...control_plane import standing
@@ -28,7 +29,6 @@ from ...store.user_state import bindings
 from . import obstacles, search_checks
 from .findings import REMOVE_DERIVED, Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

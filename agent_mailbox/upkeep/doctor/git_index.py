@@ -6,10 +6,11 @@ paths: none is found there.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...store.files import system
 from ...store.files.paths import main_worktree
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
+from typing import TYPE_CHECKING
 
 from ...core import codec
 from ...core.records import BadLine, Record
 from .findings import Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

@@ -6,6 +6,7 @@ Belongs here: the order of reading, and findings about one record. ``id_index`` 
 from __future__ import annotations
 
 from array import array
+from typing import TYPE_CHECKING
 
 from ...core import codec, instant, space_seals
 from ...core.records import BadLine
@@ -17,7 +18,6 @@ from .findings import Problem
 from .id_index import CheckedLog, IdIndex, twins
 from .torn_lines import bad_line
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 

@@ -5,13 +5,14 @@ Belongs here: everything about the files except their content.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...config import config, own_config
 from ...core.text import typed
 from ...store.files import mounts, paths, system
 from .findings import CHMOD, Problem
 from .git_index import tracked
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

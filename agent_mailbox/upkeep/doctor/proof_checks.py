@@ -7,6 +7,8 @@ client.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core import claims, codec, frame, seals
 from ...core.control import message_text, summary
 from ...core.line_forms import may_ask_or_answer, may_settle
@@ -16,9 +18,9 @@ from ...core.roster import Roster, narrowed
 from ...core.text import clipped, neutral, typed
 from ...store.files import system
 from ...store.files.line_numbers import numbered_in
+from ...store.files.lines import lines_of
 from .findings import Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -73,8 +75,6 @@ def _read(fd: int, view: ProofView | None) -> bool:
 
 def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield (line number, byte offset, line) of an open log."""
-    from ...store.files.lines import lines_of
-
     positions = lines_of(fd, 0, system.fstat(fd).st_size)
     for (number, line), (position, _) in zip(numbered_in(fd, system.fstat(fd).st_size), positions, strict=False):
         yield number, position, line

@@ -5,6 +5,7 @@ Belongs here: comparing every entry with its line, and every line with the entri
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from ...core import codec
@@ -18,7 +19,6 @@ from ...store.projection.index_keys import number_of
 from ...store.projection.indexing import sources
 from .findings import REMOVE_DERIVED, Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import sqlite3
     from collections.abc import Iterator

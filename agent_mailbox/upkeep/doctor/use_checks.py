@@ -6,6 +6,8 @@ adds no line.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ...core.attachments import DIRECTORY
 from ...core.text import neutral, typed
 from ...errors import MailboxError, StorageFailed
@@ -21,7 +23,6 @@ from ...store.projection import index
 from . import obstacles
 from .findings import Problem
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
