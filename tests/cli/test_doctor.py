@@ -766,7 +766,7 @@ def test_a_repair_beside_a_steward_is_busy(used: Post) -> None:
     mailbox = Mailbox(str(used.box), wait=0)
     with rotation.alone(mailbox.archive, 0):
         code = (
-            "import sys; from agent_mailbox.store import lock; from agent_mailbox import Busy, Mailbox\n"
+            "import sys; from agent_mailbox import Busy, Mailbox\n"
             "from agent_mailbox.upkeep import doctor\n"
             "try: doctor.repair(Mailbox(sys.argv[1], wait=0))\n"
             "except Busy as error: print(error)"
