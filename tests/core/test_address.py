@@ -176,7 +176,7 @@ def test_a_reader_without_name_or_tags_gets_direct_and_broadcast_mail_alone():
 
 
 def test_nobody_becomes_everybody_by_a_tag():
-    """Even an agent that carries odd tags does not take ``all`` for a role, nor a role tag for a plain tag."""
+    """An agent with the tag ``role:all`` gets mail to all as a broadcast. A role's tag never counts as a plain tag."""
     odd = Reader(session_id="odd-1", lineage=("odd-1",), tags=frozenset({"role:all", "role:x"}))
     assert address.route(("all",), odd) == Route(mode="broadcast", via="all", claims=False)
     assert address.own_route(("role:x",), odd) is None

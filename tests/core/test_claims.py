@@ -83,7 +83,7 @@ def test_reading_does_not_ack_and_a_receipt_does_not_read():
 
 
 def test_a_release_of_what_was_not_read_changes_nothing_and_is_remembered():
-    """Whoever gives back twice is not taken for a stranger to the message."""
+    """A release of a message that was not read changes nothing. The reads log remembers who gave it back."""
     reads = Reads([release("m1", "bob-1")])
     assert reads.of("m1") == []
     assert reads.released("m1", ("bob-1", "x"))
@@ -133,7 +133,8 @@ def test_of_two_claims_the_first_in_the_log_counts():
 
 
 def test_a_released_claim_is_offered_to_every_holder_again():
-    """Also to who gave it back; and who then takes it holds it."""
+    """Each holder of the role is offered a released message again, also the one that gave it back. The next reader
+    holds it."""
     mail = message(to="role:x")
     log = [read("m1", "bob-1", via="role:x"), release("m1", "bob-1")]
     assert holder(mail, *log) is None
@@ -208,7 +209,7 @@ def test_a_bare_word_that_is_an_agent_is_no_role_to_claim():
 
 
 def test_a_line_with_as_says_itself_whether_it_claims():
-    """What the roster says today does not change what was recorded then."""
+    """The key ``as`` of a read tells whether it claims the message, whatever the roster says now."""
     mail = message(to=("role:x", "project:p"))
     assert holder(mail, read("m1", "cat-1", via="role:x")) == "cat-1"
     assert holder(mail, read("m1", "bob-1", via="project:p")) is None

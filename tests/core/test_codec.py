@@ -188,7 +188,7 @@ def test_the_canonical_keys_stand_in_their_order_and_the_older_ones_are_never_wr
 
 @given(unknown_keys)
 def test_unknown_keys_of_a_foreign_line_survive_a_round_trip(extra):
-    """What we do not know we keep, value for value."""
+    """The codec keeps each unknown key of a foreign line with its value."""
     found = codec.message(line_of(a_message(**extra)))
     assert isinstance(found, Message)
     again = json.loads(codec.spell_message(found))
@@ -239,7 +239,8 @@ def test_the_older_from_to_body_are_read_and_rewritten_canonically(to):
 
 
 def test_canonical_keys_win_over_older_ones_beside_them():
-    """Where both stand the canonical counts, and the other is an unknown key like any."""
+    """If a line has a canonical key and its older form, the canonical one counts. The other is kept as an unknown
+    key."""
     found = codec.message(line_of(a_message(**{"from": "eve-1", "to": "eve-1", "body": "no"})))
     assert isinstance(found, Message)
     assert (found.sender, found.recipients, found.content) == ("ann-1", ("bob-1",), "hello")
@@ -501,7 +502,7 @@ def test_any_json_under_our_keys_is_a_record_or_a_bad_line(obj):
     ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"],
 )
 def test_a_record_from_the_edge_of_the_calendar_can_be_written_again(timestamp):
-    """What is taken as a record stays one when it is written anew, as compaction does; else it is a bad line."""
+    """The codec can write each record from the edge of the calendar again. If it could not, the line is bad."""
     a_record_or_a_bad_line(line_of(a_message(timestamp=timestamp)))
     a_record_or_a_bad_line(line_of({**A_READ, "timestamp": timestamp}))
     a_record_or_a_bad_line(line_of({**AN_EVENT, "timestamp": timestamp}))

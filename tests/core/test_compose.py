@@ -154,7 +154,8 @@ def test_a_misspelt_tag_is_warned_of():
 
 
 def test_a_misspelt_role_with_its_prefix_is_warned_of_too():
-    """Nobody ever held it, and something near is held; a new role unlike any passes in silence."""
+    """``send`` warns of a role that nobody ever held if its name is close to a known one. A new role gets no
+    warning."""
     (warning,) = resolved("role:architct").warnings
     assert "role:architct" in warning
     assert "architect" in warning
@@ -176,7 +177,7 @@ def test_a_dead_agent_addressed_directly_is_refused_naming_the_roles_it_held(wor
 
 @pytest.mark.parametrize("end", [None, "freeze"])
 def test_mail_to_the_dead_goes_to_who_continues_it(end):
-    """By the old id or name: stored is the successor, who is not dead."""
+    """Mail to the id or name of a dead agent goes to its successor."""
     succession = (register("heir12-5", continues="gone12-4"), *([event(end, "heir12-5")] if end else []))
     for word in ("gone12-4", "ghost", "gone12"):
         sent = resolved(word, events=succession)
@@ -198,7 +199,7 @@ def test_a_role_that_has_the_name_of_a_dead_agent_is_the_role():
 
 
 def test_a_reply_reaches_a_sender_the_roster_never_heard_of():
-    """By its session id alone, and for the word of that sender alone."""
+    """A reply reaches a sender that is not in the roster by its session id. Any other unknown word stays a role."""
     sent = resolved("stranger-9", answering="stranger-9", strict=True)
     assert (sent.recipients, sent.warnings) == (("stranger-9",), ())
     assert resolved("ann", answering="ann").recipients == ("abcdef-1",)
@@ -329,7 +330,7 @@ def test_an_id_is_a_uuid_in_lower_case(spelt):
     ["", "m1", "3f2c9a1000004000800123456789abc", "3f2c9a10-0000-4000-8000-123456789abg", "3f2c9a10-0000-4000-8000"],
 )
 def test_what_is_no_uuid_is_no_id(spelt):
-    """Nor is anything else, lest two writers mean two messages by one word."""
+    """Only a whole UUID can be a message's id."""
     with pytest.raises(Malformed):
         compose.check_id_form(spelt)
 

@@ -151,8 +151,8 @@ def test_a_frozen_agents_id_stays_its_own():
         decide(agents, "ann")
 
 
-def test_a_name_is_free_again_once_its_bearer_is_dead():
-    """As a name for a successor, and as an id for anybody."""
+def test_a_name_is_free_again_once_its_agent_is_dead():
+    """A new agent may take the name of a dead one, as its name, its id or its role."""
     agents = roster(register("ann-1", name="ann"), event("retire", "ann-1"))
     assert decide(agents, "ann-2", name="ann").events
     assert decide(agents, "ann").events
@@ -192,7 +192,7 @@ def test_a_role_equals_no_id_or_name_of_an_agent_not_dead(how, word):
 
 
 def test_a_role_and_a_name_of_one_request_must_differ():
-    """What is checked against others holds within one request."""
+    """An agent cannot register with the same word as its name and its role."""
     with pytest.raises(Refused):
         decide(roster(), "bob-1", name="x", roles=("x",))
 
@@ -314,7 +314,7 @@ def test_a_tag_of_an_unknown_namespace_is_refused(how):
 
 
 def test_several_live_holders_of_a_role_are_allowed_and_reported():
-    """Who takes a held role hears with whom it shares; the frozen and the dead share nothing now."""
+    """An agent that takes a role hears which living agents hold it too. Frozen and dead holders do not count."""
     agents = roster(
         register("ann-1", "role:x", name="ann"),
         register("cat-1", "role:x"),
@@ -335,7 +335,7 @@ def test_several_live_holders_of_a_role_are_allowed_and_reported():
 
 
 def test_the_lead_is_set_at_registration_by_id_or_by_name():
-    """What is stored is the lead's session id, or ``user``."""
+    """A registration names the lead by id or name. The roster stores the lead's session id, or ``user``."""
     agents = roster(register("ann-1", name="ann"))
     for asked, stored in (("ann", "ann-1"), ("ann-1", "ann-1"), ("user", "user"), ("later-1", "later-1")):
         (told,) = decide(agents, "bob-1", lead=asked).events
@@ -381,7 +381,7 @@ def test_coming_back_does_not_free_an_agent_of_its_lead(end):
 @pytest.mark.parametrize("end", ["freeze", "retire"])
 @pytest.mark.parametrize("kind", ["register", "update"])
 def test_nobody_takes_its_lead_s_place(end, kind):
-    """By the name of a lead that is not alive, or of one above that: it would command those beside it."""
+    """An agent cannot take the name of a lead above it, even if that lead is frozen or dead."""
     people = [
         register("top-1", name="Top"),
         register("lee-1", name="Lee", lead="top-1"),
@@ -573,7 +573,8 @@ def test_a_fork_under_a_new_id_is_a_new_agent():
     ],
 )
 def test_freezing_thawing_and_retiring_follow_the_table(state, kind, outcome):
-    """To be so already is no error and no event; the dead are neither frozen nor thawed."""
+    """Freezing, thawing and retiring an agent in that state already changes nothing. A dead agent can be neither frozen
+    nor thawed."""
     ends = {"alive": [], "frozen": [event("freeze", "bob-1")], "dead": [event("retire", "bob-1")]}
     agents = roster(register("bob-1"), *ends[state])
     if outcome is Refused:
@@ -591,7 +592,7 @@ def test_freezing_thawing_and_retiring_follow_the_table(state, kind, outcome):
 
 
 def test_an_end_names_its_agent_as_any_command_does_and_says_who_asked():
-    """By name or by prefix; an agent that ends itself is not noted as asked by another."""
+    """A command ends an agent by its id, name or prefix. An agent that ends itself is not noted as asked by another."""
     agents = roster(register("abcdef-1", name="bob"))
     for word in ("abcdef-1", "bob", "abcdef"):
         (told,) = roster_changes.ended(word, "retire", agents, "abcdef-1", NOW).events
@@ -599,7 +600,7 @@ def test_an_end_names_its_agent_as_any_command_does_and_says_who_asked():
 
 
 def test_strangers_and_the_user_do_not_end():
-    """Nobody unknown is retired by a slip, and the person is always there."""
+    """An unknown agent and the person can be neither frozen, thawed nor retired."""
     for kind in ("freeze", "thaw", "retire"):
         with pytest.raises(NotFound):
             roster_changes.ended("eve-1", kind, roster(register("bob-1")), "user", NOW)

@@ -47,7 +47,7 @@ def test_each_mode_has_its_default(to, hours):
 
 @pytest.mark.parametrize("to", ["bob-1", "role:x", "project:p", "all", "nobody-yet"])
 def test_the_messages_own_hours_override_every_default(to):
-    """Also for role mail, which else has none, and also upwards."""
+    """A message's own hours override every default, also that of role mail and also for a longer life."""
     for hours in (1, 1000):
         assert deadline(message(to=to, ttl_hours=hours)) == at(hours)
 
@@ -73,7 +73,7 @@ def test_configuration_changes_the_defaults_and_the_message_still_overrides():
 
 @pytest.mark.parametrize("to", ["bob-1", "project:p", "all"])
 def test_a_message_expires_at_its_deadline_exactly(to):
-    """At ``timestamp + ttl`` it is expired; a millisecond before it is not."""
+    """A message is expired at ``timestamp + ttl``, and not a millisecond before."""
     sent, people = message(to=to, hours=5), roster(*PEOPLE)
     end = expires_at(sent, people, DEFAULT_TTL)
     assert not expired(sent, end - 1, people, DEFAULT_TTL)
@@ -102,7 +102,7 @@ def test_what_never_expires_never_does():
     ],
 )
 def test_with_several_addresses_the_longest_counts(to, hours):
-    """In any order, and "none" is the longest of all."""
+    """A message to several addresses lives as long as the longest of them. A role's mail has no end."""
     for recipients in (to, to[::-1]):
         assert deadline(message(to=recipients)) == (None if hours is None else at(hours))
 
@@ -145,7 +145,7 @@ def test_only_the_part_of_the_freeze_after_sending_counts():
 
 
 def test_freezing_after_expiry_does_not_resurrect():
-    """What had expired stays expired: while the recipient is frozen, and when it is back."""
+    """A message that had expired stays expired when its recipient is frozen, and when it is back."""
     for later in (24, 25, 1000):
         assert deadline(message(), *frozen((later, None))) == at(24)
         assert deadline(message(), *frozen((later, later + 10))) == at(24)
@@ -179,8 +179,8 @@ def test_the_override_stops_with_the_clock_too():
     assert deadline(message(ttl_hours=2), *frozen((2, 11))) == at(2)
 
 
-def test_a_name_in_a_foreign_line_stops_as_its_bearer_freezes():
-    """What is addressed to a name is direct mail to who bears it."""
+def test_mail_to_a_name_in_a_foreign_line_stops_as_its_agent_freezes():
+    """Mail to a name in a foreign line is direct mail. Its hours do not run while the agent of that name is frozen."""
     assert deadline(message(to="bob"), *frozen((1, 11))) == at(34)
 
 
@@ -277,7 +277,7 @@ def freezes(draw):
 @given(spans=freezes(), sent=st.integers(-20, 60), hours=st.integers(1, 40))
 @example(spans=[(30, 40), (5, None)], sent=0, hours=10)
 def test_mail_expires_when_it_has_run_its_hours_outside_every_freeze(spans, sent, hours):
-    """For any freezes, even told out of order: expired exactly when ``ttl`` hours have passed unfrozen."""
+    """A message expires exactly when its hours have passed outside all freezes, even if those are told out of order."""
     mail = message(hours=sent, ttl_hours=hours)
     people = Roster([*PEOPLE, *frozen(*spans)])
     for now in range(sent - 1, sent + 200):

@@ -66,14 +66,14 @@ def test_each_message_is_shown_once_however_many_addresses_bring_it():
 
 
 def test_own_mail_is_never_unread_to_its_sender_in_any_mode():
-    """Also where the sender addressed itself."""
+    """A sender's own message is never unread to it, even if it addressed itself."""
     mails = [message(f"m{n}", to=to, sender="bob-1") for n, to in enumerate(["bob-1", "role:x", "project:p", "all"])]
     assert unread("bob-1", state(mails, events=PEOPLE)) == []
     assert unread("cat-1", state(mails, events=PEOPLE)) == ["m1", "m3"]
 
 
 def test_only_roles_tags_and_all_bind_late():
-    """Who takes a role or tag after the sending sees the mail; who gives it up does not."""
+    """An agent that takes a role or tag sees earlier mail to it. One that gave it up does not."""
     mails = [message("m1", to="role:x"), message("m2", to="project:p"), message("m3", to="bob-1")]
     late = [*PEOPLE, register("dan-1", "role:x", "project:p", hours=2), event("update", "bob-1", 2, tags=())]
     assert unread("dan-1", state(mails, events=late), 2) == ["m1", "m2"]
@@ -197,7 +197,7 @@ def test_a_successor_inherits_obligations_and_what_either_did_about_them_counts(
 
 
 def test_repliers_are_known_by_thread():
-    """Who answered what, whatever the answer is addressed to."""
+    """The thread of a message tells who answered it, whatever the answer is addressed to."""
     mails = [message("m1"), message("m2", sender="bob-1", thread="m1"), message("m3", sender="cat-1", thread="m1")]
     assert obligations.repliers(state(mails, events=PEOPLE)) == {"m1": {"bob-1", "cat-1"}}
 
@@ -212,7 +212,7 @@ def dead(mails: list[Message], reads=(), events=(), hours: float = 2, session_id
 
 
 def test_mail_that_expired_before_anyone_read_it_is_a_dead_letter():
-    """At the deadline exactly; one reader is enough to have saved it."""
+    """A message becomes a dead letter at its deadline if nobody read it. One reader is enough to prevent that."""
     mails = [message("m1", to="all"), message("m2", to="all"), message("m3", to="role:x", ttl_hours=4)]
     reads = [read("m2", "cat-1", "all")]
     assert dead(mails, reads, hours=4 - 1e-6) == []
@@ -228,7 +228,8 @@ def test_what_was_read_and_given_back_and_then_expired_is_a_dead_letter():
 
 
 def test_direct_mail_whose_recipient_died_before_reading_is_a_dead_letter():
-    """Not if it was read, not if a successor has it, not if another address still leads somewhere."""
+    """Direct mail is a dead letter if its recipient died before reading it. A successor or another living address
+    prevents that."""
     died = [event("retire", "bob-1", 1)]
     assert dead([message()]) == []
     assert dead([message()], events=[event("freeze", "bob-1", 1)]) == []
@@ -403,7 +404,7 @@ def test_a_role_that_only_the_sender_holds_is_empty():
 )
 @settings(max_examples=400)
 def test_those_named_by_delivery_are_the_living_that_have_it_unread(to, ends, sender):
-    """What the sender is told agrees with what readers find."""
+    """The delivery tells the sender exactly the living agents that have the message unread."""
     ends = [register("bob-2"), *ends]
     mail = message(to=tuple(to), sender=sender)
     mailbox = state([mail], events=[*PEOPLE, *ends])

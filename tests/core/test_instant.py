@@ -42,7 +42,7 @@ def test_an_instant_with_any_zone_and_any_fraction_is_the_one_datetime_computes(
 
 @given(moment=st.datetimes(timezones=st.just(UTC)))
 def test_an_instant_without_zone_is_utc_and_a_date_alone_its_midnight(moment):
-    """What RFC 3339 leaves out is filled in the one way that does not depend on where the reader sits."""
+    """An instant without a zone is read as UTC, and a date alone as its midnight."""
     moment = moment.replace(microsecond=0, second=0)
     spelt = moment.strftime("%m-%dT%H:%M")
     assert instant.parse(f"{moment.year:04}-{spelt}") == in_millis(moment)

@@ -87,7 +87,7 @@ def test_commands_match_as_the_client_says(rule: str, command: str, matches: boo
     ],
 )
 def test_what_is_denied_is_denied_wherever_it_stands(around: str) -> None:
-    """In a compound, behind a wrapper, in a shell's argument, in what cannot be read at all."""
+    """A rule denies a command inside a compound, behind a wrapper, in a shell's argument and in unreadable text."""
     assert denies("Bash(rm *)", bash(around.format("rm")))
 
 
@@ -126,7 +126,7 @@ HIDING = (
 
 @pytest.mark.parametrize("text", HIDING)
 def test_no_spelling_hides_a_command(text: str) -> None:
-    """From the rule that denies it; nor does one make another command of what a rule allows."""
+    """No spelling of a command hides it from the rule that denies it, or makes another rule allow it."""
     assert denies("Bash(rm:*)", bash(text))
     for rules_of_others in ("Bash(echo:*)", "Bash(cat:*)", "Bash(for:*)", "Bash(case:*)"):
         assert not permits(rules_of_others, bash(text))
@@ -137,8 +137,8 @@ def test_no_spelling_hides_a_command(text: str) -> None:
     not (shutil.which("bash") and shutil.which("dash") and shutil.which("taskset")), reason="Linux only"
 )
 @pytest.mark.parametrize("text", [text for text in HIDING if "sudo" not in text])
-def test_the_hiding_texts_do_run_it(text: str, tmp_path: Path) -> None:
-    """In one shell or the other: else they would prove nothing."""
+def test_the_hiding_texts_do_run_the_command(text: str, tmp_path: Path) -> None:
+    """Each text that hides a command does run it in ``bash`` or ``sh``; otherwise it would prove nothing."""
     program, ran = tmp_path / "bin" / "rm", tmp_path / "ran"
     program.parent.mkdir()
     program.write_text('#!/bin/sh\n: > "$RAN"\n')
@@ -167,7 +167,7 @@ def test_the_hiding_texts_do_run_it(text: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_shell_that_runs_what_is_written_is_looked_into(text: str) -> None:
-    """And not denied for being one."""
+    """A rule does not deny a shell whose script does not contain the denied command."""
     assert not denies("Bash(rm:*)", bash(text))
 
 
@@ -253,7 +253,7 @@ def test_rules_that_deny_and_rules_that_allow_differ_where_the_client_s_do() -> 
     ],
 )
 def test_a_denied_file_is_denied_to_the_shell_as_well(command: str) -> None:
-    """As far as a command names it."""
+    """A rule against reading a file also denies each shell command that names the file."""
     assert denies("Read(.env)", bash(command))
     for other in ("cat README.md", "cat *.py", "cat a[0-9].txt", "cd src && ls"):
         assert not denies("Read(.env)", bash(other))
@@ -274,7 +274,7 @@ def test_a_denied_file_is_denied_to_the_shell_as_well(command: str) -> None:
     ],
 )
 def test_a_denied_directory_is_denied_from_wherever_it_is_named(command: str) -> None:
-    """By a variable that everybody writes, from another directory, by a pattern."""
+    """A rule against reading a directory denies a command that names it by a variable, a pattern or ``cd``."""
     assert denies("Read(~/.ssh/**)", bash(command))
     assert not denies("Read(~/.ssh/**)", bash("cd src && cat id; ls $HOME/src; echo $x"))
 
@@ -335,7 +335,7 @@ def test_a_host_has_one_name_however_a_url_spells_it(url: str, name: str | None)
     ],
 )
 def test_a_huge_command_is_judged_all_the_same(text: str) -> None:
-    """In time that grows with its length alone, or it is denied."""
+    """The policy judges a huge command in time that grows with its length, or denies it."""
     policy = Policy(deny=("Bash(rm:*)", "Read(~/.ssh/**)"))
     assert verdict(policy, bash(text)) in (DENY, None)
 
@@ -349,7 +349,7 @@ def test_a_huge_command_is_judged_all_the_same(text: str) -> None:
     ],
 )
 def test_an_allowed_command_is_allowed_alone(command: str) -> None:
-    """Not with what the rule does not cover: another command, a file that is written, a variable."""
+    """A rule that allows a command does not allow it with another command, a written file or a variable."""
     assert permits("Bash(npm test *)", bash(command)) is (command == "npm test &")
 
 
@@ -377,8 +377,8 @@ EXIT = ("ExitPlanMode", {"plan": "# Plan"})
         ("bypassPermissions", {"WRITE": DENY, "RUN": DENY, "FETCH": DENY, "PLAN": DENY, "AWAY": DENY, "LOOK": DENY}),
     ],
 )
-def test_modes(mode: str, said: dict[str, str]) -> None:
-    """What each says of a call that no rule names; one nobody knows lets nothing but reading through."""
+def test_each_mode_decides_a_call_that_no_rule_names(mode: str, said: dict[str, str]) -> None:
+    """Each mode decides a call that no rule names. An unknown mode lets only reading pass."""
     calls = {"WRITE": WRITE, "READ": READ, "AWAY": AWAY, "RUN": RUN, "LOOK": LOOK, "FETCH": FETCH, "PLAN": PLAN}
     found = {name: verdict(Policy(mode=mode), call) for name, call in calls.items()}
     assert found == {**dict.fromkeys(calls), **said}
@@ -433,7 +433,7 @@ def test_a_command_beside_the_conversation_is_a_command() -> None:
 
 
 def test_mail_is_no_way_around_what_may_be_read() -> None:
-    """In the mode that lets a session read within the project alone, nor where a file is denied."""
+    """``send`` cannot read a file that a rule denies, or any file in the mode ``locked-down``."""
     free = ("Bash(agent-mailbox send:*)",)
     policy = Policy(mode="locked-down", deny=("Read(~/.ssh/**)",))
     assert verdict(policy, bash("agent-mailbox send --to x --body 'ask @ann = @bob'"), free=free) is None
@@ -458,7 +458,8 @@ def test_hosts() -> None:
 
 
 def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() -> None:
-    """But never what a mode keeps from running, and a rule that asks comes before."""
+    """A lead's rule allows a call that the mode would ask about. A mode that denies, or a rule that asks, is
+    stronger."""
     assert verdict(Policy(mode="safe", allow=("Bash(make)",)), RUN) == ALLOW
     assert verdict(Policy(mode="safe", allow=("Bash",), ask=("Bash(make)",)), RUN) == ASK
     assert verdict(Policy(mode="plan", allow=("Bash",)), RUN) == DENY
@@ -511,7 +512,7 @@ def test_a_command_that_runs_elsewhere_is_another(key: str) -> None:
 
 @pytest.mark.parametrize("rule", ["Bash(git", "", "(x)", "Bash git", "Bash(x)y"])
 def test_a_rule_that_is_none_closes(rule: str) -> None:
-    """Where it stands all the same, it denies its whole tool and allows nothing."""
+    """A malformed rule allows nothing, and denies its whole tool."""
     assert not permits(rule, RUN)
     assert denies(rule, RUN) is rule.startswith("Bash(")
 
@@ -548,7 +549,7 @@ policies = st.builds(
 def test_more_rules_that_deny_or_ask_never_open_anything(
     policy: Policy, call: tuple[str, dict[str, Any]], more: tuple[str, ...]
 ) -> None:
-    """Nor do rules that allow change what is denied; a policy without any has no opinion."""
+    """A further rule that denies or asks never allows more. A rule that allows never changes what is denied."""
     before = RANK[verdict(policy, call)]
     assert RANK[verdict(policy.replace(deny=(*policy.deny, *more)), call)] <= before
     assert RANK[verdict(policy.replace(ask=(*policy.ask, *more)), call)] <= before

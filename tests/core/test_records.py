@@ -42,7 +42,7 @@ def test_fields_come_in_order_or_by_name(pair: Pair) -> None:
 def test_missing_surplus_doubled_and_unknown_arguments_are_refused(
     given: tuple[int, ...], named: dict[str, Any]
 ) -> None:
-    """As by a dataclass."""
+    """A record refuses missing, surplus, doubled and unknown arguments, as a dataclass does."""
     with pytest.raises(TypeError):
         Pair(*given, **named)
 

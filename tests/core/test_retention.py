@@ -44,7 +44,7 @@ def is_moved(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = (), 
 
 @pytest.mark.parametrize("limit", [0, 1, 5, 1000])
 def test_nothing_moves_until_more_messages_are_live_than_the_limit_and_then_all_that_is_finished(limit):
-    """At the limit exactly nothing; one more, and every finished one goes, not only the surplus."""
+    """The steward moves nothing up to the limit of live messages. Above it, it moves every finished one."""
     read_ones = [message(f"m{n}") for n in range(limit + 1)]
     reads = [read(m.id, "bob-1") for m in read_ones]
     at_limit = state(read_ones[1:], reads, PEOPLE)
@@ -57,7 +57,8 @@ def test_nothing_moves_until_more_messages_are_live_than_the_limit_and_then_all_
 
 
 def test_direct_mail_is_finished_when_read_expired_or_its_recipient_dead():
-    """Not before: unread mail to the living and the frozen stays."""
+    """Direct mail is finished when it is read or expired, or its recipient dead. Unread mail to a frozen agent
+    stays."""
     assert not is_moved(message())
     assert is_moved(message(), read("m1", "bob-1"))
     assert not is_moved(message(), read("m1", "bob-1"), release("m1", "bob-1"))
@@ -164,7 +165,7 @@ def test_the_dead_owe_nothing_and_their_successors_do():
 
 
 def test_mail_that_asked_and_expired_unread_is_finished():
-    """Nobody owes what nobody read."""
+    """A message that asked for an ack and expired unread is finished, for nobody owes an answer."""
     assert is_moved(ASKED, hours=24)
     assert is_moved(message(to="all", ack=True), hours=4)
 
@@ -213,7 +214,7 @@ def pending(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = (), h
 
 
 def test_pending_is_what_someone_has_yet_to_get():
-    """By mode: an unread direct recipient, an unclaimed role, a bearer or hearer who has not read it."""
+    """A message is pending while a direct recipient, a role or an agent with its tag has not read it."""
     assert pending(message())
     assert not pending(message(), read("m1", "bob-1"))
     assert not pending(message(), hours=24)
@@ -255,7 +256,7 @@ def without(world: World, gone: frozenset[str]) -> MailState:
 
 @given(st.lists(steps, min_size=10, max_size=60))
 def test_to_readers_nothing_changes_when_the_steward_archives(history):
-    """For everyone known and not dead: the same unread mail and obligations; and nothing undelivered has moved."""
+    """Archiving changes no living or frozen agent's unread mail or obligations, and moves no undelivered message."""
     world = played(history)
     plan = retention.plan(world.state, world.now, 0)
     after = without(world, plan.move)
@@ -276,7 +277,7 @@ def test_to_readers_nothing_changes_when_the_steward_archives(history):
 @given(st.lists(steps, max_size=60))
 @settings(max_examples=100)
 def test_up_to_the_limit_no_history_moves_anything(history):
-    """What is small stays whole."""
+    """The steward moves nothing of any history that has no more messages than the limit."""
     world = played(history)
     assert retention.plan(world.state, world.now, max(1, len(world.messages))).move == frozenset()
 
@@ -341,7 +342,7 @@ def test_no_deadline_of_live_mail_changes_when_the_roster_is_retold(events, sinc
 
 
 def test_compacting_keeps_when_an_agent_came_back_from_the_dead():
-    """What ended with its session does not come back; a registration since then is another matter."""
+    """The compacted roster keeps when a dead agent registered again, and when it last registered."""
     events = [register("a-1"), event("retire", "a-1", 1), event("register", "a-1", 2), event("register", "a-1", 3)]
     for known in (events[:3], events):
         agent = Roster(compacted(known, at(0))).get("a-1")

@@ -123,7 +123,7 @@ def test_a_written_roster_takes_events_as_the_roster_itself(before, after, asked
 
 
 def test_a_change_looks_at_no_other_agent_that_carries_its_tags():
-    """In a project of many each register names the project's tag, and every reader folds it."""
+    """A change of one agent decodes no other agent with the same tags."""
     book = RosterCache(written(roster(*(register(f"agent-{n:04}", "project:p", "role:x") for n in range(100)))))
     book.apply(register("agent-0007", "project:p"))
     book.apply(register("new", "project:p"))
@@ -145,7 +145,7 @@ def test_who_carries_a_tag_now_is_found_past_all_who_are_dead():
 
 
 def test_basing_a_roster_on_another_leaves_that_one_as_it_was():
-    """What is told to the new one is not told to the old."""
+    """A roster that is based on another one takes new events without changing the other."""
     base = roster(register("a", "role:x"))
     resumed = Roster([register("b", "role:y"), RosterEvent("retire", "a", 0)], base)
     assert (base.state("a"), base.state("b"), base.roles_ever) == ("alive", None, {"role:x"})

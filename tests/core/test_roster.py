@@ -271,8 +271,9 @@ SESSIONS = ["a-1", "b-1", "c-1", "d-1"]
         max_size=14,
     )
 )
-def test_lineage_is_what_can_be_reached_and_heirs_are_its_reverse(events):
-    """In any history, cycles included: a lineage is the reflexive closure of "continues", and an heir has it."""
+def test_lineage_is_what_can_be_reached_and_successors_are_its_reverse(events):
+    """A lineage is all that ``continues`` leads to, in any history, even with cycles. The successors are its
+    reverse."""
     agents = Roster(events)
     reached = {one: {one} for one in SESSIONS}
     for _ in SESSIONS:
@@ -323,7 +324,7 @@ def test_a_name_that_another_took_does_not_come_back_with_the_dead():
 
 
 def test_a_foreign_line_takes_no_name_from_the_living():
-    """Who bears a name and is not dead keeps it, whatever others claim beside it."""
+    """An agent that is not dead keeps its name, whatever a foreign line claims."""
     for end in ([], [event("freeze", "bob-1")]):
         for claim in (register("eve-1", name="bob"), register("eve-1", "role:bob")):
             agents = roster(register("bob-1", name="bob"), *end, claim)
@@ -391,7 +392,7 @@ def test_a_prefix_that_two_agents_share_is_refused_with_the_candidates():
 
 
 def test_a_prefix_means_the_living_before_the_dead():
-    """Who is gone makes no word ambiguous; where all are gone, they are the candidates."""
+    """A prefix means a living agent before a dead one. If all are dead, it is ambiguous among them."""
     agents = roster(register("common-1"), register("common-2"), register("common-3"), event("retire", "common-1"))
     with pytest.raises(Ambiguous) as refused:
         agents.find("common")
@@ -411,7 +412,7 @@ def test_less_than_six_characters_or_another_word_finds_nobody(word):
 
 
 def test_prefixes_can_be_declined():
-    """Where only whole words count, the beginning of an id is nobody."""
+    """A search for whole words alone does not find an agent by the beginning of its id."""
     with pytest.raises(NotFound):
         FOUND.find("abcxyz", prefixes=False)
     assert FOUND.find("first", prefixes=False).session_id == "abcdef-1"

@@ -85,7 +85,7 @@ def test_a_character_that_does_not_print_never_comes_out(char):
 
 
 def test_no_character_of_unicode_survives_that_does_not_print():
-    """Of all 1,114,112 code points only printing ones and the two joiners stand in what is shown."""
+    """A shown text contains only the characters of Unicode that print, and the two joiners."""
     everything = "".join(every_character)
     assert all(map(is_plain, set(text.neutral(everything))))
     for line in text.neutral_lines(everything):
@@ -223,7 +223,7 @@ def test_a_clients_frame_marker_loses_its_bracket(frame):
     ids=["a wide letter", "a wide bracket", "a small bracket", "a bar"],
 )
 def test_wide_letters_and_brackets_do_not_save_a_marker(forged):
-    """Nor does the bar of a chat template's token."""
+    """A forged marker with wide letters, other brackets or a template's bar is made harmless as well."""
     for shown in (text.neutral(forged), *text.neutral_lines(forged)):
         assert shown.startswith("&lt;")
     assert text.neutral("f <| x, List<User2>, a < b \uff1c c") == "f <| x, List<User2>, a < b \uff1c c".replace(
@@ -235,7 +235,7 @@ def test_wide_letters_and_brackets_do_not_save_a_marker(forged):
     "gap", ["\t", "\n", "\r\n", "\x0b", "\x1f", "\x85", "\u00a0", "\u2003", "\u2028", "\u3000"], ids=ascii
 )
 def test_no_white_space_inside_a_marker_saves_it(gap):
-    """What shows as a space counts as a space when markers are looked for."""
+    """A forged marker with any white space inside is made harmless as well."""
     assert not frames_in(text.neutral(f"<{gap}system-reminder>"))
     assert not frames_in(text.neutral(f"<{gap}/{gap}system-reminder>"))
     for line in text.neutral_lines(f"<{gap}system-reminder>"):
@@ -320,7 +320,7 @@ def test_words_are_what_white_space_separates():
 
 @given(any_text, st.integers(1, 30))
 def test_a_clipped_text_keeps_its_width_and_says_that_it_was_cut(given_text, width):
-    """At most ``width`` characters, whole where it fits, with an ellipsis where it does not."""
+    """A clipped text has at most ``width`` characters. It is whole if it fits, and else ends with an ellipsis."""
     shown = text.clipped(given_text, width)
     assert len(shown) <= width
     if len(given_text) <= width:

@@ -34,8 +34,8 @@ from agent_mailbox.permissions.written_files import MOST, written
         ("echo 'unclosed > a.py", ""),
     ],
 )  # fmt: skip
-def test_what_a_command_names_is_found_and_nothing_else(text: str, paths: str) -> None:
-    """By redirections and by the programs that write what they name; each from where it runs."""
+def test_the_files_that_a_command_writes_are_found(text: str, paths: str) -> None:
+    """The files that a command writes are found by its redirections and known programs, relative to where it runs."""
     assert written(text, "/w") == [
         path if path.startswith("/") else f"/w/{path}" for path in filter(None, paths.split("|"))
     ]

@@ -36,7 +36,7 @@ def plainly(pattern: list[str], path: list[str]) -> bool:
 
 @given(PATTERNS)
 def test_a_pattern_covers_what_trying_out_says(pattern: str) -> None:
-    """For names, stars and question marks in any order."""
+    """A pattern with stars and question marks covers exactly the paths that a plain matcher finds."""
     for path in PATHS:
         assert lease_paths.covers(pattern, path) == plainly(pattern.split("/"), path.split("/")), path
 
@@ -50,7 +50,7 @@ def test_two_patterns_overlap_where_one_path_is_of_both(one: str, other: str) ->
 
 
 def test_literal_paths_overlap_only_if_they_are_one() -> None:
-    """And a pattern meets what it covers alone."""
+    """Two literal paths overlap only if they are equal. A pattern overlaps only what it covers."""
     assert not lease_paths.overlap("src/a.py", "src/b.py")
     assert lease_paths.overlap("src/**", "src/deep/a.py")
     assert not lease_paths.overlap("src/**", "docs/a.md")
@@ -59,7 +59,7 @@ def test_literal_paths_overlap_only_if_they_are_one() -> None:
 
 @pytest.mark.parametrize("pattern", ["*", "**", "?*/**", "**/x.py", "*/a", "s*/**", "", "a//b", "../x", "a/./b", "/a"])
 def test_a_pattern_for_everything_is_refused(pattern: str) -> None:
-    """So is one that leaves its project, or that has no plain form."""
+    """A lease is refused if its pattern matches everything, leaves the project or has no plain form."""
     with pytest.raises(ValueError, match="a pa"):
         lease_paths.check(pattern, PROJECT)
 
@@ -187,7 +187,7 @@ def test_a_lease_goes_on_with_who_has_the_holder_s_place() -> None:
 
 
 def test_ten_thousand_leases_are_as_many_as_a_session_may_hold() -> None:
-    """Of one session, and of all lines together that prove nothing; an ended one makes room."""
+    """A session can hold only so many leases, and all unproven lines together too. The end of one makes room."""
     log = Log()
     outcomes = [log.leases("ada", f"src/{n}.py") for n in range(10_000)]
     assert outcomes.count(APPLIED) == MOST_HELD
@@ -199,7 +199,7 @@ def test_ten_thousand_leases_are_as_many_as_a_session_may_hold() -> None:
 
 
 def test_a_lease_that_holds_stays_in_the_log() -> None:
-    """And with it what belongs to it; one that is over may go."""
+    """A lease that still holds, and the lines that belong to it, stay in the log. One that is over may go."""
     log = Log()
     log.leases("ada", "src/a.py")
     assert log.plane.standing(200) == {"m1"}

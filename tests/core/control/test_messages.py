@@ -108,7 +108,7 @@ def snake(key: str) -> str:
 
 @pytest.mark.parametrize("text", VERBATIM)
 def test_keys_may_be_spelt_in_snake_case(text: str) -> None:
-    """What the sample says does not depend on the case of its keys."""
+    """A control message with keys in snake case is read as the same message with keys in camel case."""
     assert message_text.parse(json.dumps(respelt(json.loads(text), snake))) == message_text.parse(text)
 
 

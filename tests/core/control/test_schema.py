@@ -57,7 +57,7 @@ def test_what_is_published_is_the_model() -> None:
 
 @given(payloads(), INSTANTS)
 def test_everything_that_is_written_fits(payload: Payload, when: int) -> None:
-    """And no key is written that the schema does not tell of."""
+    """Each control message that we write fits its schema and has no key that the schema lacks."""
     kind = NAMES[type(payload)]
     written = json.loads(message_text.written(payload.replace(timestamp=when)))
     assert fits(written, schema.schema(kind))
@@ -66,7 +66,7 @@ def test_everything_that_is_written_fits(payload: Payload, when: int) -> None:
 
 @pytest.mark.parametrize("kind", CATALOG)
 def test_the_catalog_s_samples_fit(kind: str) -> None:
-    """With the version that ours add."""
+    """Each sample of the catalog, with the version that ours add, fits its schema."""
     assert fits({**json.loads(CATALOG[kind]), "version": 1}, schema.schema(kind))
 
 

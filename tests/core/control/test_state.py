@@ -84,7 +84,7 @@ def test_a_time_out_is_a_decision() -> None:
 
 @pytest.mark.parametrize("sender", [WORKER, PEER, OTHER, "stranger"])
 def test_who_is_not_the_lead_decides_nothing(sender: str) -> None:
-    """Not the worker itself, not a peer; the request stays open, and says why."""
+    """An answer of anybody but the lead is refused, also one of the worker itself. The request stays open."""
     plane = ControlState(ROSTER, [asks()])
     verdict = plane.apply(answers(sender, True, mode="acceptEdits"))
     assert verdict is not None
@@ -94,12 +94,12 @@ def test_who_is_not_the_lead_decides_nothing(sender: str) -> None:
 
 
 def test_only_the_asker_gives_up() -> None:
-    """Nobody else can end another's waiting."""
+    """Only the agent that asked can give its request up."""
     assert outcomes(asks(), gives_up(LEAD), gives_up(PEER), gives_up()) == ["applied", "refused", "refused", "applied"]
 
 
 def test_an_answer_to_nothing_or_to_another_flow_changes_nothing() -> None:
-    """Not even when what it answers comes afterwards: nobody approves in advance."""
+    """An answer that comes before its request, or to a request of another kind, is refused."""
     early = answers(LEAD, True)
     other = says(LEAD, m.PlanResponse(request_id="r-1", approved=True), WORKER)
     plane = ControlState(ROSTER, [early, asks(), early, other])
@@ -147,7 +147,7 @@ def test_who_led_when_it_was_said_counts() -> None:
 
 
 def test_a_lead_that_is_continued_is_the_lead() -> None:
-    """From then on; its successor's earlier words stay what they were. The worker's successor is the worker."""
+    """A lead's successor leads its workers from then on. Its earlier orders stay without effect."""
     heir = register("lead-2", hours=4, continues=LEAD, proof=proof_of(LEAD))
     roster = Roster([*PEOPLE, event("retire", LEAD, 3), heir])
     assert not authority.commands("lead-2", WORKER, at(3), roster)
@@ -175,7 +175,7 @@ def test_who_only_took_a_lead_s_name_leads_nobody(proof: Proof | None) -> None:
 
 @pytest.mark.parametrize("proof", [proofs.TERMINAL, proofs.CONSOLE, of_session(LEAD), proofs.ADOPTED])
 def test_who_has_a_lead_s_place_by_proof_leads(proof: Proof) -> None:
-    """As often as it passes on."""
+    """An agent that proves that it took the lead's place leads, also after several successions."""
     heirs = [
         register("lead-2", hours=4, continues=LEAD, proof=proof),
         register("lead-3", hours=5, continues="lead-2", proof=proof_of("lead-2")),
@@ -201,7 +201,8 @@ def test_what_an_agent_was_allowed_is_not_its_name_s(is_proven: bool) -> None:
 
 
 def test_a_plan_approved_for_one_frees_nobody_who_took_its_name() -> None:
-    """Of what it owes itself; of what came with the name it does."""
+    """An approved plan does not free a successor from its own wait. It frees it only from the wait of its
+    predecessor."""
     roster = Roster([*PEOPLE, event("retire", WORKER, 6), register("worker-9", lead=LEAD)])
     roster.apply(event("update", "worker-9", 7, continues=WORKER))
     owes = [
@@ -214,8 +215,9 @@ def test_a_plan_approved_for_one_frees_nobody_who_took_its_name() -> None:
     assert not ControlState(roster, [owes[0], plan, approval]).waits_for_plan("worker-9")
 
 
-def test_a_lead_of_its_own_heir_cannot_be_had() -> None:
-    """Who continues its lead is no lead of itself; the person leads everyone but itself."""
+def test_no_agent_leads_itself_by_a_succession() -> None:
+    """A worker that continues its lead, or a lead that continues its worker, does not lead itself. The person leads all
+    agents."""
     roster = Roster([*PEOPLE, event("update", WORKER, 2, continues=LEAD)])
     assert not authority.commands(WORKER, WORKER, at(3), roster)
     assert not authority.commands(LEAD, WORKER, at(3), roster)
@@ -254,7 +256,7 @@ def test_the_history_of_leads_survives_being_written_down(changes: list[tuple[in
 
 
 def test_modes_and_policies_are_the_lead_s_to_set() -> None:
-    """By id, or for all it leads, those that come later included; never for itself, never by a tag."""
+    """Only a lead sets a mode or policy. It sets it for one worker by id, or for all that it ever leads."""
     orders = [
         says(LEAD, m.ModeSet(mode="plan"), WORKER),
         says(LEAD, m.PolicyUpdate(deny=("WebFetch",)), "all"),
@@ -274,7 +276,7 @@ def test_modes_and_policies_are_the_lead_s_to_set() -> None:
 
 
 def test_clearing_a_context_sheds_nothing() -> None:
-    """Who continues an agent is under its mode, policy and wait."""
+    """An agent's successor keeps its mode, its policy and its wait for a plan."""
     orders = [
         says(LEAD, m.ModeSet(mode="safe"), WORKER),
         says(LEAD, m.PolicyUpdate(deny=("Bash",)), WORKER),
@@ -353,7 +355,7 @@ def test_a_shutdown_is_asked_by_the_lead_and_answered_by_the_worker() -> None:
 
 
 def test_who_registers_again_is_not_shut_down_any_more() -> None:
-    """What it agreed to before is over; what it agrees to from then on is not."""
+    """An agent that registers again is no longer shut down. A later shutdown counts again."""
     ask, agreed = m.ShutdownRequest(request_id="s-1"), m.ShutdownApproved(request_id="s-1")
     end = [says(LEAD, ask, WORKER, 1), says(WORKER, agreed, LEAD, 2)]
     again = Roster([*PEOPLE, event("retire", WORKER, 3), register(WORKER, hours=4, lead=LEAD)])

@@ -98,7 +98,7 @@ def test_whoever_notes_an_end_may_tell_of_it() -> None:
 
 
 def test_a_task_is_done_when_the_log_says_so() -> None:
-    """Of that task alone."""
+    """A watch on a task reports that it is done only when the log says so of that very task."""
     log = Log()
     for task in ("t1", "t2"):
         log.says("ada", TaskAssignment(request_id=task, title="x"), "bob")
@@ -130,7 +130,7 @@ def test_a_watch_for_nothing_we_know_is_refused(until: tuple[str, ...], task: st
 
 
 def test_watches_are_bounded_in_time_and_number() -> None:
-    """At most seven days each; so many a session; so many unproven ones in all; none of the dead."""
+    """A watch lasts at most seven days. The number of a session's watches and of all unproven ones is limited."""
     log = Log()
     assert log.watches("idle", expires=MINUTE) == REFUSED
     log.watches("idle", expires=365 * DAY)
