@@ -56,7 +56,8 @@ def kept(post: Post) -> list[str]:
 
 
 def test_a_reader_gets_name_type_size_and_path(pair: Post) -> None:
-    """By the commands and by the hook; the path leads to the same bytes, which nobody else may read."""
+    """Each command that shows mail, and the hook, give the attachment's name, type, size and path. Only the owner can
+    read that file."""
     message_id = attach(pair, "plan.png")
     path = pair.file(DIRECTORY, f"{DIGEST}.png")
     line = f"Attached: plan.png (image/png, {len(PICTURE)} B): {path}"
@@ -71,7 +72,8 @@ def test_a_reader_gets_name_type_size_and_path(pair: Post) -> None:
 
 
 def test_programs_get_the_whole_path_as_well(pair: Post) -> None:
-    """From every command that shows mail; it is no word of the sender's, and no part of the log's line."""
+    """Each command's JSON gives an attachment's absolute path. The log does not hold that path, and a sender cannot set
+    it."""
     message_id = attach(pair, "plan.png")
     (written,) = pair.objects(MESSAGES)[0]["attachments"]
     assert written == {
@@ -121,8 +123,8 @@ def forgeries() -> list[Any]:
 
 @pytest.mark.parametrize("whole", [True, False], ids=["a list", "no list"])
 def test_programs_get_no_path_of_a_sender_s(pair: Post, whole: bool) -> None:
-    """In the documents of all commands and in an export: whatever a foreign line names, a path is this mailbox's own, a
-    name has no directory and no sign that does not print, an address is of the web."""
+    """JSON and exports show only paths of this mailbox, plain file names and web addresses, whatever a foreign line
+    names."""
     attachment_files.put(str(pair.box), "a.png", [PICTURE])
     given: Any = forgeries() if whole else {"type": "file", "path": "../../x"}
     line = record("ann", "bob", "look", attachments=given)
@@ -146,7 +148,7 @@ def test_programs_get_no_path_of_a_sender_s(pair: Post, whole: bool) -> None:
 
 
 def test_a_link_in_a_file_s_place_is_no_path(pair: Post) -> None:
-    """Nor is a file of another size: a program that reads the whole path reads what was attached."""
+    """JSON gives no absolute path if a link, a directory or another file is in the attachment's place."""
     message_id = attach(pair, "plan.png")
     kept_file, secret = pair.file(DIRECTORY, f"{DIGEST}.png"), pair.scratch / "secret"
     secret.write_bytes(PICTURE)
@@ -192,7 +194,7 @@ def test_a_full_mailbox_takes_no_more(pair: Post, monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_agent_attaches_files_of_its_project_alone(post: Post, project: Path) -> None:  # noqa: F811
-    """By their real place; its client asks its person about each; the person attaches any."""
+    """An agent can attach only files whose real place is in its project. The person can attach any file."""
     secret = post.home / "secret.key"
     (project / "link").symlink_to(secret)
     (project / "note.md").write_text("NOTE")
@@ -273,7 +275,7 @@ def test_killed_at_any_step_no_message_names_what_is_not_there(pair: Post) -> No
 
 
 def test_the_steward_removes_what_no_message_names(pair: Post) -> None:
-    """Not before a day has passed, once a day, and never what live or archived mail names, however it is spelt."""
+    """The steward removes an attachment that no live or archived message names, but not before it is a day old."""
     attach(pair, "plan.png", to="all")
     for name in ("spelt", "lost", "young"):
         (pair.scratch / name).write_text(name)

@@ -248,7 +248,8 @@ def nested_hook(post: Post, session_id: str) -> str:
 
 
 def test_a_lead_speaks_for_the_teammates_of_its_own_team(post: Post, worker: Client) -> None:
-    """Where its client keeps the team, not where a command's environment says that it does."""
+    """A lead may send as a teammate of its own team only. A command's environment cannot name another place for the
+    teams."""
     teams = post.home / ".claude" / "teams"
     for team, lead in (("ours", "w"), ("theirs", "boss")):
         (teams / team).mkdir(parents=True)
@@ -299,7 +300,7 @@ FORGED = json.dumps({"session_id": "SESSION", "source": "startup", "cwd": "/"})
 
 @pytest.mark.parametrize("session_id", ["w", "boss", "new"])
 def test_a_hook_that_a_command_calls_is_refused(post: Post, worker: Client, session_id: str) -> None:
-    """By a pipe, and through a socket pair that a program below the client made: the kernel knows who made it."""
+    """A hook that a command calls is refused, whether its input is a pipe or a socket pair."""
     before = post.snapshot()[ROSTER]
     told = FORGED.replace("SESSION", session_id)
     forge = (
@@ -465,7 +466,8 @@ def test_tmux_is_the_person_s_where_they_are_attached(post: Post, worker: Client
 
 @needs_screen
 def test_screen_is_the_person_s_where_they_are_attached(post: Post, worker: Client) -> None:
-    """As with tmux; where it was started below a client it stays there."""
+    """A command in ``screen`` is the person's if they are attached. If a client started ``screen``, it is the
+    session's."""
     post.env["SCREENDIR"] = str(post.scratch / "screens")
     (post.scratch / "screens").mkdir(mode=0o700)
     at_terminal(post, multiplexed(post, "screen -c /dev/null"))
@@ -532,7 +534,7 @@ def test_a_program_is_neither_the_person_nor_a_client_s_session_and_decides_noth
 
 
 def test_a_program_without_a_session_may_look_at_the_control_plane(post: Post) -> None:
-    """As `history --all` shows it everyone's mail. What is of one's own needs a session."""
+    """A program without a session may list all requests, modes and policies. It needs a session for its own."""
     post.register("w")
     for looks in (("pending", "--all"), ("mode", "w"), ("policy", "w")):
         assert post.run("control", *looks, "--json", env=NOBODY_SAID).rc == 0, looks
@@ -606,7 +608,8 @@ def test_what_is_the_person_s_alone_is_refused_to_a_session(post: Post, worker: 
 
 
 def test_a_worker_is_judged_by_what_bound_it_wherever_it_is_resumed(post: Post, worker: Client) -> None:
-    """From a directory of another mailbox, or by a settings file that names one; and it records none itself."""
+    """A bound worker keeps its rules when it resumes in another mailbox's directory, or when its settings name another
+    mailbox."""
     post.ok("control", "policy", "w", "--deny", "Bash(curl:*)", "--session", "user")
     post.ok("init", post.scratch / "other/data")
     assert worker.bash(f"mkdir lib; touch lib/{MESSAGES}", "w").rc == 0
@@ -627,7 +630,7 @@ def test_it_is_refused_to_a_program_where_somebody_is_bound(post: Post) -> None:
 
 
 def test_a_bound_worker_does_not_uninstall_what_binds_it(post: Post, worker: Client) -> None:
-    """As was done: it ran ``uninstall``, and was free."""
+    """A bound worker cannot run ``uninstall`` by any detour; the person at a terminal can."""
     settings = post.cwd / ".claude" / "settings.local.json"
     assert at_terminal(post, line("install", "claude-code")).rc == 0
     bind(post, "w")
@@ -651,7 +654,7 @@ def test_only_the_person_says_that_they_looked(post: Post) -> None:
 
 
 def test_a_program_installs_where_nobody_is_bound(post: Post) -> None:
-    """As an image's build does."""
+    """A program without a session may run ``install`` and ``backup`` where nobody is bound."""
     assert post.run("install", "claude-code", env=NOBODY_SAID).rc == 0
     assert post.run("backup", post.scratch / "b.tar", env=NOBODY_SAID).rc == 0
 

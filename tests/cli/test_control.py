@@ -100,7 +100,7 @@ def team(tmp_path: Path) -> Team:
 
 
 def test_the_same_decision_again_is_none_that_says_something_else(team: Team) -> None:
-    """Who approves with another input, mode or host must not believe that it counts."""
+    """A lead may repeat its decision without effect. A repetition with another input or mode is refused."""
     which = team.asks()
     said = ("--input", '{"command":"b"}', "--mode", "safe")
     for again in (said, said, ()):
@@ -112,7 +112,8 @@ def test_the_same_decision_again_is_none_that_says_something_else(team: Team) ->
 
 
 def test_a_request_is_seen_decided_and_told(team: Team) -> None:
-    """From the worker's question to the answer with another input, in text and as JSON."""
+    """A lead sees a worker's request in its queue and decides it. The worker then gets the answer with the changed
+    input."""
     request = team.asks("make", WORKER, "--reason", "to build")
     queue = team.call("control", "pending", "--session", LEAD)
     for word in (request, "Wu", '{"command":"make"}', "to build", f"control approve {request}"):
@@ -136,7 +137,8 @@ def test_a_request_is_seen_decided_and_told(team: Team) -> None:
 
 
 def test_a_lead_sees_a_request_as_such_with_the_command_that_decides_it(team: Team) -> None:
-    """In ``check`` as in the queue; once it is decided, by whom; no reply is offered."""
+    """``check`` shows a lead the command that decides an open request, and who decided a closed one. It offers no
+    reply."""
     first, second = team.asks(), team.asks()
     team.control("deny", second, "--reason", "no", me=LEAD)
     shown = team.call("check", "--session", LEAD).stdout
@@ -235,7 +237,7 @@ def test_the_first_decision_counts(team: Team) -> None:
 
 
 def test_a_message_names_the_team_that_a_tag_names(team: Team) -> None:
-    """Where there is one; of two neither, for a reader could not tell which is meant."""
+    """A request names its agent's team if the agent has exactly one team tag."""
     team.file("config.toml").write_text('[tags]\nnamespaces = ["team"]\n')
 
     def named() -> str | None:
@@ -249,7 +251,7 @@ def test_a_message_names_the_team_that_a_tag_names(team: Team) -> None:
 
 
 def test_without_a_lead_the_person_decides(team: Team) -> None:
-    """And nobody else."""
+    """Only the person can decide a request of an agent without a lead."""
     request = team.asks(me=PEER)
     refused(team.call("control", "approve", request, "--session", LEAD), 1, "ask user to")
     assert [r["id"] for r in team.control("pending", me="user")["requests"]] == [request]
@@ -331,8 +333,8 @@ def test_a_time_out_is_a_decision_and_a_late_approval_changes_nothing(team: Team
 
 
 def test_what_was_decided_is_told_though_it_was_archived_meanwhile(team: Team) -> None:
-    """To who waits (decided and archived between two of its looks), to who decides it once more, in the log; by a part
-    of the id, too. Of a request nobody decided it is said that who asked is gone."""
+    """A waiting worker, a repeated decision and the log tell a decision that was archived meanwhile. A request that
+    nobody decided tells that its agent is gone."""
     request, denied, left = team.asks(), team.asks(), team.asks(PEER, PEER)
     with ExitStack() as stack:
         waiter = team.waits(stack, request)
@@ -520,7 +522,8 @@ def test_modes_and_policies_are_in_force_before_the_chat_is_shown(team: Team) ->
 
 
 def test_an_approval_for_good_shows_its_rules_before_and_after(team: Team) -> None:
-    """Who decides sees each rule in the queue, in the answer and among the agent's rules; a plain request has none."""
+    """``approve --always`` shows its rules in the queue, in the answer and among the agent's rules. It is refused
+    without such rules."""
     rule = {"type": "addRules", "behavior": "allow", "rules": ["Bash(make test:*)"]}
     call = {"tool": "Bash", "input": {"command": "make test"}, "suggestions": (rule,)}
     asked = Control(str(team.box)).request(WORKER, PermissionRequest(**call))
@@ -687,8 +690,8 @@ def test_a_limit_on_mail_holds_up_no_decision(team: Team) -> None:
 # -- the log ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_log_follows(team: Team) -> None:
-    """What was, then what comes, each once, a document a line."""
+def test_the_control_log_follows_new_decisions(team: Team) -> None:
+    """``control log --follow`` prints the past entries and then each new one, once, as one JSON document a line."""
     first = team.asks()
     with team.start("control", "log", "--follow", "--json") as child:
         try:
@@ -714,7 +717,8 @@ def test_the_log_is_not_followed_for_nobody(team: Team) -> None:
 
 
 def test_the_steward_begins_new_telemetry(team: Team) -> None:
-    """Where there is a lot of it; the one before is kept, one before that not."""
+    """The steward moves a large file of events aside and drops the one that it moved before. A new file begins with the
+    next event."""
     for content in (b"old\n", b"x" * (4 << 20) + b"\n"):
         team.file(EVENTS).write_bytes(content * 2)
         team.ok("steward", "run")

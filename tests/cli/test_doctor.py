@@ -234,7 +234,7 @@ def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: st
 
 
 def test_derived_files_nobody_would_trust_are_notes(used: Post) -> None:
-    """Of another version, torn, or written to: they count as missing, so nothing is wrong."""
+    """The doctor gives a derived file that is torn or of another version as a note, not as a problem."""
     for path in (used.file(".cache/cursors/bob"), rollbook(used)):
         name = os.path.relpath(path, used.box)
         path.write_bytes(path.read_bytes().replace(cache.VERSION, b"agent-mailbox 99"))
@@ -251,7 +251,7 @@ def test_derived_files_nobody_would_trust_are_notes(used: Post) -> None:
 
 
 def test_reads_that_belong_to_nothing_are_told_once_per_file(used: Post) -> None:
-    """Of no message, live or archived; of a message in another month; a month's reads without its messages."""
+    """The doctor reports reads that belong to no message of their place, once for each file."""
     (month,) = Mailbox(str(used.box)).archive.months()
     used.append(READS, read_of(str(uuid.uuid4())), read_of(str(uuid.uuid4())))
     old = record("x", "bob", timestamp="2020-01-05T00:00:00Z")
@@ -343,7 +343,7 @@ def test_line_numbers_are_those_an_editor_shows(post: Post) -> None:
 
 
 def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
-    """Not by the message: what is kept of one is a number."""
+    """The doctor keeps only a number of each message in memory, so that it needs a few bytes for each."""
 
     def peak(count: int) -> int:
         ids = [str(uuid.UUID(int=n, version=4)) for n in range(count)]
@@ -656,7 +656,8 @@ def test_in_the_home_directory_the_user_s_hooks_are_the_user_s(post: Post) -> No
 
 
 def test_an_enabled_plugin_counts_and_a_disabled_one_does_not(post: Post) -> None:
-    """By the client's own list; beside settings it is twice, in one line that says how to end that."""
+    """The doctor counts an enabled plugin as an installation, but no disabled one. It notes a plugin beside
+    settings."""
     tools = program(post)
     root = post.home / ".claude/plugins/cache/m/agent-mailbox/1"
     script(root / "hooks/agent-mailbox-hook", then=f'exec {tools} hook "$1"')
@@ -688,8 +689,8 @@ def test_a_file_that_is_none_hides_no_other_finding(used: Post) -> None:
     assert any(n[0].endswith("/rollbook") for n in notes)
 
 
-def test_looking_makes_no_file(post: Post) -> None:
-    """Not even a derived one: a doctor may be called to a patient nobody may touch."""
+def test_the_doctor_s_look_makes_no_file(post: Post) -> None:
+    """The doctor makes no file while it looks, not even a derived one."""
     post.append(ROSTER, {"event": "register", "session_id": "bob", "timestamp": stamp()})
     post.append(MESSAGES, record(recipient="bob"))
     post.file(ROSTER).chmod(0o600)
@@ -743,7 +744,8 @@ def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(
 
 
 def test_a_repair_says_each_thing_that_it_changed(used: Post) -> None:
-    """What it cut, and where that is kept; and nothing of what stays as it was. Again there is nothing to say."""
+    """``doctor --repair`` names each torn line that it cut and the file that keeps it. A second repair names
+    nothing."""
     at = len(used.file(MESSAGES).read_bytes())
     used.append(MESSAGES, b'{"id":"torn\n', b"\0\0\n")
     used.append(MESSAGES, record(recipient="bob"))

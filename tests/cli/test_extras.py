@@ -37,7 +37,7 @@ ORIGINS: list[tuple[dict[str, Any] | None, str | None, list[str]]] = [
 def test_a_hint_names_where_this_installation_came_from(
     origin: dict[str, Any] | None, version: str | None, wanted: list[str]
 ) -> None:
-    """By PEP 610's record: a directory, a repository's commit, a file; an index gets our own name and this version."""
+    """The hint for a missing extra names the directory, repository or file of this installation, or the index."""
     assert shlex.split(extras.requirement("swarm", origin, version), comments=True) == wanted
 
 

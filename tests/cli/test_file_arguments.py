@@ -45,7 +45,7 @@ def sent(project: Path) -> str:
 
 
 def test_an_agent_sends_no_file_from_outside_its_project(post: Post, project: Path) -> None:
-    """By its real place: through links, dots, descriptors, a pipe in the file system; nothing of it is in the log."""
+    """An agent cannot send a file whose real place is outside its project, not even by a link or descriptor."""
     secret = post.home / "secret.key"
     (project / "link").symlink_to(secret)
     (project / "out").symlink_to(post.home)
@@ -141,18 +141,18 @@ def asked(text: str) -> str | None:
 
 @pytest.mark.parametrize("text", ASKED)
 def test_the_client_asks_about_a_command_that_sends_a_file(text: str) -> None:
-    """In whatever way it is written; the path is told."""
+    """The client asks its person about each command that sends a file, however it is written."""
     assert asked(text)
 
 
 @pytest.mark.parametrize("text", NOT_ASKED)
-def test_it_does_not_ask_about_plain_mail(text: str) -> None:
-    """Nor about what only looks like a file."""
+def test_the_client_does_not_ask_about_plain_mail(text: str) -> None:
+    """The client does not ask about plain mail, even if its text looks like a file."""
     assert asked(text) is None
 
 
 def test_the_hook_has_the_client_ask(shim: Shim) -> None:  # noqa: F811
-    """Whose name it carries is for the command to judge."""
+    """The hook has the client ask about a command that sends a file, whatever sender it names."""
     told = before_tool(shim, ASKED[0]).json["hookSpecificOutput"]
     assert told["permissionDecision"] == "ask"
 

@@ -42,7 +42,7 @@ def test_an_unknown_session_is_told_by_the_command_s_own_option(
 
 
 def test_an_id_s_beginning_that_is_too_short_says_how_much_is_wanted(post: Post) -> None:
-    """Of an agent six characters, of a message four; and what an id looks like."""
+    """An error says that an agent's id needs at least six characters, and a message's id at least four."""
     post.register(ME)
     wanted = "write at least 6 characters of a session id"
     assert wanted in post.call("roster", "show", ME[:5]).stderr
@@ -61,7 +61,7 @@ def test_an_id_s_beginning_that_is_too_short_says_how_much_is_wanted(post: Post)
 
 @pytest.mark.parametrize("version", "012345678f")
 def test_an_id_is_a_uuid_of_any_version(post: Post, version: str) -> None:
-    """Whoever sends and whatever looks it up; ours are version 4."""
+    """Each command takes a UUID of any version as a message's id. The ids that we make are of version 4."""
     post.register("b")
     wanted = f"{EXAMPLE[:14]}{version}{EXAMPLE[15:]}"
     assert post.call("send", "--from", "a", "--to", "b", "--body", "alpha", "--id", wanted).rc == 0
@@ -88,7 +88,7 @@ def test_after_init_in_git_a_plain_init_makes_no_second_mailbox_behind_it(post: 
 
 
 def test_init_says_that_the_working_directory_is_gone(post: Post) -> None:
-    """As every command that looks for a mailbox does."""
+    """``init`` in a directory that is gone says so."""
     gone = "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
     gone += "os.execv(sys.executable, [sys.executable, '-m', 'agent_mailbox', *sys.argv[1:]])"
     env = {"AGENT_MAILBOX_DIR": None, "PYTHONPATH": str(ROOT)}
@@ -105,7 +105,7 @@ def test_mail_to_oneself_is_said_to_reach_nobody(post: Post) -> None:
 
 
 def test_the_doctor_says_what_an_unproven_line_means_for_the_person(post: Post) -> None:
-    """To whom it is, and how it is shown."""
+    """The doctor says of an unproven line in the person's name whom it is for and how it is shown."""
     post.append(MESSAGES, record(sender="user", recipient="b"))
     told = post.call("doctor").stdout
     assert "nothing proves that this mail to b is the person's, so it is shown as `user (unverified)`" in told
@@ -118,8 +118,8 @@ def test_the_figures_script_has_help(post: Post) -> None:
     assert b"usage: scripts/measure" in done.stdout
 
 
-def test_an_init_where_the_system_makes_no_directory_ends(post: Post) -> None:
-    """In a directory of the system's own; a file is no place either, and the hint says so."""
+def test_init_ends_where_the_system_makes_no_directory(post: Post) -> None:
+    """``init`` gives an error in a system directory that takes no new one, and where a file is."""
     refused(post.call("init", "/proc/agent-mailbox-none"), 5, "make a mailbox at", "its directory")
     (post.scratch / "file").write_text("")
     refused(post.call("init", post.scratch / "file"), 5, "make a mailbox at", "name another path")
@@ -144,7 +144,7 @@ def test_what_failed_was_not_promised(post: Post) -> None:
 
 
 def test_a_missing_file_is_what_the_error_names(post: Post) -> None:
-    """Not the mailbox that is there already, and no engine that was asked before."""
+    """A command with a missing file names that file in its error. It does not look at the engine first."""
     gone = post.scratch / "no.tar"
     for place in ((), (post.box,)):
         refused(post.call("restore", gone, *place), 1, f"backup file not found: {gone}", "check the path")
@@ -155,7 +155,7 @@ def test_a_missing_file_is_what_the_error_names(post: Post) -> None:
 
 
 def test_a_working_directory_that_was_removed_is_named(post: Post) -> None:
-    """As that of a worktree which another session removed."""
+    """A command that starts in a removed directory says that the working directory is gone."""
     gone = post.scratch / "gone"
     gone.mkdir()
     script = 'cd "$1" && rmdir "$1" && exec "$2" check --session x'

@@ -388,7 +388,7 @@ def test_the_killed_client_s_own_doorbell_hands_back(post: Post, pair: tuple[Kil
 
 
 def test_a_watcher_s_doorbell_notes_a_killed_client(post: Post, pair: tuple[Killed, Killed]) -> None:
-    """Nobody else looks: it records that the client is gone, tells its own session, and rings."""
+    """A watcher's doorbell notices that a watched client was killed. It freezes that agent and tells the watcher."""
     one, other = pair
     made = post.ok("watch", DEAD, "--idle", "--session", OTHER)["watches"][0]
     other.hook(OTHER, "UserPromptSubmit")

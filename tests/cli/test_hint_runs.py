@@ -64,7 +64,7 @@ def away(post: Post) -> Post:
 
 @pytest.mark.parametrize("words", SITUATIONS, ids=" ".join)
 def test_each_command_that_an_answer_names_works_as_it_stands(away: Post, words: tuple[str, ...]) -> None:
-    """From the same directory, with the options that the command was given, quoted for the shell."""
+    """Each command that an answer names works as it stands, from the same directory and for the same mailbox."""
     lees = next(m["id"] for m in away.objects(MESSAGES) if m["recipient"] == "lee")
     result = away.call(*(lees if word == "LEE" else word for word in words), "--dir", BOX)
     found = said(result)
@@ -78,7 +78,7 @@ def test_each_command_that_an_answer_names_works_as_it_stands(away: Post, words:
 
 
 def test_a_mailbox_that_is_found_without_an_option_needs_none_in_a_hint(post: Post) -> None:
-    """Also where the variable names it."""
+    """A hint leaves ``--dir`` out if the command found the mailbox without it."""
     post.register("bob")
     post.send("alice", "bob")
     assert "--dir" not in post.call("check", "--session", "bob").stdout

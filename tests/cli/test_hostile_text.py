@@ -138,7 +138,7 @@ def test_json_keeps_the_text_and_spells_out_what_does_not_print(hostile: Post) -
 
 
 def test_errors_and_warnings_show_foreign_words_harmless(hostile: Post) -> None:
-    """What somebody typed or stored comes back on one line."""
+    """Errors and warnings show what somebody typed or stored on one line, without control characters."""
 
     def told(result: Result, rc: int) -> None:
         refused(result, rc)

@@ -69,8 +69,8 @@ SLOW = ["agent-mailbox-python", "check", "--session", "a b"]
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_the_command_starts_its_own_environment_s_python_without_site(tmp_path: Path, shell: str) -> None:
-    """By its path, by the links of pipx and `uv tool`, by somebody's own, and from its directory; the caller's
-    variables change nothing."""
+    """The installed command starts the Python of its own environment without ``site``, by any path or link. The
+    caller's variables change nothing."""
     place = tmp_path / "with space"
     commands = environment(place)
     links = tmp_path / "links"

@@ -66,7 +66,7 @@ def checkout(tmp_path: Path, used: tuple[Path, Path]) -> Checkout:
 
 
 def test_a_bundle_is_written_once_and_renewed_when_a_source_changes(checkout: Checkout) -> None:
-    """What counts is what stands in the source files, at once."""
+    """The program writes its bundle once, and writes it again when a source file changes."""
     first = checkout.bundle.stat()
     checkout.works()
     assert checkout.bundle.stat().st_mtime_ns == first.st_mtime_ns
@@ -115,7 +115,7 @@ def test_a_ruined_bundle_is_no_obstacle(checkout: Checkout) -> None:
 
 @pytest.mark.parametrize("ruin", OTHER_VALUES, ids=["list", "number", "none"])
 def test_a_bundle_of_another_shape_is_no_obstacle(checkout: Checkout, ruin: bytes) -> None:
-    """What decodes, but to something else."""
+    """The program works with a bundle that decodes to something else."""
     checkout.bundle.write_bytes(ruin)
     checkout.checks()
 
@@ -205,8 +205,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.mark.parametrize("words", HOT_RUNS, ids=" ".join)
 def test_a_hot_verb_imports_nothing_of_ours_but_its_bundle(post: Post, saved: str, words: tuple[str, ...]) -> None:
-    """What a bundle brings has no loader of its own: a module in it stands behind those it imports, and none is
-    missing."""
+    """A hot verb loads each of our modules from its bundle, and none from a file."""
     load = (
         f"{saved}assert launch.load_bundle(launch.bundle_for(sys.argv[1:]))\nlaunch.main(sys.argv[1:])\n"
         "ours = {n: m for n, m in sys.modules.items() if n.startswith('agent_mailbox.') and n != launch.__name__}\n"
@@ -259,7 +258,8 @@ def test_what_stands_in_a_bundle_is_linked(post: Post, saved: str) -> None:
 
 
 def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
-    """The list is as traced, each module behind those it imports. ``scripts/hot`` writes it."""
+    """``HOT_MODULES`` lists what the hot verbs load, each module after those that it imports. ``scripts/hot`` writes
+    it."""
     code = (
         "import sys\nfrom agent_mailbox.launch import main\nmain(sys.argv[1:])\n"
         "sys.stderr.write(' '.join(n for n in sys.modules if n.startswith('agent_mailbox.')))"
@@ -288,7 +288,7 @@ def test_the_hot_list_is_what_the_hot_verbs_load(post: Post) -> None:
     ids=lambda w: w[0],
 )
 def test_the_file_itself_may_be_started_bare(post: Post, words: tuple[str, ...]) -> None:
-    """As the hooks' launcher does it: isolated, without site; what needs the other dependencies finds them."""
+    """Python can start the program's file isolated and without ``site``, as the hooks' launcher does."""
     main = ROOT / "agent_mailbox/__main__.py"
     post.register("me")
     result = post.run(*words, python=("-I", "-S", str(main)), cwd=post.scratch)
@@ -326,7 +326,7 @@ doctor"""
 
 
 def test_the_collector_is_on_in_each_command_that_runs_on(checkout: Checkout) -> None:
-    """At its first step, behind all that parses it."""
+    """The garbage collector is on at the first step of each command that runs long."""
     script = """
 import gc, sys, click
 from agent_mailbox import launch
@@ -346,7 +346,7 @@ for words in sys.stdin.read().splitlines():
 
 
 def test_a_module_that_hides_a_dependency_is_an_error_with_a_hint(checkout: Checkout) -> None:
-    """Not a traceback: a stray ``click.py`` on ``PYTHONPATH`` is found before the real one."""
+    """A stray ``click.py`` on ``PYTHONPATH`` gives an error with a hint, not a traceback."""
     hiding = checkout.scratch / "hiding"
     hiding.mkdir()
     (hiding / "click.py").write_text("")

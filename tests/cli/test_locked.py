@@ -122,7 +122,7 @@ def test_a_time_out_is_kept_beside_a_locked_log(pair: Post, stopped: Callable[[P
 
 
 def test_the_doctor_names_who_keeps_a_lock(pair: Post, stopped: Callable[[Path], int]) -> None:
-    """Of every log, delivery, the steward's work, and the user's own record; it waits long for none of them."""
+    """The doctor names the process that holds a lock, for each lock of the mailbox and for the user's record."""
     pair.check("a")
     pair.ok("steward", "run")
     held = [*map(pair.file, (MESSAGES, READS, ROSTER, f"{HEARTBEATS}/a", f"{ARCHIVE}/.lock")), entry(pair)]

@@ -135,7 +135,8 @@ def test_an_unknown_word_waits_as_a_role_with_a_loud_warning(pair: Post) -> None
 
 @pytest.mark.parametrize("way", ["name", "rename", "id", "successor"])
 def test_mail_to_a_name_that_nobody_has_is_given_to_who_takes_it(pair: Post, way: str) -> None:
-    """As name or id, at registration or later, even past a quiet stamp; mail to the role of that name is not."""
+    """Mail to a name or id that nobody has goes to the agent that takes it later. Mail to the role of that name does
+    not."""
     for session in ("late", "wren"):
         if way != "id":
             pair.register(session)
@@ -161,7 +162,8 @@ def test_mail_to_a_name_that_nobody_has_is_given_to_who_takes_it(pair: Post, way
 
 
 def test_mail_to_a_bare_word_goes_to_one_taker(pair: Post) -> None:
-    """Who took it keeps it: a later bearer of the name is shown it only if it was given back."""
+    """The first agent that takes a name keeps the mail to it. A later agent of that name gets it only after a
+    release."""
     bare = pair.send("alice", "Jay", "x")
     pair.register("jay-1", "--name", "Jay")
     assert pair.check("jay-1") == [bare]
@@ -432,7 +434,7 @@ def test_the_text_of_a_check_frames_each_message(pair: Post) -> None:
 
 
 def test_the_next_commands_name_the_session_that_an_option_named(pair: Post) -> None:
-    """At a terminal they would speak as the person; a session's own commands know it, and need no option."""
+    """A suggested command names the session that ``--session`` named. A session's own command needs no such option."""
     asked, later = pair.send("x", "alice", "one"), pair.send("x", "alice", "two")
     shown = pair.call("check", "--session", "Bob", "--limit", "1").stdout
     assert shown == ""
@@ -510,7 +512,7 @@ def test_references_are_written_in_short_and_kept_as_the_protocol_has_them(pair:
     "ref", ["", "issue:o/r", "issue:o#3", "commit:o/r@xyz", "url:javascript:alert(1)", "taken:pr:o/r#1"]
 )
 def test_a_reference_that_says_nothing_is_refused(pair: Post, ref: str) -> None:
-    """And nothing is sent."""
+    """``send`` refuses a reference of no known form, and sends nothing."""
     refused(pair.call("send", "--from", "x", "--to", "alice", "--body", "b", "--ref", ref), 2, "not a reference")
     assert pair.unread("alice") == []
 
@@ -519,7 +521,7 @@ def test_a_reference_that_says_nothing_is_refused(pair: Post, ref: str) -> None:
 
 
 def test_a_reply_goes_to_the_sender_in_the_thread_and_counts_as_the_ack(pair: Post) -> None:
-    """By a unique prefix; the obligation is gone, the receipt is there; ``--to`` redirects."""
+    """A reply goes to the sender in the same thread and acknowledges the message. ``--to`` sends it elsewhere."""
     sent = pair.send("bob-0123456789", "architect", "may I?", "--ack", "--subject", "s")
     pair.check("alice")
     assert ids(pair.ok("status", "--session", "alice")["obligations"]) == [sent]
@@ -551,7 +553,7 @@ def test_a_reply_to_all_goes_to_everyone_it_was_for_but_oneself(pair: Post) -> N
 
 
 def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> None:
-    """Nobody writes to itself; a note to oneself has nobody to answer."""
+    """A reply to one's own message goes to its recipients. It is refused if nobody else is left."""
     pair.register("bob")
     first = pair.send("alice", "bob", "one more thing")
     told = pair.ok("reply", first, "--from", "alice", "--body", "namely this")
@@ -566,7 +568,7 @@ def test_a_reply_to_one_s_own_message_goes_to_those_it_was_for(pair: Post) -> No
 
 
 def test_a_check_tells_of_all_where_there_are_others(pair: Post) -> None:
-    """And costs a direct message nothing."""
+    """``check`` offers ``reply --all`` only if the message has other recipients."""
     pair.register("bob")
     pair.send("alice", "bob", "you")
     assert "--all" not in pair.run("check", "--session", "bob").stdout

@@ -207,8 +207,8 @@ while True:
 @pytest.mark.skipif(
     not (shutil.which("dbus-run-session") and shutil.which("notify-send")), reason="needs dbus and libnotify-bin"
 )
-def test_the_desktop_shows_it_under_a_real_session_bus(asked: Post) -> None:
-    """By the real ``notify-send``, to a daemon that stands in for the desktop's; a name is no markup."""
+def test_the_desktop_shows_a_notice_over_a_real_session_bus(asked: Post) -> None:
+    """The real ``notify-send`` hands a notice to the desktop. A name in it is not read as markup."""
     pytest.importorskip("jeepney")
     asked.configure("[notify]\ndesktop = true\n")
     asked.register("eve", "--name", "Eve")
@@ -239,7 +239,7 @@ def test_the_desktop_shows_it_under_a_real_session_bus(asked: Post) -> None:
 def test_quiet_hours_end_by_the_clock_on_the_wall(
     monkeypatch: pytest.MonkeyPatch, now: str, hours: str, end: str | None
 ) -> None:
-    """Also in the night in which the clock is put on or back; an end that no clock shows is as far away as it was."""
+    """Quiet hours end at the local time that is set, also in the night when the clock is changed."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     try:

@@ -99,8 +99,8 @@ def test_all_that_a_mailbox_may_still_set_is_known() -> None:
         assert fault.text.startswith(f"{key} must be")
 
 
-def test_a_mailbox_of_its_own_comes_before_what_is_for_all(post: Post) -> None:
-    """By its path, through whatever links; another's table says nothing."""
+def test_a_mailbox_s_own_table_comes_before_what_is_for_all(post: Post) -> None:
+    """A mailbox's own table, found by its real path, overrides the settings for all mailboxes."""
     (post.scratch / "linked").symlink_to(post.box)
     post.configure(
         '[control]\ndefault = "deny"\ncleanup = ["a"]\n'
@@ -125,8 +125,8 @@ def test_a_mailbox_of_its_own_comes_before_what_is_for_all(post: Post) -> None:
         ("[control", "TOML"),
     ],
 )
-def test_a_wrong_one_is_named_by_the_doctor_and_where_it_counts(post: Post, text: str, said: str) -> None:
-    """With the file and the key, once; mail goes on, and no program of the file runs."""
+def test_a_wrong_setting_is_named_by_the_doctor_and_where_it_counts(post: Post, text: str, said: str) -> None:
+    """The doctor names the file and the key of a wrong setting. Mail goes on, and no program of the file runs."""
     post.configure(text)
     post.send("ann", "all")
     found = post.call("doctor", "--json").json
@@ -179,7 +179,8 @@ def test_a_decision_that_nobody_can_read_is_the_closed_one(
 
 
 def test_an_unknown_key_is_a_note_with_the_key_that_may_be_meant(post: Post) -> None:
-    """Of both files, once for each key; the others of the file count, and the doctor finds no problem in it."""
+    """The doctor notes each unknown key of both configuration files and a key that may be meant. The other keys
+    count."""
     post.configure('[control]\ndefault = "ask"\nclean_up = []\n[later]\nx = 1\n[ttl]\ndirect = 5\n')
     post.file("config.toml").write_text("[ttl]\ntag = 5\nbroadcst = 3\n[hooks]\ntokens = 5\n")
     assert own_config.load(str(post.box)).control_default == "ask"

@@ -119,7 +119,7 @@ MALFORMED = [
 
 @pytest.mark.parametrize(("words", "said"), MALFORMED, ids=lambda v: " ".join(v)[:60] if isinstance(v, tuple) else "")
 def test_a_malformed_argument_is_exit_2(pair: Post, words: tuple[str, ...], said: str) -> None:
-    """In text and JSON alike, saying what it is about; the mailbox is as before."""
+    """A command with a malformed argument exits with 2, names the argument and leaves the mailbox as it was."""
     before = pair.snapshot()
     refused_both(pair.call, 2, *words, said=[said])
     assert pair.snapshot() == before
@@ -188,7 +188,7 @@ BAD_BODIES: list[tuple[bytes, str]] = [
 )
 @pytest.mark.parametrize("way", ["-", "@"])
 def test_a_body_that_is_no_text_or_too_long_is_exit_3(pair: Post, body: bytes, said: str, way: str) -> None:
-    """From standard input and from a file; what fits exactly is taken."""
+    """A body from standard input or a file that is no text, or too long, is refused with exit 3."""
     path = pair.scratch / "body"
     path.write_bytes(body)
     before = pair.snapshot()
@@ -359,7 +359,7 @@ def test_a_batch_of_unknown_words_warns_by_line(pair: Post) -> None:
 @pytest.mark.parametrize("variable", ["CLAUDE_CODE_SESSION_ID", "AGENT_MAILBOX_SESSION"])
 @pytest.mark.parametrize("value", ["../../x", "a b", "all", "x" * 200, "$(id)", "\x1b[31m"])
 def test_a_session_in_the_environment_is_checked_like_any(pair: Post, variable: str, value: str) -> None:
-    """What cannot be an id is refused, shown harmless, and makes no file."""
+    """A variable whose value cannot be a session id is refused, and no file is made for it."""
     before = pair.snapshot()
     for words in (("check",), ("send", "--to", "all", *BODY), ("roster", "register"), ("status",)):
         refused(pair.call(*words, env={variable: value}), 2)
@@ -419,7 +419,7 @@ def test_the_configuration_counts(pair: Post) -> None:
 
 
 def test_the_json_flag_is_a_flag_only_where_it_is_one(pair: Post) -> None:
-    """As the value of another option it asks for no JSON."""
+    """``--json`` as the value of another option does not ask for JSON."""
     plain = pair.call("send", "--from", "x", "--to", "projekt:x", "--body", "--json")
     refused(plain, 2, "namespace")
     assert plain.stdout == ""
@@ -457,7 +457,7 @@ def _nested(depth: int) -> list[object]:
 
 
 def test_a_sender_in_a_loop_is_stopped_where_the_mailbox_says_so(post: Post) -> None:
-    """So many a minute from one sender, batches counted; others, the person and a repetition go through."""
+    """A mailbox with a limit refuses further messages of one sender within a minute. Others and repetitions pass."""
     post.file("config.toml").write_text("[limits]\nmessages_per_minute = 5\n")
     post.send("x", "all", "x" * 60_000)
     known = post.send("loop", "all", "first")

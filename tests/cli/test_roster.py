@@ -84,7 +84,7 @@ def test_who_is_meant_may_come_from_the_environment(post: Post) -> None:
 
 @pytest.mark.parametrize("how", ["id", "option", "name", "prefix"])
 def test_an_agent_is_named_in_any_of_its_ways(post: Post, how: str) -> None:
-    """By id, by ``--session-id``, by name, by a unique prefix; the life of an agent from one to the next state."""
+    """Each roster command takes an agent's id, ``--session-id``, name or unique prefix."""
     post.register("session-0001", "--name", "Ann")
     words = {
         "id": ("session-0001",),
@@ -107,7 +107,7 @@ def test_an_agent_is_named_in_any_of_its_ways(post: Post, how: str) -> None:
 
 
 def test_list_shows_all_or_those_in_a_state(post: Post) -> None:
-    """In the order they registered; a heading and a line each as text; empty when there are none."""
+    """``roster list`` shows all agents, or those in one state, in the order in which they registered."""
     assert post.call("roster", "list").stdout == ""
     for name in ("alive-1", "frozen-1", "dead-1"):
         post.register(name)
@@ -183,7 +183,7 @@ def test_a_shared_role_is_reported(post: Post) -> None:
 
 
 def test_mail_to_a_project_reaches_who_takes_its_bearers_name(post: Post) -> None:
-    """What the earlier agent had not read, and not what it had; the roster shows the tags."""
+    """An agent that takes a dead agent's name also takes its tags and the mail that it had not read."""
     post.register("ana-1", "--name", "Ana", "--tags", "project:toy", "--role", "dev")
     read = post.send("x", "project:toy", "read")
     assert post.check("ana-1") == [read]
@@ -247,7 +247,8 @@ def test_the_lead_is_set_once_and_changed_only_by_the_person_or_the_lead(post: P
 
 
 def test_a_dead_holders_unanswered_role_mail_returns_to_the_role(post: Post) -> None:
-    """What asked for an ack and got none is free again; what got one, or asked for none, stays with the dead."""
+    """Role mail that a dead holder did not acknowledge is free again for the role. Other role mail stays with the
+    dead."""
     post.register("a", "--role", "builder")
     owed = post.send("x", "builder", "1", "--ack")
     acked = post.send("x", "builder", "2", "--ack")
@@ -262,7 +263,7 @@ def test_a_dead_holders_unanswered_role_mail_returns_to_the_role(post: Post) -> 
 
 
 def test_mail_to_the_dead_is_refused_naming_their_roles(post: Post) -> None:
-    """By id and by name; to the frozen it waits and is said to wait."""
+    """``send`` refuses mail to a dead agent and names its roles. Mail to a frozen agent waits."""
     post.register("a-session", "--name", "Ann", "--role", "builder")
     post.ok("roster", "freeze", "Ann")
     answer = post.ok("send", "--from", "x", "--to", "Ann", "--body", "hi")["delivery"]

@@ -89,8 +89,7 @@ def test_what_is_there_may_be_made_again_and_adopted_by_its_place(program: Progr
 
 
 def test_git_passes_by_a_new_mailbox(program: Program, project: Path) -> None:
-    """With mail in it, and where it was restored. In a directory of the project's own only our files are passed by, and
-    a file of the person's stays."""
+    """Git ignores a new or restored mailbox. In a project's own directory it ignores only our files."""
     assert program.call("send", "--from", "a", "--to", "all", "--body", "x", cwd=project).rc == 0
     assert program.call("check", "--session", "b", cwd=project).rc == 0
     assert program.call("steward", "run", cwd=project).rc == 0
@@ -123,7 +122,7 @@ def test_git_passes_by_a_new_mailbox(program: Program, project: Path) -> None:
 
 
 def test_an_agent_makes_no_mailbox_and_is_told_that_nothing_is_to_do(post: Post) -> None:
-    """In a project without one: no hint of ``init``, and ``init`` itself is refused with where to run it."""
+    """A command of an agent in a project without a mailbox says that nothing is to do. ``init`` refuses the agent."""
     strange = post.scratch / "strange"
     strange.mkdir()
     with Client(post) as claude:
@@ -141,7 +140,7 @@ def test_an_agent_makes_no_mailbox_and_is_told_that_nothing_is_to_do(post: Post)
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files to another user")
 def test_an_agent_is_not_sent_to_init_by_another_users_mailbox(post: Post) -> None:
-    """As below sudo: a session may not make one."""
+    """A mailbox of another user is an error for an agent, without a hint to run ``init``."""
     with Client(post) as claude:
         claude.hook("SessionStart", ME)
         os.chown(post.box, 12345, -1)
@@ -162,7 +161,8 @@ def test_a_person_is_told_which_mailbox_answers(post: Post) -> None:
 
 
 def test_repositories_share_a_mailbox_that_is_above_them_or_named(program: Program) -> None:
-    """As docs/concepts.md says: each session carries its own project's tag, and all find one mailbox."""
+    """Sessions in several repositories find the mailbox in a directory above them, or the one that the environment
+    names."""
     work = program.scratch / "work space"
     for name in ("a", "b"):
         (work / name).mkdir(parents=True)

@@ -27,7 +27,7 @@ def in_pieces(post: Post, words: Sequence[object], *pieces: bytes) -> Result:
 
 
 def test_a_text_that_comes_in_pieces_is_sent_whole(post: Post) -> None:
-    """By send, reply and a batch; of any length, with a pause before the first byte as well."""
+    """``send``, ``reply`` and a batch read standard input that comes in pieces to its end."""
     post.register("bob")
     first, second = b"a" * 30_000, b"b" * 35_000
     assert in_pieces(post, ("send", "--from", "ann", "--to", "bob", "--body", "-"), first, second).rc == 0
@@ -61,7 +61,7 @@ def test_a_gateway_s_backup_that_comes_in_pieces_is_taken_whole(post: Post) -> N
 
 
 def test_a_server_of_tools_reads_requests_that_come_in_pieces(post: Post) -> None:
-    """By a pipe that its client made non-blocking, each request in two."""
+    """The MCP server reads each request that comes in two pieces through a non-blocking pipe."""
     pytest.importorskip("mcp", reason="needs the extra mcp")
     post.env |= {"AGENT_MAILBOX_SESSION": "bob"}
     post.register("bob")

@@ -112,7 +112,7 @@ def test_what_stands_in_the_place_of_a_file_is_refused(pair: Post, name: str, wh
 
 
 def test_a_fifo_in_the_place_of_the_configuration_blocks_nobody(pair: Post) -> None:
-    """Nor does a directory, a link or a file that may not be read: mail goes on, with a warning that names the file."""
+    """A FIFO, a directory or a dangling link in the configuration's place gives a warning, and mail goes on."""
     for what in ("directory", "fifo", "dangling"):
         put(pair.file("config.toml"), what)
         code = "import signal, sys; signal.alarm(100); from agent_mailbox.launch import main; sys.exit(main())"

@@ -86,7 +86,7 @@ def left_unread(post: Post, *words: str) -> Result:
 def test_a_reader_that_stops_within_mail_leaves_the_rest_unread(
     post: Post, six: list[str], reader: str, taken: int
 ) -> None:
-    """What the program took to the end is read; the message in which it stopped, and all behind it, are not."""
+    """``check`` marks only the messages as read that the program behind its pipe took to the end."""
     done, _ = into(post, reader)
     refused(done, 5, f"{taken} of 6 messages were marked as read" if taken else "nothing was marked as read")
     assert [r["message_id"] for r in post.objects(READS)] == six[:taken]
@@ -182,7 +182,7 @@ def test_what_stands_in_the_pipe_before_is_not_taken_for_mail(post: Post, six: l
 
 
 def test_a_file_has_taken_what_was_written(post: Post, six: list[str]) -> None:
-    """As a terminal has, and whatever is behind a device."""
+    """``check`` into a file marks all that it wrote as read."""
     with (post.scratch / "copy").open("wb") as file:
         assert post.run(*CHECK, stdout=file).rc == 0
     assert "| body 5" in (post.scratch / "copy").read_text()

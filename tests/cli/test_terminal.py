@@ -86,7 +86,7 @@ def test_init_names_the_next_two_commands_to_a_person_only(pair: Post) -> None:
 
 
 def test_colour_is_for_terminals_and_only_where_it_is_wanted(pair: Post) -> None:
-    """On a terminal yes; with NO_COLOR or a dumb one no; into a pipe never; the words are the same."""
+    """Commands use colour on a terminal only, and not with ``NO_COLOR`` or a dumb one. The words stay the same."""
     words = ("check", "--session", "alice", "--peek")
     plain = pair.run(*words).raw
     assert ESCAPE.search(plain) is None
@@ -108,7 +108,7 @@ def test_colour_is_for_terminals_and_only_where_it_is_wanted(pair: Post) -> None
 
 
 def test_nothing_new_is_said_to_a_person_only(pair: Post) -> None:
-    """On a terminal a line, into a pipe not a byte; an error on a terminal is its two lines."""
+    """A command without results says so on a terminal and prints nothing into a pipe."""
     pair.check("alice")
     assert on_terminal(pair, "check", "--session", "alice") == (0, b"no new mail\n")
     assert pair.run("check", "--session", "alice").raw == b""
@@ -139,7 +139,7 @@ def test_a_list_fits_the_terminal(pair: Post) -> None:
 
 
 def test_a_list_tells_control_messages_in_words(pair: Post) -> None:
-    """As everywhere, and not in the form of the log."""
+    """``history`` tells a control message in words, not in the form of the log."""
     ask = ("control", "request", "permission", "--session", "alice", "--tool", "Bash", "--reason", "why not")
     pair.ok(*ask, "--request-id", "perm-1")
     assert "  permission_request perm-1: Bash; why not  " in pair.call("history", "--all").stdout
@@ -149,7 +149,7 @@ def test_a_list_tells_control_messages_in_words(pair: Post) -> None:
 
 
 def test_help_and_version_need_no_mailbox(program: Program) -> None:
-    """For the program, a group, a command; in full or by ``-h``; exit 0 and nothing on stderr."""
+    """``--help``, ``-h`` and ``--version`` work without a mailbox, for the program, a group and a command."""
     for words in (("--help",), ("-h",), ("roster", "--help"), ("send", "-h"), ("roster", "update", "--help")):
         result = program.call(*words)
         assert (result.rc, result.stderr) == (0, "")
@@ -206,7 +206,7 @@ def test_completion_looks_into_the_mailbox_that_is_named(pair: Post) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_completion_script_of_each_shell_is_given(program: Program, shell: str) -> None:
-    """What README and ``--help`` tell people to evaluate."""
+    """The program prints the completion script for each shell that the README names."""
     result = program.run(env={"_AGENT_MAILBOX_COMPLETE": f"{shell}_source"})
     assert result.rc == 0
     assert "agent-mailbox" in result.stdout
@@ -219,7 +219,7 @@ def test_the_completion_script_of_each_shell_is_given(program: Program, shell: s
 
 
 def test_text_is_utf_8_whatever_the_locale_says(pair: Post) -> None:
-    """In the C locale, in and out, body from an argument, from a stream, to a pipe."""
+    """The program reads and writes UTF-8 in the C locale as well."""
     text = "“€” \U0001f600 é"
     for env in ({"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}, {"PYTHONIOENCODING": "ascii"}):
         assert pair.run("send", "--from", "x", "--to", "bob", "--body", "-", stdin=text, env=env).rc == 0
@@ -273,7 +273,7 @@ def test_a_full_disk_behind_standard_output_records_nothing(pair: Post) -> None:
 
 @pytest.mark.parametrize("words", [("history", "--all", "--limit", "0"), ("export",), ("show",)], ids=lambda w: w[0])
 def test_a_reader_that_stops_early_ends_the_program_in_order(pair: Post, words: tuple[str, ...]) -> None:
-    """As under ``head -1``: no traceback, no message of the interpreter's, at most the one error line."""
+    """A command whose reader stops early ends without a traceback, with one error at most."""
     sent = [pair.send("x", "bob", BIG, "--subject", "s" * 900) for _ in range(60 if words[0] == "history" else 3)]
     with pair.start(*words, *(sent[:1] if words[0] == "show" else ())) as child:
         assert child.stdout is not None

@@ -26,7 +26,7 @@ DIGITS = (
 
 
 def test_a_byte_order_mark_is_no_part_of_a_text_that_is_sent(post: Post) -> None:
-    """In a file, by standard input, before a batch and before a tool's input."""
+    """Commands drop a byte order mark before a body, a batch and a tool's input."""
     post.register("bob")
     post.register("ann", "--lead", "user")
     file = post.cwd / "text"
@@ -43,7 +43,7 @@ def test_a_byte_order_mark_is_no_part_of_a_text_that_is_sent(post: Post) -> None
 
 @pytest.mark.parametrize("log", [MESSAGES, READS, ROSTER])
 def test_a_byte_order_mark_hides_no_line(post: Post, log: str) -> None:
-    """Of a log that an editor wrote: it is read, shown, searched, archived and exported as the others are."""
+    """Commands read the first line of a log after a byte order mark like any other line."""
     post.register("bob")
     shown = post.send("ann", "bob", "first")
     post.check("bob")
@@ -66,7 +66,7 @@ def test_a_byte_order_mark_hides_no_line(post: Post, log: str) -> None:
 
 @pytest.mark.parametrize("own", [False, True], ids=["mailbox", "person"])
 def test_a_byte_order_mark_ends_no_configuration(post: Post, own: bool) -> None:
-    """What it sets counts, and nobody is warned."""
+    """A setting in a file with a byte order mark counts, and nobody is warned."""
     file = post.user_state / "config.toml" if own else post.file("config.toml")
     post.register("bob")
     file.write_bytes(BOM + (b"[notify]\ncontent = true\n" if own else b"[limits]\ncontent_bytes = 5\n"))
@@ -98,7 +98,7 @@ def by_another(post: Post, line: str) -> None:
 @pytest.mark.parametrize("write", [by_batch, by_another])
 @pytest.mark.parametrize("number", DIGITS)
 def test_a_number_keeps_its_digits(post: Post, number: str, write: Callable[[Post, str], Any]) -> None:
-    """In an unknown key, from a batch or a foreign line: in the log, in each JSON output and in the export."""
+    """The log, the JSON output and the export keep all digits of a number in an unknown key."""
     post.register("bob")
     write(post, f'{{"recipient":"bob","content":"x","n":{number},"metadata":{{"m":[{number}]}}}}')
     assert f'"n":{number}' in post.file(MESSAGES).read_text()
@@ -132,7 +132,7 @@ def test_what_cannot_be_kept_is_refused_with_its_line(post: Post, line: str, sai
 
 
 def test_a_tool_s_input_keeps_its_digits(post: Post) -> None:
-    """What a lead is asked about is what was given."""
+    """A permission request shows the lead all digits of a number in the tool's input."""
     post.register("ann", "--lead", "user")
     asked = (
         "control",
@@ -150,7 +150,7 @@ def test_a_tool_s_input_keeps_its_digits(post: Post) -> None:
 
 
 def test_a_byte_order_mark_is_no_part_of_a_secret(post: Post) -> None:
-    """Of an engine's credential, and of the token that wakes a program."""
+    """The program drops a byte order mark before an engine's credential and before a wake token."""
     file = post.cwd / "secret"
     file.write_bytes(BOM + b"token\n")
     file.chmod(0o600)

@@ -125,7 +125,7 @@ def test_what_is_derived_and_cannot_be_written_stops_no_mail(
 def test_a_stamp_that_stayed_counts_for_nothing_until_it_can_go(
     quiet: Post, marked: Callable[[str, Path], None]
 ) -> None:
-    """Also after mail to others, whose stamps could go, and after a look of another session."""
+    """A quiet stamp that cannot be removed hides no mail, until it can be removed."""
     ruin(quiet, DERIVED[0], marked)
     quiet.send("b", "a", "hidden?")
     quiet.send("a", "b", "another")
@@ -195,7 +195,7 @@ def test_an_immutable_place_is_told_with_the_command_that_mends_it(
 
 
 def test_a_place_that_is_mounted_read_only_is_told_once(used: Post) -> None:
-    """With its mount point, which is to be made writable, and what fails meanwhile."""
+    """The doctor reports a read-only mount once, with the command that makes its mount point writable."""
     known = places(used)
     for path in (used.box, known[MESSAGES], known[HEARTBEATS], known[".cache"], known["the mailbox's record"]):
         done = used.run("doctor", "--json", under=read_only(path))
@@ -209,7 +209,7 @@ def test_a_place_that_is_mounted_read_only_is_told_once(used: Post) -> None:
     [(READS, "a directory"), (READS, "a FIFO"), (f"{HEARTBEATS}/a", "a symbolic link"), (".cache/cursors/a", "a FIFO")],
 )
 def test_something_else_in_the_place_of_a_file_is_told(used: Post, name: str, kind: str) -> None:
-    """Nobody waits for a FIFO, follows a link, or hides the other findings."""
+    """The doctor reports a directory, a FIFO or a link in a file's place, without waiting for it."""
     path = used.file(name)
     path.unlink()
     if kind == "a directory":

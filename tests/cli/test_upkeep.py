@@ -161,7 +161,8 @@ def _age(post: Post) -> None:
 
 
 def test_a_steward_far_from_every_time_in_the_mailbox_moves_nothing_and_says_so(untouched: Post) -> None:
-    """Not even where a line is dated to its clock; the doctor tells, until the person confirmed the clock."""
+    """The steward refuses to run if its clock is far from all times in the mailbox. The person can confirm the
+    clock."""
     before = untouched.snapshot()
     told = refused_both(untouched.call, 1, "steward", "run", "--max-live", "0", said=["40 days ahead", "--trust-clock"])
     assert told.json["error"]["code"] == "clock"
@@ -195,7 +196,7 @@ def test_any_use_of_the_mailbox_ends_the_doubt(untouched: Post) -> None:
 
 
 def test_a_doubted_clock_that_ran_steadily_for_a_day_is_believed() -> None:
-    """By the time since the machine's start: the pure rule, run by run."""
+    """The steward believes a doubted clock after it ran steadily for a day since the machine's start."""
     now, old = 50 * DAY, 10 * DAY
     first = clocks.doubted(ClockDoubt(now, "boot", 1000, old), [old], None)
     assert first is not None
@@ -292,7 +293,7 @@ def test_the_cron_line_is_installed_once_beside_what_is_there(cron: Post) -> Non
 
 
 def test_a_crontab_that_cannot_be_read_is_not_overwritten(cron: Post) -> None:
-    """What stands in it is somebody's work: refused, nothing lost."""
+    """``steward crontab --install`` refuses to write a crontab that it cannot read."""
     table = cron.home / "crontab"
     table.write_text("1 2 3 4 5 precious\n")
     refused(cron.call("steward", "crontab", "--install", env={"CRONTAB_FAILS": "1"}), 1, "crontab")
@@ -481,7 +482,7 @@ def test_an_mbox_gives_every_text_back(post: Post) -> None:
 
 
 def test_mbox_is_read_by_the_standard_library(history: Post) -> None:
-    """As many mails as messages; senders, recipients, subjects on one line, threads, dates, bodies."""
+    """Python's ``mailbox`` module reads an mbox export with all its messages, addresses, threads and bodies."""
     path = history.scratch / "mail.mbox"
     path.write_bytes(history.call("export", "--format", "mbox").raw)
     mails = list(mailboxes.mbox(path, create=False))
@@ -573,7 +574,7 @@ def test_the_seeds_two_lines_work_from_the_checkout(checkout: Program) -> None:
 
 
 def test_the_seeds_two_lines_work_from_any_working_directory(checkout: Program) -> None:
-    """With nothing named and no mailbox above, the checkout's own is meant."""
+    """The two scripts of the seed use the checkout's own mailbox if no other is named or above."""
     root = checkout.scratch / "checkout"
     assert script(checkout, root, "agent_mailbox.py", "init").rc == 0
     assert script(checkout, checkout.cwd, "agent_roster.py", *UPDATE).rc == 0

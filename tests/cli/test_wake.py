@@ -80,7 +80,7 @@ def sleepers(tmp_path: Path) -> Sleepers:
 
 
 def test_the_steward_starts_whom_urgent_mail_waits_for_once(sleepers: Sleepers) -> None:
-    """With its id, its client and its directory, there, and with no word of the mail."""
+    """The steward starts a sleeping agent with urgent mail once, in its directory and with its client and id."""
     sleepers.sleeps()
     sleepers.send(ME, "--priority", "high")
     for _ in range(2):
@@ -138,7 +138,7 @@ def test_other_mail_starts_nobody(sleepers: Sleepers, to: str, words: tuple[str,
 
 
 def test_a_line_that_any_program_wrote_starts_nobody(sleepers: Sleepers) -> None:
-    """As Ann, as the person, and as control; a command's own mail does."""
+    """A line that nothing proves starts no agent, whoever it names as sender. Mail of a command does."""
     sleepers.sleeps()
     with (sleepers.box / MESSAGES).open("a") as log:
         for sender, kind in (("ann", "chat"), ("user", "chat"), ("user", "control")):
@@ -179,7 +179,8 @@ def test_a_session_that_runs_or_is_dead_is_not_started(sleepers: Sleepers) -> No
 
 
 def test_starts_are_counted_by_the_hour(sleepers: Sleepers) -> None:
-    """For all agents together; the rest waits. Mail that started somebody starts nobody again."""
+    """The steward starts only so many agents an hour, all together. Mail that started an agent does not start it
+    again."""
     sleepers.says(f'command = ["{sleepers.again}", "{{session}}"]', "per_hour = 1")
     for session in (ME, OTHER):
         sleepers.sleeps(session)

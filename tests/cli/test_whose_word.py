@@ -91,7 +91,7 @@ def said(post: Post, *words: str) -> Result:
 
 @pytest.mark.usefixtures("worker")
 def test_a_decision_that_is_taken_again_says_so(post: Post) -> None:
-    """Who decided, and when; the same one changes nothing, another is refused."""
+    """A repeated decision says who decided before and when, and changes nothing. Another decision is refused."""
     ask = ("control", "request", "permission", "--tool", "Bash", "--session", "sam", "--request-id")
     post.ok(*ask, "perm-1")
     first = said(post, "control", "deny", "perm-1")
@@ -107,7 +107,7 @@ def test_a_decision_that_is_taken_again_says_so(post: Post) -> None:
 
 @pytest.mark.usefixtures("worker")
 def test_the_end_of_a_lease_or_a_watch_that_is_over_says_so(post: Post) -> None:
-    """As a decision does; the first end says that it is one."""
+    """A second release of a lease, or cancelling of a watch, says that it was over already."""
     made = post.ok("lease", "src/x", "--session", "sam")["leases"][0]["id"]
     watch = post.ok("watch", "lee", "--idle", "--session", "sam")["watches"][0]["id"]
     for words, ended in ((("lease", "release", made), "released"), (("watch", "cancel", watch), "cancelled")):
@@ -132,7 +132,7 @@ def test_a_task_that_is_reported_done_again_says_so(post: Post) -> None:
 
 @pytest.mark.usefixtures("worker")
 def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post) -> None:
-    """With the command that decides it; a shutdown, with the one that ends the agent."""
+    """The person sees a request that its lead cannot answer, with the command that decides it."""
     assert "nothing waits for you" in said(post, "control", "pending").stdout
     post.ok("control", "request", "permission", "--tool", "Bash", "--session", "sam", "--request-id", "perm-1")
     pending = said(post, "control", "pending").stdout
@@ -147,8 +147,8 @@ def test_a_request_that_its_lead_cannot_answer_is_told_to_the_person(post: Post)
 
 
 @pytest.mark.usefixtures("worker")
-def test_of_a_request_that_nothing_proves_only_the_denial_is_offered(post: Post) -> None:
-    """In the queue and with the message; the command that is offered works as it stands."""
+def test_a_request_that_nothing_proves_can_only_be_denied(post: Post) -> None:
+    """``control pending`` and ``show`` offer only the denial of a request that nothing proves."""
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
     asked = record("sam", ["lee", "user"], text, type="control")
     post.append(MESSAGES, asked)
@@ -171,7 +171,7 @@ def test_every_control_message_has_a_text(kind: type[Payload]) -> None:
 
 @pytest.mark.usefixtures("worker")
 def test_the_removal_of_all_rules_reads_so_at_every_door(post: Post) -> None:
-    """In ``check``, ``show``, ``thread``, the log and a hook."""
+    """Each command that shows the message says that it removes all rules and hosts."""
     assert said(post, "control", "policy", "sam", "--clear").rc == 0
     sent = post.objects(MESSAGES)[-1]["id"]
     told = "team_permission_update: removes all rules and hosts"
@@ -188,7 +188,7 @@ def test_who_is_bound_is_named_to_a_program_that_may_not(post: Post) -> None:
 
 
 def test_a_backup_without_leads_and_rules_is_restored_without_a_word_of_them(post: Post) -> None:
-    """With a lead, the command that lets its permissions count is named."""
+    """``restore`` names the command that makes leads count only if the backup has leads or rules."""
     post.register("lee")
     post.send("lee", "all")
     for n, has_lead in enumerate((False, True)):

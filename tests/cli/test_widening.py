@@ -88,7 +88,7 @@ def test_what_the_person_s_terminal_runs_for_an_agent_asks_the_person(led: Post,
 
 
 def test_the_person_may_say_yes_and_what_they_type_asks_nothing(led: Post) -> None:
-    """At a planted program's question; and at the prompt, in a pipeline of it, and within a function."""
+    """A command that a program planted asks the person, who may say yes. A command that they type asks nothing."""
     done = at_terminal(led, PLANTED["a script"](led, line(*ALLOW)), answer=YES)
     assert done.rc == 0, done
     assert rules(led)["allow"] == ["Bash"]
