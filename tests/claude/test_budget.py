@@ -53,7 +53,7 @@ FRAME = len("UserPromptSubmit hook additional context: ")
 
 
 def test_mail_from_another_machine_is_behind_that_of_this_one_however_urgent_it_says_it_is() -> None:
-    """In full and by title; to its own kind it is as every mail."""
+    """Every message of this machine comes before a message of another machine, whatever the other's priority is."""
     far = [message(f"f{n}", sender=f"swarm:demo/x{n}", priority="high", content="f" * 700) for n in range(9)]
     near = [message(f"n{n}", sender="ann-1", content="n" * 700) for n in range(4)]
     found = told(items(*far, *near))
@@ -107,7 +107,8 @@ def test_no_field_of_a_message_makes_a_line_of_the_frame(place: str) -> None:
 
 
 def test_the_urgent_comes_in_full_first_then_by_how_directly_it_is_meant() -> None:
-    """Where only some fit: control, high priority, direct, role, tag, broadcast; shown in the usual order."""
+    """The budget takes mail in this order: control, high priority, direct, role, tag, broadcast. The mail is shown in
+    the usual order."""
     long = "A sentence of some length. " * 20
     ways: list[dict[str, Any]] = [
         {"to": "all"},
@@ -191,7 +192,7 @@ def test_nothing_is_dropped_and_the_room_is_kept(bodies: list[str], room: int, t
     ids=["sentences", "wrapped", "no end", "no space"],
 )
 def test_a_long_body_is_cut_at_a_sentence_with_the_command_for_the_rest(body: str, ends: str) -> None:
-    """Where there is one near; the command names the message."""
+    """The budget cuts a long body at a sentence's end if one is near. It names the command for the rest."""
     text = told(items(message("m1", content=body))).text
     assert re.search(ends + r"\(cut; all: agent-mailbox show m1\)$", text)
     assert len(text) < budget.BODY + 400
@@ -206,8 +207,8 @@ def test_the_command_to_answer_with_is_told_where_no_memory_file_knows_it() -> N
     assert " reply " not in told(mail).text
 
 
-def test_old_mail_bears_its_date_and_fresh_mail_does_not() -> None:
-    """What came within the hour came just now."""
+def test_only_old_mail_has_a_date() -> None:
+    """The hook shows a date for mail older than an hour, and none for newer mail."""
     assert "→ you\n" in told(items(message()), hours=0.9).text
     assert "→ you, 2026-03-16 12:00Z\n" in told(items(message()), hours=1.1).text
 

@@ -89,7 +89,8 @@ def test_where_there_is_nothing_new_no_python_starts(session: Session, shell: st
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_mail_is_shown_once_by_the_client_s_own_events(session: Session, shell: str) -> None:
-    """What the guard read of the JSON, Python reads again, long or short; a subagent is shown none; the end freezes."""
+    """A client's hooks show each message to the session once, and never to its subagent. The end of the session freezes
+    the agent."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     post = session.shim.post
     prompt, stop = prompt_and_stop(session.client)
@@ -125,7 +126,8 @@ def test_a_session_that_no_other_is_around_is_told_nothing(post: Post) -> None:
 
 
 def test_codex_s_commands_are_its_session_s(post: Post) -> None:
-    """By its own variable, which comes before ours."""
+    """A command below Codex acts as the session in ``CODEX_SESSION_ID``, even if ``AGENT_MAILBOX_SESSION`` names
+    another."""
     post.register("me")
     post.send("x", "me", "MAIL")
     env = {"CODEX_SESSION_ID": "me", "AGENT_MAILBOX_SESSION": "other"}
@@ -223,7 +225,7 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
 
 @pytest.mark.parametrize("client", OTHERS, ids=NAMES)
 def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: KnownClient) -> None:
-    """In its place, its timeout kept; also one that does not yet say whose it is."""
+    """``install`` replaces an older hook of this program in its place, and keeps its timeout."""
     _, stop = prompt_and_stop(client)
     settings = house.project / client.directory / client.settings[0]
     for command in (f"/gone/agent-mailbox-hook Stop {client.word}", "agent-mailbox hook Stop"):
@@ -277,8 +279,8 @@ def test_the_rules_open_plain_mail_only() -> None:
 
 
 def test_the_doctor_looks_at_every_client_s_hooks(house: House) -> None:
-    """What cannot run is a problem, by the client's own name for the event; what is missing, a note. Comments, which
-    Gemini CLI takes, are none."""
+    """The doctor reports a client's hook that cannot run as a problem, and a missing one as a note. It accepts comments
+    in the settings of Gemini CLI."""
     program = house.program
     program.env["AGENT_MAILBOX_DIR"] = str(program.box)
     assert program.call("init", program.box).rc == 0

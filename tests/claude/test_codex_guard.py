@@ -38,7 +38,7 @@ def ask(post: Post, event: str = "Permit", given: dict[str, Any] | None = None, 
 
 
 def test_a_file_is_not_sent_unasked(post: Post) -> None:
-    """Where Claude Code would ask its person, nobody would: a refusal says who may."""
+    """The guard refuses a file that Codex would send, for Codex cannot ask its person. It says who may send it."""
     post.register(ME, "--name", "Me")
     post.register("other")
     file = {"command": "agent-mailbox send --to other --body @/etc/hostname"}
@@ -103,7 +103,7 @@ def test_whom_nobody_leads_asks_the_person(post: Post) -> None:
 
 
 def test_without_an_answer_the_call_is_refused_whatever_the_default(led: Post) -> None:  # noqa: F811
-    """To have the client ask is no answer here."""
+    """The guard refuses a call of Codex that nobody answered, even if the default is to ask."""
     led.file("config.toml").write_text("[control]\ntimeout = 0.2\n")
     (led.user_state / "config.toml").write_text('[control]\ndefault = "ask"\n')
     command(led, "mode", ME, "safe")

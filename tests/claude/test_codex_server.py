@@ -61,7 +61,8 @@ def lock(rollout: Path) -> Iterator[IO[str]]:
     ],
 )
 def test_the_last_turn_s_end_tells_what_a_session_does(rollout: Path, lines: list[str], status: str) -> None:
-    """Not the words that somebody said; and whatever is unclear is no idle session."""
+    """The last event of a turn tells whether a session is idle. An unclear file, or the same words in a message, do not
+    make it idle."""
     rollout.write_text("".join(lines))
     assert codex_server.turn(str(rollout)) == status
 
@@ -74,7 +75,7 @@ def test_without_its_file_nothing_is_known_of_a_session(rollout: Path) -> None:
 
 @pytest.mark.usefixtures("lock")
 def test_the_server_that_keeps_the_session_s_file_open_has_it_loaded(rollout: Path) -> None:
-    """And no other process."""
+    """Only the process that keeps a session's file open counts as the server that has the session loaded."""
     assert codex_server.is_loaded(str(rollout), ME, os.getpid()) is True
     assert codex_server.is_loaded(str(rollout), ME, os.getppid()) is False
 

@@ -224,7 +224,7 @@ def test_a_refused_call_is_refused_in_every_wrapping(
 
 @given(WORDS, WORDS, st.lists(WRAPPINGS, max_size=3))
 def test_mail_of_any_text_goes_out_in_every_wrapping(subject: str, body: str, wrappings: list[str]) -> None:
-    """What is written in a message is nobody's command."""
+    """The guard lets a message of any text pass, even if the text looks like a command."""
     body = f"{body} agent-mailbox send --from user".replace("\0", "")
     whole = shlex.join(
         ["agent-mailbox", "send", "--from", ME, "--to", "b", "--subject", subject.replace("\0", ""), "--body", body]
@@ -236,7 +236,7 @@ def test_mail_of_any_text_goes_out_in_every_wrapping(subject: str, body: str, wr
 
 @given(st.lists(WORDS.map(lambda word: word.replace("\0", "")), min_size=1, max_size=5))
 def test_quoted_words_are_read_as_they_are(words: list[str]) -> None:
-    """As the standard library quotes them for a shell."""
+    """The shell's grammar reads quoted words as ``shlex`` wrote them."""
     (simple,) = shell.commands(shlex.join(["x", *words]))
     assert simple.words == ["x", *words]
 

@@ -80,7 +80,7 @@ def test_mail_at_a_turn_s_end_is_no_prompt_of_the_person(session: Session) -> No
 @pytest.mark.parametrize("shell", SHELLS)
 @pytest.mark.parametrize("key", ["path", "file_path"])
 def test_no_tool_writes_the_mailbox(session: Session, shell: str, key: str) -> None:
-    """By the key that the client writes it takes no Python to tell, and none to let another file be written."""
+    """The hook refuses a tool of Copilot CLI that writes a mailbox file, and lets other files be written."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     post = session.shim.post
 

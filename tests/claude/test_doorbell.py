@@ -150,7 +150,7 @@ def client(post: Post) -> Iterator[Client]:
 
 
 def test_a_session_with_commands_in_the_background_is_between_turns(client: Client) -> None:
-    """What the client calls ``shell``."""
+    """The doorbell wakes a session that the client calls ``shell``, for it is between turns."""
     client.does("shell")
     bell = client.start()
     client.waiting(bell)
@@ -338,8 +338,8 @@ def test_it_ends_with_its_client_however_that_ends(client: Client) -> None:
     assert ended(bell) == SILENT
 
 
-def test_it_ends_with_its_session(client: Client) -> None:
-    """By the session's end in the roster, or by another session in its client's place (``/clear``)."""
+def test_a_doorbell_ends_with_its_session(client: Client) -> None:
+    """The doorbell ends silently when its session ends, or when another session takes its place in the client."""
     bell = client.start()
     client.waiting(bell)
     client.hook("SessionEnd", reason="clear")
@@ -388,7 +388,7 @@ def test_a_mailbox_that_vanishes_ends_it_and_a_cache_that_does_not(client: Clien
 
 
 def test_a_mailbox_that_cannot_be_looked_at_does_not_end_it(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a mount that does not answer for a while: it looks again."""
+    """A doorbell that cannot look at its mailbox for a while looks again, and then wakes the session."""
     lstat, failures = system.lstat, [1, 2]
 
     def fails(path: str) -> os.stat_result:
@@ -435,8 +435,9 @@ def test_it_can_be_turned_off_and_on(client: Client) -> None:
 # -- the guard --------------------------------------------------------------------------------------------------------
 
 
-def test_while_one_waits_the_guard_starts_no_python(client: Client) -> None:
-    """Nor for a client nobody sits at, nor where the configuration as it is turned it off."""
+def test_while_a_doorbell_waits_the_guard_starts_no_python(client: Client) -> None:
+    """The shim starts no Python for a second doorbell. It starts none for an unattended client, or if the configuration
+    turns doorbells off."""
     checkout = client.post.scratch / "checkout"
     shutil.copytree(ROOT / "hooks", checkout / "hooks")
     (checkout / "agent_mailbox").symlink_to(DOOR / "agent_mailbox")
@@ -492,9 +493,9 @@ def shell(post: Post, log: str, line: str) -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="it looks now and then elsewhere, which its tests wait for")
 def test_lines_of_other_programs_ring_as_ours_do(post: Post) -> None:
-    """To a session, a role, a tag and all; a release in the reads log; a role in the roster.
-
-    Each session was quiet, so that our own writers would have removed a stamp."""
+    """A line that another program wrote wakes a session as our own line does. It may be mail to the session, its role,
+    its tag or all; a release; a new role. Each session was quiet, so that our own writers would have removed a
+    stamp."""
     names = ("direct", "role", "tag", "released", "joins")
     clients = {name: Client(post, f"{name}-1111") for name in names}
     try:

@@ -111,7 +111,7 @@ OTHERS: dict[str, Callable[[Post], object]] = {
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_no_tool_writes_a_file_of_ours_however_it_is_named(guarded: Shim, shell: str) -> None:
-    """By the target's real place; the shell that decides and Python, which decides the rest, agree."""
+    """The shim and Python refuse the same writes to our files: both decide by the file's real place."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     post = guarded.post
     _links(post)
@@ -194,7 +194,7 @@ def test_a_call_that_cannot_be_read_is_refused(guarded: Shim, data: bytes) -> No
 
 
 def test_a_mailbox_that_is_gone_or_only_named_is_guarded_as_well(guarded: Shim) -> None:
-    """Where it was, nobody lays down another; the one that the environment names is one of ours, too."""
+    """The guard refuses writes to the place of a removed mailbox, and to the mailbox that the environment names."""
     post = guarded.post
     other = post.scratch / "named"
     other.mkdir()
@@ -207,7 +207,7 @@ def test_a_mailbox_that_is_gone_or_only_named_is_guarded_as_well(guarded: Shim) 
 
 
 def test_installed_shims_are_guarded_and_those_of_a_checkout_are_not(guarded: Shim) -> None:
-    """What `install` recorded; editing this repository's own hooks is work like any other."""
+    """The guard refuses writes to the shims that ``install`` recorded, and lets a checkout's own hooks be written."""
     post = guarded.post
     installed = post.scratch / "share/agent-mailbox-hook"
     installed.parent.mkdir()

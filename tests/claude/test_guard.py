@@ -66,7 +66,7 @@ def shim(post: Post) -> Shim:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_where_there_is_nothing_new_no_python_starts(shim: Shim, shell: str) -> None:
-    """In any POSIX shell: not a byte, no process but the shell; the heart beats all the same."""
+    """Without new mail the shim prints nothing and starts no Python in any shell. It still updates the heartbeat."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     beat = shim.post.file(HEARTBEATS, ME)
     os.utime(beat, (1, 1))
@@ -268,7 +268,8 @@ def test_a_stamp_of_before_the_machine_s_start_hides_nothing(shim: Shim, shell: 
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_machine_s_start_that_is_to_come_starts_no_python(shim: Shim, shell: str) -> None:
-    """As where the hardware's clock has local time, until the system knows that."""
+    """The shim ignores a start of the machine that lies in the future. A start after the quiet stamp makes it start
+    Python."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     started = shim.post.scratch / "proc"
     started.touch()
@@ -482,7 +483,7 @@ FILE = "agent-mailbox send --to bob --body @/etc/hostname"
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_before_a_tool_python_starts_only_where_we_are_named(shim: Shim, shell: str) -> None:
-    """In any shell, whatever the mailbox holds, in a directory called like us; an answer is the client's JSON."""
+    """Before a tool, the shim starts Python only if the command names this program, whatever the mailbox holds."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     shim.post.send("x", ME)
     for command in ("ls", "x" * 100_000, "", "echo '\\ü\n$(x) {\"tool_input\":1}'", "psql --session bob"):

@@ -42,7 +42,7 @@ def settings(post: Post) -> list[Path]:
 
 
 def test_no_session_s_tool_writes_the_settings_of_a_client(guarded: Shim) -> None:  # noqa: F811
-    """In the shim, which starts no Python for it, and in Python; the answer says whose they are."""
+    """The shim refuses a write to a client's settings without starting Python, and Python refuses it as well."""
     post = guarded.post
     places = settings(post)
     assert len(places) > 20
@@ -198,7 +198,7 @@ def test_a_bound_session_s_tools_write_no_commands_that_a_client_runs_past_our_h
 
 
 def test_a_session_that_cannot_be_told_is_bound_if_anybody_is(guarded: Shim) -> None:  # noqa: F811
-    """As everywhere: what is unknown is closed."""
+    """If any session is bound, the guard treats a call that names no session as that of a bound one."""
     post = guarded.post
     call = writing(post.cwd / ".envrc").replace(f'"session_id":"{ME}",'.encode(), b"")
     unnamed: dict[str, Any] = {"env": {"CLAUDE_CODE_SESSION_ID": None}}

@@ -55,7 +55,7 @@ def test_what_never_becomes_whole_is_given_up(post: Post) -> None:
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("shell", [shell for shell in SHELLS if shell != "sh"])
 def test_the_guard_takes_no_piece_for_the_whole(shim: Shim, shell: str, way: str) -> None:  # noqa: F811
-    """In any shell: an ordinary file is written, another's name is refused though it comes last, mail is shown."""
+    """The shim reads input that comes in pieces to its end, in any shell, before it decides or shows mail."""
     words = [shutil.which(shell) or shell, *(["sh"] if shell == "busybox" else [])]
     file = str(shim.checkout / "hooks/agent-mailbox-hook")
     write = call_of("PreToolUse", tool_name="Write", tool_input={"file_path": "/tmp/new.txt", "content": "}"})

@@ -152,7 +152,8 @@ def client(post: Post) -> Client:
 
 
 def test_each_sample_is_taken_and_an_empty_mailbox_says_nothing(client: Client) -> None:
-    """As real processes, in a session's order: exit 0, not a byte on either stream; the session lived and froze."""
+    """Each hook of a session succeeds without output on an empty mailbox. The agent is alive, and frozen after the
+    session's end."""
     for event in ANSWERED:
         result = client.hook(event, how=client.post.run)
         assert (result.stdout, result.stderr) == ("", ""), event
@@ -202,7 +203,7 @@ def test_no_subagent_s_parent_is_a_reserved_session(client: Client) -> None:
 
 @pytest.mark.parametrize("session_id", RESERVED)
 def test_a_client_s_variable_makes_nobody_the_person(post: Post, session_id: str) -> None:
-    """Nor any other whom the mailbox knows by a word of its own."""
+    """Each command refuses a caller whose client's variable holds a reserved name, such as ``user``."""
     sent = post.send("ann", "user", "for the person")
     for words in (("check",), ("status",), ("send", "--to", "bob", "--body", "x"), ("ack", sent)):
         done = post.call(*words, env={"CLAUDE_CODE_SESSION_ID": session_id})
@@ -233,7 +234,7 @@ def test_an_event_we_do_not_answer_never_blocks(client: Client, event: str) -> N
 
 
 def test_mail_reaches_the_model_framed_and_is_then_read(client: Client) -> None:
-    """Who it is from, its subject and text behind the bar, the command to answer with; once."""
+    """The hook shows a message once, framed and with the command to answer it, and records it as read."""
     post = client.post
     post.register(ME)
     post.register("bob", "--name", "Bob", "--role", "builder")
@@ -479,7 +480,8 @@ def test_a_linked_worktree_has_the_repository_s_project(client: Client) -> None:
 
 
 def test_outside_a_repository_the_project_is_the_directory_s_name(client: Client) -> None:
-    """As far as a tag can hold it."""
+    """Outside a repository, a session's project tag is the directory's name. A hyphen replaces each sign that a tag
+    cannot hold."""
     plain = client.post.scratch / "a b: c"
     plain.mkdir()
     client.hook("SessionStart", session_id=OTHER, env={"CLAUDE_PROJECT_DIR": None}, cwd=str(plain))
@@ -770,7 +772,7 @@ def test_bad_input_is_one_line_for_the_person_and_exit_0(client: Client, event: 
 
 
 def test_fields_of_the_wrong_kind_count_as_absent(client: Client) -> None:
-    """What the client may add or change does not stop the mail."""
+    """The hook treats a field of the wrong kind as absent, and still shows the mail."""
     client.post.send("x", "all", "there")
     text = client.context(
         "SessionStart", source=7, cwd=["x"], hook_event_name=None, transcript_path=None, unknown={"deep": [[[[1]]]]}
@@ -905,8 +907,8 @@ def _shim(client: Client, path: Path, env: dict[str, str]) -> Result:
     return Result(done.returncode, done.stdout, done.stderr)
 
 
-def test_the_command_it_tells_the_agent_works(client: Client) -> None:
-    """Where the program is not on the PATH the whole way to it is given, without any shell variable."""
+def test_the_command_that_a_hook_tells_the_agent_works(client: Client) -> None:
+    """The hook tells a command that works outside the PATH: it has the program's whole path, and no shell variable."""
     client.post.register("x")
     client.post.send("x", "all", "hello", "--ack")
     text = client.context("SessionStart", how=client.post.run)

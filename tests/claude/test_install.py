@@ -172,7 +172,7 @@ def test_an_earlier_installation_gets_its_doorbell_and_a_persons_own_is_left(hou
 
 
 def test_the_hooks_run_and_show_mail(house: House) -> None:
-    """What the settings say, said to a shell as the client does it, without the person's PATH."""
+    """A shell that runs the installed hook's command shows the mail, even without the person's PATH."""
     post = house.program
     box = house.project / "data"
     assert post.call("init", box).rc == 0
@@ -283,7 +283,7 @@ def test_keys_order_form_and_other_people_s_hooks_stay(house: House, form: str) 
 
 @pytest.mark.parametrize("form", INDENTS)
 def test_what_nobody_edited_since_is_restored_byte_for_byte(house: House, form: str) -> None:
-    """Also what writing JSON anew could not keep, and the file's mode; as often as one likes."""
+    """``uninstall`` gives back the files that nobody edited, byte for byte and with their mode, each time."""
     before = house.write(INDENTS[form]().replace(b'"Bash(ls:*)"', b' "Bash(ls:*)"  '))
     memory = house.write(b"# Mine\r\n\xff no UTF-8\r\n\r\n", house.memory)
     house.settings.chmod(0o640)
@@ -299,7 +299,7 @@ def test_what_nobody_edited_since_is_restored_byte_for_byte(house: House, form: 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b" \n", b"{ }\n"])
 def test_an_empty_file_is_one_without_settings(house: House, data: bytes) -> None:
-    """And is one again afterwards."""
+    """``install`` fills an empty settings file, and ``uninstall`` gives back its exact bytes."""
     house.write(data)
     house.install()
     assert set(house.loaded()) == {"hooks", "permissions"}
@@ -325,7 +325,7 @@ def test_a_symlink_is_followed(house: House) -> None:
 
 
 def test_after_an_edit_only_ours_goes(house: House) -> None:
-    """What somebody added since, anywhere, stays; a rule the person had before us stays the person's."""
+    """``uninstall`` keeps what somebody added after ``install``, and a rule that the person had before."""
     house.write({"permissions": {"allow": ["Bash(agent-mailbox check:*)"]}})
     house.write(b"Mine.\n", house.memory)
     house.install()
@@ -344,7 +344,7 @@ def test_after_an_edit_only_ours_goes(house: House) -> None:
 
 
 def test_an_edited_command_is_left_alone(house: House) -> None:
-    """By both, and it is said; one that was the person's all along, too."""
+    """``install`` and ``uninstall`` leave a command that the person edited, and report it."""
     house.install()
     bye = house.project / ".claude/commands/bye.md"
     bye.write_text("my own\n")
@@ -358,7 +358,7 @@ def test_an_edited_command_is_left_alone(house: House) -> None:
 
 
 def test_a_command_of_an_earlier_version_is_renewed(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As long as it is what that version wrote; uninstalling then leaves nothing."""
+    """``install`` renews a command that an earlier version wrote, and ``uninstall`` then leaves nothing."""
     with monkeypatch.context() as earlier:
         earlier.setitem(texts.TASKS, "bye", ("as it was", ""))
         house.install()
@@ -716,7 +716,8 @@ def test_usage_and_places_that_are_not_there(house: House) -> None:
 
 
 def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
-    """In text and as JSON, both ways; the same diff comes before the changes."""
+    """A dry run of ``install`` or ``uninstall`` shows the diff and writes nothing. The real run prints the same diff
+    first."""
     house.write(SETTINGS)
     house.write(b"Mine. \x1b[31m\n", house.memory)
     for word in ("install", "uninstall"):
@@ -749,7 +750,7 @@ def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: H
 
 
 def test_uninstalling_where_nothing_is_installed_writes_nothing(house: House) -> None:
-    """Not even into the state directory; the person's files of the same kinds stay."""
+    """``uninstall`` writes nothing, not even into the state directory, where nothing is installed."""
     house.write(SETTINGS)
     house.write(b"Mine.\n", house.memory)
     before = house.tree(), sorted(house.program.home.rglob("*"))
@@ -758,8 +759,8 @@ def test_uninstalling_where_nothing_is_installed_writes_nothing(house: House) ->
 
 
 def test_hooks_are_not_put_in_twice_unless_asked(house: House) -> None:
-    """For a project whose user has them: refused with what to do, nothing written; --force does it and warns, and so
-    does what is for all sessions beside what is for some; what is there already may be renewed."""
+    """``install`` refuses a project whose user has the hooks already, and writes nothing. It warns if ``--force`` or an
+    install for the user makes them run twice."""
     call, here = house.program.call, {"cwd": house.project}
     user, project = ("install", "claude-code", "--user"), ("install", "claude-code", "--project", house.project)
     assert call(*user, **here).rc == 0
@@ -802,7 +803,8 @@ def run(house: House, *words: object, **how: Any) -> Any:
 
 
 def test_an_installed_package_writes_a_shim_that_finds_it(copied: House) -> None:
-    """In the data directory, executable, without PATH or HOME's help; one for all projects, gone with the last."""
+    """An installed package writes one shim for all projects, which works in an empty environment. The last
+    ``uninstall`` removes it."""
     other = copied.program.scratch / "other"
     other.mkdir()
     for project in (copied.project, other):

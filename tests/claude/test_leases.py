@@ -160,7 +160,7 @@ def test_a_mailbox_s_own_file_enforces_nothing(desk: Desk) -> None:
 
 
 def test_a_line_that_proves_nothing_stops_nobody(desk: Desk) -> None:
-    """In Ada's name or another's: a hint that says so, once; Ada hears nothing of it."""
+    """A lease that nothing proves stops no write. It gives one hint, and the named holder gets no mail."""
     desk.enforce()
     lease = {"type": "lease", "requestId": "l-1", "project": str(desk.top), "paths": ["src/a.py"]}
     text = json.dumps({**lease, "expiresAt": "2999-01-01T00:00:00.000Z"})
@@ -203,7 +203,7 @@ def test_without_its_derived_files_a_lease_counts_all_the_same(desk: Desk) -> No
 
 
 def test_a_lease_ends_with_its_holder(desk: Desk) -> None:
-    """Nobody is warned of a dead agent's plans."""
+    """An agent's leases end when it is retired, and do not return when it registers again."""
     desk.lease("src/a.py")
     desk.post.ok("roster", "retire", "--session-id", ADA)
     assert desk.writes(desk.top / "src/a.py") == ""
@@ -272,7 +272,7 @@ def test_a_note_that_the_shell_makes_is_its_user_s_alone(desk: Desk, shell: str)
 
 
 def test_a_note_in_another_s_name_says_nothing_of_strangers(desk: Desk) -> None:
-    """Who is not in the roster, or is dead, was not there; a name is no place for words."""
+    """A note of an edit that names a dead agent, or nobody in the roster, warns nobody."""
     path = desk.top / "src/a.py"
     desk.writes(path)
     desk.post.register("gone")
@@ -326,7 +326,8 @@ def test_before_a_commit_git_asks(desk: Desk) -> None:
 
 
 def test_files_of_no_repository_are_shown_by_their_whole_path(desk: Desk, tmp_path: Path) -> None:
-    """As they are found; and git's own word says why it tells nothing there."""
+    """A leased file outside every repository is shown by its whole path. ``lease check --staged`` gives git's own error
+    there."""
     desk.lease("notes.md", cwd=tmp_path)
     path = str(tmp_path / "notes.md")
     assert f"  {path} is leased by Ada" in desk.post.call("lease", "list").stdout

@@ -35,7 +35,8 @@ def idle(post: Post) -> list[dict[str, Any]]:
 
 
 def test_the_lead_is_told_once_when_a_turn_ends(led: Client) -> None:
-    """Not by a Stop that goes on for mail, nor by anything but Stop; the lead sees it as control."""
+    """A worker's Stop tells its lead once that the turn ended. A Stop that shows mail, or another event, tells
+    nothing."""
     led.post.send(LEAD, ME, "one more thing")
     assert "one more thing" in led.context("Stop")
     for event in ("UserPromptSubmit", "PostToolUse"):
@@ -52,7 +53,7 @@ def test_the_lead_is_told_once_when_a_turn_ends(led: Client) -> None:
 
 
 def test_a_session_without_a_lead_tells_nobody(tmp_path: Path) -> None:
-    """Nor does it cost it anything."""
+    """A session without a lead tells nobody that its turn ended."""
     client = Client(Post(tmp_path))
     client.hook("SessionStart")
     assert client.hook("Stop").raw == b""
@@ -75,7 +76,7 @@ def test_the_person_is_not_told_of_every_turn(led: Client, how: str) -> None:
 
 
 def test_the_guard_lets_the_end_of_a_turn_through_for_a_lead(post: Post) -> None:
-    """Where there is nothing to read, Stop alone starts Python; once the lead is known, and again each time."""
+    """The shim starts Python at each Stop of a session that has a lead. Without mail, no other event starts it."""
     shim = Shim(post)
     shim.hook("SessionStart")
     shim.hook("Stop")

@@ -62,7 +62,8 @@ def session(post: Post) -> Plugged:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_where_there_is_nothing_new_no_python_starts(session: Plugged, shell: str) -> None:
-    """At a prompt, around a tool, at a turn's end; the session around it is taken for none of this."""
+    """Without new mail, OpenCode's events start no Python, except once to note who wrote a file. The mail of the
+    session around it is not shown."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     session.shim.env["CLAUDE_CODE_SESSION_ID"] = OUTER
     session.post.register(OUTER)
@@ -95,7 +96,7 @@ def test_mail_waits_at_a_turn_s_end_for_the_turn_that_the_doorbell_begins(sessio
 
 
 def test_the_lead_hears_that_the_turn_ended_once_no_mail_waits(post: Post) -> None:
-    """For mail that waits, the doorbell begins another turn; without a doorbell nothing does."""
+    """OpenCode's Stop tells the lead that the turn ended, unless mail waits and a doorbell can begin another turn."""
     post.register("boss")
     post.register(SESSION, "--lead", "boss")
     env = {"OPENCODE_SESSION_ID": SESSION}
@@ -133,8 +134,8 @@ def test_a_file_is_not_sent_unasked(post: Post) -> None:
     assert ask(post, "PreToolUse", "Bash", command="agent-mailbox send --to other --body x") is None
 
 
-def test_its_lead_decides_and_what_is_allowed_is_passed_in_silence(led: Post) -> None:  # noqa: F811
-    """Also by rules; a server's tool is named as one."""
+def test_opencode_s_lead_decides_and_what_is_allowed_is_passed_in_silence(led: Post) -> None:  # noqa: F811
+    """Rules or the lead decide each call of OpenCode, also one of a server's tool. An allowed call passes silently."""
     command(led, "policy", ME, "--deny", "mcp__shop_delete", "--allow", "Bash(touch:*)")
     assert ask(led, "Permit", "Bash", command="touch x") is None
     assert ask(led, "Permit", "mcp__shop_delete", id=1)[0] == "deny"
@@ -145,8 +146,9 @@ def test_its_lead_decides_and_what_is_allowed_is_passed_in_silence(led: Post) ->
     assert "NOTES" in said[1]
 
 
-def test_its_commands_are_its_session_s(post: Post) -> None:
-    """By the variable that the plugin sets; beside another client's, nobody is taken for the other."""
+def test_opencode_s_commands_are_its_session_s(post: Post) -> None:
+    """A command below OpenCode acts as the session in ``OPENCODE_SESSION_ID``. It is refused if another client's
+    variable is set as well."""
     post.register("me")
     post.send("x", "me", "MAIL")
     env = {"OPENCODE_SESSION_ID": "me", "AGENT_MAILBOX_SESSION": "other"}
@@ -206,8 +208,8 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, scope: s
     assert tree() == before
 
 
-def test_an_edited_plugin_is_left_and_another_version_s_is_renewed(house: House) -> None:
-    """What this program wrote is its own to change, by the record of its bytes."""
+def test_an_edited_plugin_is_left(house: House) -> None:
+    """``install`` and ``uninstall`` leave a plugin that the person edited, and say so."""
     base, where = places(house, "project")
     plugin = base / "plugins/agent-mailbox.js"
     assert house.program.call("install", "opencode", *where).rc == 0
@@ -252,7 +254,7 @@ writeFileSync("over", "\\n")
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node, which OpenCode's plugins are written for")
 def test_no_lead_is_asked_once_the_turn_was_broken_off(tmp_path: Path) -> None:
-    """Not even if that happened before its question: while the guard of our commands looked at the call."""
+    """The plugin asks no lead if the turn was broken off while the guard looked at the call."""
     hook = tmp_path / "hook"
     hook.write_text('#!/bin/sh\necho "$1" >>asked\n[ "$1" = Permit ] || read -r _ <over\n')
     os.mkfifo(tmp_path / "over")

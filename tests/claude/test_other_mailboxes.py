@@ -106,7 +106,7 @@ def _filled(text: str, project: Path) -> str:
 def test_the_client_asks_before_another_project_s_mailbox(
     project: Path, asked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By whatever option, variable or directory a command reaches it, or may; its own is used unasked."""
+    """The client asks before a command that may reach another project's mailbox. It does not ask about its own."""
     monkeypatch.setenv("HOME", str(project.parent))
     place = WorkPlace(str(project), lambda: str(project / "data"))
     for text in ASKED if asked else UNASKED:
@@ -122,8 +122,7 @@ def test_an_agent_without_a_mailbox_is_asked_about_each(project: Path) -> None:
 
 
 def test_the_hook_asks_and_names_the_mailbox(project: Path, shim: Shim) -> None:  # noqa: F811
-    """By the installed shim, from the client's own input: the client asks for another's mailbox, and not for its own. A
-    client that cannot ask refuses."""
+    """The installed hook has the client ask before a command for another mailbox, and names that mailbox."""
     shim.env["AGENT_MAILBOX_DIR"] = str(project / "data")
     other = project.parent / "other/data"
     command = f"agent-mailbox history --all --dir {os.path.relpath(other, project)}"

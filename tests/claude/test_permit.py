@@ -174,7 +174,7 @@ def test_clearing_a_context_ends_no_wait_for_a_plan(led: Post) -> None:
 
 
 def test_rules_and_modes_answer_without_anybody_being_asked(led: Post) -> None:
-    """Also what a subagent does; reading and mail are nobody's business."""
+    """Rules and modes decide a call, also a subagent's, without a question to anybody. They let reading pass."""
     command(led, "policy", ME, "--deny", "Bash(rm:*)", "--allow", "Bash(touch:*)")
     assert ask(led)[0] == "allow"
     assert ask(led, given={"command": "touch x && rm y"})[0] == "deny"
@@ -202,7 +202,8 @@ def test_the_lead_is_asked_only_where_the_client_would_ask_or_the_mode_says_so(l
 
 
 def test_an_approval_answers_the_question_that_the_floor_makes_the_client_ask_next_once(led: Post) -> None:
-    """Of that very call, with the input it was approved with; the next one is asked about anew."""
+    """An approval also answers the client's own next question about the same call. Later calls are asked about
+    again."""
     command(led, "mode", ME, "safe")
     changed = {"command": "touch y"}
     with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True, updated_input=changed)):
@@ -342,7 +343,7 @@ def test_an_input_that_no_message_can_carry_is_asked_about_as_json(
 
 
 def test_a_plan_is_approved_with_the_input_the_client_needs_to_believe_it(led: Post) -> None:
-    """And its answer is not shown as mail once more."""
+    """An approved plan goes back to the client as its input. The answer is not shown as mail again."""
     plan = {"plan": "# Plan", "planFilePath": "/home/dev/.claude/plans/x.md"}
 
     def approve(desk: Control, request: Any) -> None:
@@ -381,7 +382,7 @@ def test_a_question_waits_with_the_collector_on(led: Post) -> None:
 
 @pytest.mark.parametrize(("wanted", "lead"), [(LEAD, LEAD), ("not an id!", "user"), (ME, "user"), ("", None)])
 def test_a_session_is_begun_with_a_lead(post: Post, wanted: str, lead: str | None) -> None:
-    """By its environment; one that cannot be had makes it nobody's."""
+    """``AGENT_MAILBOX_LEAD`` names a session's lead. The person is the lead if the value cannot be one."""
     post.register(LEAD)
     env = {**ENV, "AGENT_MAILBOX_LEAD": wanted}
     post.call("hook", "SessionStart", stdin=json.dumps({"session_id": ME, "source": "startup"}), env=env)
@@ -414,7 +415,7 @@ def test_what_cannot_be_read_frees_nobody_whose_mailbox_is_not_found(led: Post) 
 
 
 def test_a_mailbox_that_cannot_be_looked_at_frees_nobody(led: Post, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can tell where it is; a session that never was bound goes on."""
+    """The hook refuses each call of a bound session whose mailbox it cannot look at. An unbound session goes on."""
     assert ask(led) is None
     del led.env["AGENT_MAILBOX_DIR"]
     lstat = system.lstat
@@ -526,7 +527,7 @@ def test_what_fails_behind_an_answer_leaves_it_the_only_one(led: Post, approved:
 
 
 def test_a_decision_that_nothing_took_up_is_no_leave_for_the_next_call(led: Post) -> None:
-    """Where the client asked nobody after an approval, the same call again is asked about anew."""
+    """An approval that no question used does not answer a later question about the same call."""
     command(led, "mode", ME, "safe")
     with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
         assert ask(led)[0] == "allow"
@@ -548,7 +549,8 @@ def test_answers_have_the_client_s_shapes() -> None:
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_no_python_starts_for_a_session_that_nothing_binds(shim: Shim, shell: str) -> None:  # noqa: F811
-    """In any shell, for both questions; also where no mailbox ever saw the session."""
+    """The shim starts no Python for a permission question of a session that nothing binds. It starts it once a lead is
+    set."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     shim.hook("Permit")
     assert shim.starts() == 1
@@ -600,8 +602,8 @@ def _terminates_later(process: subprocess.Popen[bytes]) -> bool:
     return bool(blocked >> (signal.SIGTERM - 1) & 1)
 
 
-def test_the_request_is_not_lost_with_the_log(led: Post) -> None:
-    """What was asked and decided is in the messages log, in order, each once."""
+def test_the_messages_log_has_a_request_and_its_decision(led: Post) -> None:
+    """The messages log has what was asked and what was decided, in order, each once."""
     with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True)):
         ask(led, "PermissionRequest")
     kinds = [json.loads(m["content"])["type"] for m in led.objects(MESSAGES)]
@@ -692,8 +694,8 @@ def test_a_transcript_that_comes_after_the_question_tells_its_end(led: Post, tmp
     assert request.answer.notes == permit.ANSWERED
 
 
-def test_only_that_call_s_end_counts(led: Post, transcript: Transcript) -> None:
-    """Not another's, not an earlier one's of the same words, not one of two; then the lead answers."""
+def test_only_the_end_of_the_asked_call_ends_its_question(led: Post, transcript: Transcript) -> None:
+    """A question stays open when the transcript shows the end of another call."""
     transcript.begin("toolu_0")
     transcript.begin("toolu_1")
     transcript.begin("toolu_2", {"command": "touch y"})
@@ -726,7 +728,7 @@ def test_only_that_call_s_end_counts(led: Post, transcript: Transcript) -> None:
 def test_an_end_that_may_be_another_call_s_ends_no_question(
     led: Post, transcript: Transcript, begun: tuple[str, ...], when: str
 ) -> None:
-    """Of two calls of the same words one still runs; or the end was before the question."""
+    """A question stays open if the end in the transcript may belong to another call with the same words."""
     for use in begun:
         transcript.begin(use)
 
@@ -740,7 +742,7 @@ def test_an_end_that_may_be_another_call_s_ends_no_question(
 
 
 def test_before_a_tool_there_is_no_dialog(led: Post, transcript: Transcript) -> None:
-    """What the transcript says of other calls of the same words is nothing to a question that comes before them."""
+    """A question before a tool ignores what the transcript says of other calls with the same words."""
     command(led, "mode", ME, "safe")
     transcript.begin("toolu_0")
 

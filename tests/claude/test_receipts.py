@@ -169,7 +169,7 @@ def test_lines_of_another_session_tell_nothing(talk: Talk, whose: Any) -> None:
 def test_what_was_not_answered_is_offered_again_when_the_session_comes_back(
     talk: Talk, source: str, kept: bool
 ) -> None:
-    """Also with the derived files gone, for the reads log knows."""
+    """A session that comes back is offered once more what it did not answer, even without the derived files."""
     for cached in (True, False):
         talk.speak()
         sent = talk.post.send("x", ME)
@@ -497,7 +497,7 @@ def titles(talk: Talk) -> list[str]:
 
 
 def test_receipts_tell_what_was_seen_from_what_was_seen_by_title(talk: Talk, titles: list[str]) -> None:
-    """In every listing, for people and for programs."""
+    """Every listing, as text and as JSON, tells whether an agent saw a message in full or by title."""
     stages = {i: talk.post.ok("thread", i)["receipts"][i][ME] for i in titles}
     by_title = [i for i in titles if stages[i] == "seen by title"]
     assert {*stages.values()} == {"seen", "seen by title"}
@@ -603,7 +603,8 @@ def test_neither_the_person_nor_oneself_can_be_muted(talk: Talk, whom: str) -> N
 
 
 def test_status_tells_what_hooks_spent(talk: Talk) -> None:
-    """By sender and mode; it is what was shown with the client's frame around it, characters by four."""
+    """``status --cost`` tells the tokens that hooks spent, by sender and mode. It counts four characters as one
+    token."""
     talk.post.send("ann", ME, "word " * 40)
     talk.post.send("bob", "all", "short")
     text = "UserPromptSubmit hook additional context: " + talk.context("UserPromptSubmit")

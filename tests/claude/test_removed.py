@@ -156,7 +156,8 @@ def test_a_session_that_ran_before_is_told_with_its_next_prompt(remains: Remains
 
 @pytest.mark.parametrize("client", ["", "codex", "copilot", "opencode"])
 def test_a_bound_session_stays_bound_and_so_does_its_subagent(remains: Remains, client: str) -> None:
-    """By its mark among the user's records, without which no tool is kept from it; another session is free."""
+    """The shim of a removed package refuses each call of a bound session and of its subagent. An unbound session is
+    free."""
     post = remains.post
     bind(post)
     call = call_of("Bash", {"command": "/x", "session_id": STRANGER, "parent_agent_id": STRANGER})

@@ -89,8 +89,8 @@ def test_what_was_shown_and_what_was_seen(tmp_path: Path, lines: list[dict[str, 
     ],
     ids=range(6),
 )
-def test_lines_of_another_form_tell_nothing(tmp_path: Path, line: dict[str, Any]) -> None:
-    """And break nothing."""
+def test_rollout_lines_of_an_unknown_form_tell_nothing(tmp_path: Path, line: dict[str, Any]) -> None:
+    """A rollout line of an unknown form tells nothing about an offer, and causes no error."""
     path = tmp_path / f"rollout-x-{SESSION}.jsonl"
     path.write_text(json.dumps(line, separators=(",", ":")) + "\n[]\nnull\n")
     assert rollout.states(str(path), [OFFER]) == {"1a2b3c": OPEN}

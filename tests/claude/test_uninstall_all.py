@@ -86,8 +86,8 @@ def test_every_client_everywhere_is_what_it_was(copied: House) -> None:  # noqa:
 
 
 def test_settings_that_still_name_us_are_named(copied: House) -> None:  # noqa: F811
-    """What somebody else wrote stays, and is told: a call of ours within another command, a rule, the settings that a
-    project shares, a server. It would act as soon as our name leads somewhere again."""
+    """``uninstall --all`` leaves what somebody else wrote, and lists each settings file that still calls this
+    program."""
     program, project = copied.program, copied.program.scratch / "first"
     project.mkdir()
     assert program.call("install", "claude-code", "--project", project).rc == 0
@@ -122,8 +122,9 @@ def test_one_file_that_cannot_be_read_stops_no_other_and_keeps_the_records(copie
     assert (program.home / ".claude/settings.json").read_bytes() == broken
 
 
-def test_without_a_client_and_without_all_it_says_what_is_missing(house: House) -> None:  # noqa: F811
-    """So does a client beside ``--all``: an option of the group must not pass unseen."""
+def test_uninstall_wants_either_a_client_or_all(house: House) -> None:  # noqa: F811
+    """``uninstall`` refuses to run with neither a client nor ``--all``, and with a client beside an option of
+    ``--all``."""
     for words in (("uninstall", "--state"), ("uninstall", "--all", "codex"), ("uninstall", "--dry-run", "codex")):
         refused(house.program.call(*words), 2, "--all")
 

@@ -44,7 +44,7 @@ def desk(shim: Shim) -> Desk:  # noqa: F811
 
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_turn_s_end_is_told_once_and_costs_a_start_only_until_then(desk: Desk, shell: str) -> None:
-    """Whoever is not watched pays nothing before, and nobody pays after."""
+    """A watch reports the end of a turn once. A Stop without a watch starts no Python."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     assert desk.shim.hook("Stop", *words).raw == b""
     assert desk.shim.starts() == 0
@@ -77,8 +77,8 @@ def test_mail_that_keeps_it_going_is_no_idleness(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("until", ["--idle", "--dead"])
-def test_its_end_is_told_whoever_records_it(desk: Desk, until: str) -> None:
-    """By the hook of its own end, and by another's command; the reason is there."""
+def test_an_agent_s_end_is_told_whoever_records_it(desk: Desk, until: str) -> None:
+    """A watch reports an agent's end and its reason, whether the agent's own hook or another's command records it."""
     desk.watch(until)
     desk.shim.hook("SessionEnd")
     (told,) = desk.told()
@@ -90,7 +90,7 @@ def test_its_end_is_told_whoever_records_it(desk: Desk, until: str) -> None:
 
 
 def test_a_task_s_report_is_told_when_it_is_done(desk: Desk) -> None:
-    """Not for its progress, nor for another's task; its asker hears of it as ever."""
+    """A watch reports that a task is done, but not its progress. It is refused for another agent's task."""
     post = desk.post
     post.register("cat", "--name", "Cat")
     task = post.ok("control", "request", "task", ME, "--title", "T", "--session", "cat")["request"]["id"]
@@ -137,8 +137,9 @@ def test_a_line_that_proves_nothing_ends_no_watch(desk: Desk) -> None:
     assert len(desk.told()) == 1
 
 
-def test_cancelling_and_what_is_refused(desk: Desk) -> None:
-    """By a beginning of its id, twice; nobody watches itself, the ended, or for no reason."""
+def test_a_watch_is_cancelled_by_its_id_and_one_without_sense_is_refused(desk: Desk) -> None:
+    """A watch can be cancelled by the beginning of its id, also twice. One of oneself, of an ended agent or for no
+    reason is refused."""
     post, made = desk.post, desk.watch("--idle", "--for", "30m")
     for word in (made["id"][:9], made["id"]):
         assert post.ok("watch", "cancel", word, "--session", ADA)["watches"][0]["over"]
