@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def test_a_stream_ends_when_its_session_is_signed_out(running: Running) -> None:
-    """And tells nothing more, however soon the mail comes."""
+    """A stream ends when its session signs out, and tells no mail that comes after."""
     running.post.register("ada")
     stream = Stream(running, "page=/archive")
     stream.next("stale")
@@ -55,7 +55,7 @@ def test_a_stream_ends_when_its_session_is_signed_out(running: Running) -> None:
 
 
 def test_a_stream_ends_with_a_session_that_gives_way_to_a_newer_one() -> None:
-    """What was queued for it is told no more; a stream that begins after that ends at once."""
+    """A session that gives way to a newer one gets no queued event any more. Its new streams end at once."""
 
     async def play() -> None:
         hub = Hub()
@@ -98,7 +98,7 @@ def test_a_page_is_written_beside_the_event_loop() -> None:
 
 
 def test_requests_that_do_not_arrive_whole_are_closed() -> None:
-    """Of nothing, a head, a body; a whole request, its connection kept, and a slow answer are let be."""
+    """The server closes a connection whose request does not arrive whole. It keeps one whose answer takes long."""
 
     class Quick(TimelyRequests):
         seconds = 0.15
@@ -138,7 +138,7 @@ def test_requests_that_do_not_arrive_whole_are_closed() -> None:
 
 
 def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    """What it quotes moves no cursor; a refusal is no error."""
+    """The log has the traceback of an unexpected error, without the control characters of what it quotes."""
 
     def failing() -> None:
         raise ValueError("quoted \x1b[2J mail")
@@ -212,7 +212,8 @@ def test_the_title_counts_decisions_and_not_mail(running: Running) -> None:
 
 
 def test_a_link_to_an_old_message_shows_it_in_its_place(running: Running) -> None:
-    """Where the newest page has it no more; a message of another list moves nothing."""
+    """A link to a message that the newest page lacks shows the page around it. A message of another list changes
+    nothing."""
     post = running.post
     post.register("ada")
     first = post.send("ada", "all", "long ago")
@@ -302,7 +303,7 @@ def talk(post: Post) -> Iterator[Running]:
 
 
 def test_what_a_button_answered_is_seen_and_a_draft_survives(talk: Running, browser: Browser) -> None:
-    """At the end of a long channel, where one writes; over another page and a reload; until it is sent."""
+    """The answer to a button is in view on a small window. A draft stays over other pages until it is sent."""
     window = Window(browser, talk, viewport={"width": 390, "height": 700})
     page = window.go("/channel?to=all")
     page.get_by_role("link", name="Menu").wait_for()
@@ -378,7 +379,7 @@ def test_a_sound_tells_of_a_request_if_one_wants_it(talk: Running, browser: Brow
 
 
 def test_a_message_that_comes_in_stands_where_a_reload_puts_it(talk: Running, browser: Browser) -> None:
-    """By the time it was sent, with the day above it."""
+    """A message that comes in stands in the order of sending, below its day, as after a reload."""
     window = Window(browser, talk)
     page = window.go("/channel?to=all")
     for n, at in enumerate(("2026-03-11T10:15:30Z", "2026-03-12T23:00:00Z", "2026-03-11T23:00:00Z")):

@@ -71,7 +71,7 @@ def test_a_reference_leads_to_the_web_or_nowhere(reference: dict[str, Any], addr
 
 
 def test_references_and_what_a_peer_attached_are_shown(running: Running) -> None:
-    """With a conflict of claims, and without a link to what a peer named."""
+    """A message's page shows its references, conflicts and a peer's attachment. The peer's address is no link."""
     running.post.register("ada")
     words = ("--ref", "claimed:issue:o/r#3", "--ref", "url:https://x.example/")
     own = running.post.send("ada", "user", "mine", *words)

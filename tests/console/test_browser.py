@@ -87,8 +87,8 @@ def test_every_view_shows_what_it_is_for_with_script_and_without(day: Day, brows
 
 
 @pytest.mark.parametrize("look", ["light", "dark", "phone"])
-def test_axe_finds_nothing(day: Day, browser: Browser, axe: Path, look: str) -> None:
-    """In every view; dark and at a phone's width in those that differ. Nothing reaches beyond the window's side."""
+def test_axe_finds_nothing_on_any_page(day: Day, browser: Browser, axe: Path, look: str) -> None:
+    """The checker axe finds no fault on any page, light, dark or on a phone. No page is wider than its window."""
     how: dict[str, Any] = {"color_scheme": "dark" if look == "dark" else "light", "reduced_motion": "reduce"}
     if look == "phone":
         how["viewport"] = {"width": 390, "height": 844}
@@ -107,7 +107,7 @@ def test_axe_finds_nothing(day: Day, browser: Browser, axe: Path, look: str) -> 
 
 
 def test_the_longest_names_stay_within_the_window(post: Post, browser: Browser, axe: Path) -> None:
-    """At a phone's width and a screen's, with nothing there and with the longest of everything; by keys as well."""
+    """No page is wider than its window, empty or with the longest names, on a phone or a screen."""
     with Running(post) as console:
         window = Window(browser, console.enter(), viewport={"width": 390, "height": 844})
         for path in ("/", "/agents", "/channel?to=all", "/archive", "/dead", "/pending", "/timeline", "/search?q=none"):
@@ -194,7 +194,8 @@ def hook(post: Post, session: str, event: str = "UserPromptSubmit", **fields: An
 
 
 def test_what_is_typed_into_a_channel_reaches_the_agents_of_it(quiet: Running, browser: Browser) -> None:
-    """By their hooks, from the person; two windows show it, and the receipt, without being touched."""
+    """A message that the person types reaches the channel's agents by their hooks. Two windows show it and the
+    receipt."""
     one, other = Window(browser, quiet), Window(browser, quiet)
     page, beside = one.go("/channel?to=project:inscription"), other.go("/channel?to=project:inscription")
     page.keyboard.press("r")
@@ -215,7 +216,7 @@ def test_what_is_typed_into_a_channel_reaches_the_agents_of_it(quiet: Running, b
 
 
 def test_a_large_batch_and_a_steward_s_run_bring_the_page_up_to_date(quiet: Running, browser: Browser) -> None:
-    """Where single events would not do, the page loads what it shows; its rows stay bounded."""
+    """A page loads its messages again after a large batch or a steward's run, and its rows stay limited."""
     page = Window(browser, quiet).go("/channel?to=all")
     lines = "".join(json.dumps({"recipient": "all", "content": f"bulk {n}"}) + "\n" for n in range(500))
     quiet.post.ok("send", "--from", "ada", "--jsonl", "-", stdin=lines)
@@ -346,8 +347,9 @@ def test_deny_needs_a_second_key_and_tells_the_reason(quiet: Running, browser: B
     assert (answer["approved"], answer["notes"]) == (False, "not today")
 
 
-def test_reply_ack_release_and_sending_anew(quiet: Running, browser: Browser) -> None:
-    """From the page of what waits; without script the same forms do the same."""
+def test_the_person_replies_acknowledges_gives_back_and_sends_again(quiet: Running, browser: Browser) -> None:
+    """The person can reply, acknowledge, give back and send again on a message's page. A reply works without script,
+    too."""
     post = quiet.post
     first = post.send("ada", "user", "May I?", "--ack")
     for script in (True, False):
@@ -413,7 +415,7 @@ def test_always_allow_names_its_rules_and_adds_them(quiet: Running, browser: Bro
 
 
 def test_a_decision_can_be_undone_until_it_is_sent(quiet: Running, browser: Browser) -> None:
-    """By its button, or by a key: nothing is decided. Leaving the page, or the next decision, sends it."""
+    """The person can take a decision back by a button or a key. Leaving the page, or the next decision, sends it."""
     words = ("control", "request", "permission", "--tool", "Bash", "--input", '{"command": "make"}', "--session")
     one, other = (quiet.post.ok(*words, who)["request"]["id"] for who in ("ada", "bo"))
 
@@ -520,8 +522,8 @@ HOSTILE = (
 
 
 def test_hostile_mail_does_nothing_wherever_it_is_shown(post: Post, browser: Browser) -> None:
-    """In texts, subjects, names, tags, tool inputs, plans, reasons: no script runs, nothing is loaded, no page of the
-    console is left, no button is added; what does not print is visible."""
+    """Hostile text on any page runs no script, loads nothing, leaves no page and adds no button. Signs that do not
+    print are visible."""
     evil = HOSTILE[0]
     post.register("ada", "--name", "Ada")
     foreign = {"timestamp": "2026-03-16T14:30:00.000Z"}

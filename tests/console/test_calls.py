@@ -23,7 +23,7 @@ def test_an_edit_is_a_diff_and_its_other_fields_stand_beside_it() -> None:
 
 
 def test_each_edit_of_several_is_a_diff_and_a_new_file_is_all_new() -> None:
-    """With the fields that an edit has beside its texts."""
+    """Each edit of several is shown as a diff with its other fields. A new file is shown as all new."""
     edits = [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "", "replace_all": True}]
     assert shown("MultiEdit", {"file_path": "/a", "edits": edits})[1:] == [
         ("edit 1 of 2: change", "- a\n+ b\n"),
@@ -34,7 +34,7 @@ def test_each_edit_of_several_is_a_diff_and_a_new_file_is_all_new() -> None:
 
 
 def test_a_here_document_has_its_lines_and_no_field_is_left_out() -> None:
-    """Of a command, of an input that only looks like an edit, of a tool nobody knows."""
+    """A here document is shown with its lines. No field of any tool's input is left out."""
     command = "cat > f <<'EOF'\nrm -rf \"$HOME\"\nEOF"
     given = {"command": command, "run_in_background": True, "odd": {"deep": ["x"]}}
     assert shown("Bash", given)[:2] == [("command", command), ("run_in_background", "true")]

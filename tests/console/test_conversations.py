@@ -38,7 +38,8 @@ def last(post: Post) -> tuple[str, list[str]]:
 
 
 def test_an_answer_reaches_the_whole_conversation_unless_the_person_chooses_its_sender(talk: Running) -> None:
-    """In a channel it stays there; within a talk of two agents it reaches both; one's own message has the same way."""
+    """The person's answer goes to the sender and to the channel, or to both agents of a talk. The person can choose the
+    sender alone."""
     post = talk.post
     asked = post.send("ada", "project:x", "QUESTION")
     talk.does("/reply", id=asked, body="to all")
@@ -54,7 +55,7 @@ def test_an_answer_reaches_the_whole_conversation_unless_the_person_chooses_its_
 
 
 def test_the_page_shows_to_whom_before_it_sends(talk: Running, browser: Browser) -> None:
-    """With the choice where there is one; a draft keeps the choice, so that a private word stays private."""
+    """The page shows whom an answer reaches, with a choice if there is one. A draft keeps the choice."""
     post = talk.post
     asked, private = post.send("ada", "project:x", "QUESTION"), post.send("cy", "user", "PRIVATE")
     window = Window(browser, talk)
@@ -228,7 +229,7 @@ def test_a_new_message_goes_to_anyone_with_completion(talk: Running, browser: Br
 
 
 def test_each_module_of_the_script_imports_only_those_above_it() -> None:
-    """As the entry lists them; each begins by saying what it is for, and fits a few screens."""
+    """Each module of the script imports only modules above it in the entry's list. It says first what it is for."""
     static = ROOT / "agent_mailbox/console/static"
     entry = (static / "console.js").read_text()
     listed = re.search(r"above it: ([\w, \n/]+)\.", entry)

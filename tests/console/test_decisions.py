@@ -24,7 +24,8 @@ def asked(running: Running, tool: str) -> str:
 
 
 def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
-    """What cannot be decided any more hides none of the others; nothing chosen decides nothing."""
+    """One decision covers all chosen requests and tells each result. A request that cannot be decided does not stop the
+    others."""
     running.post.register("ada")
     ids = [asked(running, f"Tool{n}") for n in range(4)]
     page = running.ask("/").text
@@ -95,7 +96,7 @@ def test_old_decisions_are_a_page_further(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_no_agent_s_request_stands_behind_another_s_many(running: Running) -> None:
-    """By turns, oldest first; what nothing proves comes last, and takes nobody's turn."""
+    """The page shows the agents' requests by turns, the oldest first. Unproven ones come last."""
     for name in ("ada", "bo"):
         running.post.register(name)
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'

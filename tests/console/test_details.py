@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def test_the_page_of_requests_rests_last() -> None:
-    """Of more windows than can be live, the oldest other one rests: it is the one that calls the person."""
+    """If too many windows are open, the oldest window rests, but not the page of requests."""
 
     async def play() -> None:
         hub = Hub()
@@ -70,13 +70,13 @@ def test_a_bare_address_is_a_link(text: str, links: list[str]) -> None:
 
 
 def test_bare_addresses_are_found_in_linear_time() -> None:
-    """Of the longest message there is."""
+    """The longest message is searched for bare addresses in linear time."""
     assert "href" in markup.html("https://a.example/" + ".,;" * 20_000 + "x")
     assert markup.html("https://" * 8000)
 
 
 def test_times_are_told_in_their_unit() -> None:
-    """Not as 931 minutes."""
+    """A chart tells a duration in the unit that suits it, such as 16 h and not 931 minutes."""
     assert [charts.spelt(seconds) for seconds in (0.2, 3, 300, 931 * 60, 5 * 86400)] == [
         "200 ms", "3.0 s", "5 min", "16 h", "5 days"
     ]  # fmt: skip

@@ -72,13 +72,13 @@ def test_a_filter_that_is_none_is_said() -> None:
 
 
 def test_all_mail_leaves_control_messages_out_if_told(mail: Running) -> None:
-    """On the page, and live."""
+    """The page of all mail leaves control messages out with ``control=off``."""
     assert ("", "permission_request") in found(mail, "", "/archive")
     assert ("", "permission_request") not in found(mail, "", "/archive?control=off")
 
 
 def test_agents_have_an_order_and_channels_their_last_word(mail: Running) -> None:
-    """By each figure; of a channel who wrote last, about what."""
+    """The page of agents sorts by each column. The page of channels shows who wrote last, and about what."""
     for by, names in (
         ("name", ["Ada", "Bo"]),
         ("unread", ["Ada", "Bo"]),
@@ -92,7 +92,7 @@ def test_agents_have_an_order_and_channels_their_last_word(mail: Running) -> Non
 
 
 def test_by_ctrl_k_one_goes_anywhere_and_finds_marked_words(mail: Running, browser: Browser) -> None:
-    """By a part of its name; what was sought is marked, and no text is changed."""
+    """Ctrl+K opens any page by a part of its name. A search marks the found words without changing the text."""
     window = Window(browser, mail)
     page = window.go("/")
     for typed, url in (("x", "/channel.*project"), ("bo", "/direct.*bo"), ("time", "/timeline")):

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_the_commands_on_a_page_name_the_mailbox_that_the_console_was_given(post: Post) -> None:
-    """With its whole path, in errors, answers and warnings: who reads a page may be in another directory."""
+    """Each command on a page names the mailbox with its whole path, for its reader may be in another directory."""
     box = post.cwd / "a box"
     post.run("init", box)
     post.env.pop("AGENT_MAILBOX_DIR", None)

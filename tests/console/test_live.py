@@ -65,7 +65,7 @@ def test_no_text_ends_a_line_of_the_stream() -> None:
 
 
 def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
-    """By the number of the last event it had; of another process, or too long ago, nobody knows."""
+    """A page that comes back gets the events that it missed. If they are unknown or too old, it must load again."""
 
     async def play() -> None:
         hub = Hub()
@@ -235,8 +235,8 @@ def test_mail_that_came_beside_an_unreadable_log_is_told_by_a_resync(post: Post)
     assert [event.kind for event in told] == ["resync", "resync"]
 
 
-def test_a_title_that_was_seen_is_no_text_that_was(running: Running) -> None:
-    """In the list and in the message's own receipts."""
+def test_a_message_seen_by_title_is_shown_as_such(running: Running) -> None:
+    """The list and the message's receipts tell that an agent saw only the title."""
     post = running.post
     post.register("ada")
     sent = post.send("x", "ada")
@@ -286,7 +286,7 @@ def test_it_ends_at_once_with_pages_open_and_says_nothing(post: Post) -> None:
 
 
 def test_fifty_idle_agents_cost_nothing(post: Post) -> None:
-    """With an open page the process sleeps: next to no processor time in a second, no file is looked at."""
+    """The console with an open page and fifty idle agents needs almost no processor time."""
     for n in range(50):
         post.append(ROSTER, {"event": "register", "session_id": f"a{n}", "timestamp": "2026-03-16T14:30:00Z"})
     with Running(post) as console:

@@ -15,7 +15,7 @@ GROUND = "getComputedStyle(document.body).backgroundColor"
 
 
 def test_the_chosen_look_is_there_before_the_page_is_drawn(shared: Running, browser: Browser) -> None:
-    """On the next page, too, and while the script that keeps pages live has not run; the system's is the default."""
+    """A page has the chosen look before it is drawn, even without its main script. The system's look is the default."""
     window = Window(browser, shared, color_scheme="dark")
     page = window.go("/agents")
     dark = page.evaluate(GROUND)
@@ -45,7 +45,7 @@ def test_on_a_phone_the_mail_has_the_screen(shared: Running, browser: Browser) -
 
 
 def test_times_are_those_of_the_browser_s_zone(post: Post, browser: Browser) -> None:
-    """Also of rows that come in and of pages that are renewed; the day above them is that zone's."""
+    """A page shows times and days in the browser's zone, also for rows that come in later."""
     post.register("ada", "--name", "Ada", "--tags", "project:x")
     line = {"sender": "ada", "recipient": "project:x", "content": "EARLY"}
     post.append(MESSAGES, {**line, "id": str(uuid.uuid4()), "timestamp": "2026-03-16T22:30:00Z"})

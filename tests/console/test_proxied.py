@@ -82,7 +82,7 @@ def proxied(post: Post, tmp_path: Path) -> Iterator[Running]:
 
 
 def test_a_request_is_approved_from_a_phone(proxied: Running, browser: Browser) -> None:
-    """By the printed link, over TLS: the page is live, the cookie is Secure, and the agent has its answer."""
+    """The printed link opens a live page on a phone over TLS. An approval there reaches the agent."""
     phone = {"viewport": {"width": 390, "height": 844}, "is_mobile": True, "has_touch": True}
     context: Any = browser.new_context(**phone, ignore_https_errors=True)
     context.set_default_timeout(BROWSER_PATIENCE)
@@ -102,7 +102,7 @@ def test_a_request_is_approved_from_a_phone(proxied: Running, browser: Browser) 
 
 
 def test_the_console_answers_to_the_proxy_s_address_alone(proxied: Running) -> None:
-    """Whoever finds the port behind it is refused under each other name; so is a change from each other origin."""
+    """The console behind a proxy refuses each other host name, and a change from each other origin."""
     host = proxied.url.removeprefix("https://").rstrip("/")
     right: dict[str, str | None] = {"Host": host, "Origin": f"https://{host}"}
     entered = proxied.ask("/session", {"token": proxied.token}, headers=right)
@@ -131,7 +131,7 @@ def test_only_an_https_origin_is_one(post: Post, origin: str) -> None:
 
 
 def test_an_origin_is_written_as_browsers_write_it() -> None:
-    """In lower case, without the usual port."""
+    """An origin is kept in lower case and without the usual port, as browsers write it."""
     assert checked_origin("HTTPS://Console.Example:443/") == "https://console.example"
     assert checked_origin("https://[::1]:8443") == "https://[::1]:8443"
     hosts = AllowedHosts("127.0.0.1", 8642, "https://console.example")

@@ -100,7 +100,7 @@ def test_sessions_die_with_the_process_and_with_signing_out(post: Post) -> None:
 
 
 def test_a_link_is_void_after_a_while_and_when_there_is_a_newer_one() -> None:
-    """So are sessions when there are too many: the oldest goes."""
+    """A sign-in link is void after a while and once there is a newer one. Too many sessions end the oldest."""
     now = 0.0
     gate = Gate(lambda: now)
     first, second = gate.link(), gate.link()
@@ -214,7 +214,7 @@ def test_every_answer_carries_the_same_headers(shared: Running, path: str) -> No
 
 
 def test_no_page_has_script_or_style_of_its_own(shared: Running) -> None:
-    """What the policy forbids is not there to begin with; nothing comes from elsewhere."""
+    """No page contains inline script or style, and none loads anything from elsewhere."""
     for path in ("/", "/agents", "/channel?to=all", "/timeline", "/search", "/pending", "/dead", "/archive"):
         text = shared.ask(path).text
         assert re.search(r"<script(?! src=)|\sstyle=|<style|\son[a-z]+=|javascript:", text) is None
@@ -242,8 +242,8 @@ def test_an_agent_s_terminal_opens_no_console(post: Post, name: str) -> None:
     assert "token" not in result.stdout + result.stderr
 
 
-def test_without_its_libraries_it_says_how_to_get_them(post: Post) -> None:
-    """In one line; no other command minds."""
+def test_a_console_without_its_libraries_says_how_to_get_them(post: Post) -> None:
+    """``console`` without its libraries names them and the extra that brings them."""
     code = (
         "import sys, importlib.util as u\n"
         "real = u.find_spec\n"
@@ -256,7 +256,7 @@ def test_without_its_libraries_it_says_how_to_get_them(post: Post) -> None:
 
 
 def test_nothing_but_the_console_imports_its_libraries(post: Post) -> None:
-    """Not even help of it."""
+    """No other command imports the console's libraries, and neither does ``console --help``."""
     code = (
         "import sys\n"
         "from agent_mailbox.launch import main\n"
@@ -326,7 +326,7 @@ def test_a_wider_host_is_warned_of_and_names_are_still_checked(post: Post) -> No
 
 
 def test_a_host_is_a_name_and_a_port_which_browsers_leave_out_where_it_is_80() -> None:
-    """With nothing around them."""
+    """The console accepts a host only as a name with its port. Browsers leave out port 80."""
     for given in ("localhost", "127.0.0.1:80", "[::1]", "[::1]:80", "LOCALHOST:80"):
         assert AllowedHosts("127.0.0.1", 80).allows(given), given
         assert not AllowedHosts("127.0.0.1", 8642).allows(given), given
@@ -343,8 +343,8 @@ def test_a_host_is_a_name_and_a_port_which_browsers_leave_out_where_it_is_80() -
         assert not AllowedHosts("127.0.0.1", 80).allows(given), given
 
 
-def test_a_port_that_is_taken_is_said(post: Post, shared: Running) -> None:
-    """With what to do."""
+def test_a_console_on_a_taken_port_says_so(post: Post, shared: Running) -> None:
+    """``console`` on a port in use says that it cannot listen, and names ``--port``."""
     refused(post.call("console", "--port", shared.port), 1, "cannot listen", "--port")
 
 

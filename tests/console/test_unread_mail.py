@@ -50,7 +50,7 @@ def test_the_chosen_dead_letters_go_to_whoever_has_the_place_now(running: Runnin
 
 
 def test_a_form_that_is_sent_twice_sends_each_letter_once(running: Running) -> None:
-    """What cannot be sent is told, and hinders none; nothing chosen is refused."""
+    """A form that is sent twice sends each chosen letter once. It tells which letter it cannot send."""
     running.post.register("ada", "--name", "Ada")
     letter, form = dead_letter(running, "ada", "letter"), str(uuid.uuid4())
     for _ in range(2):
