@@ -52,7 +52,7 @@ def test_a_worker_s_shell_is_its_own_session_however_it_spells_the_command(clien
 
 
 def test_a_hook_that_a_tool_s_shell_calls_is_refused(client: Client) -> None:
-    """By a pipe from Bash, and from Monitor's shell by its output, which is the client's socket pair."""
+    """A hook that a tool's shell calls is refused, through a pipe of Bash or the output of Monitor."""
     forged = shlex.quote(json.dumps({"session_id": "boss", "source": "startup", "cwd": str(client.project)}))
     hook = line("ho'ok", "SessionStart").replace('"\'"', "").replace("agent_mailbox", "agent''_mailbox")
     by_output = f"echo {forged} >&1; timeout 2 {hook} <&1; echo ENDED $?"

@@ -170,7 +170,7 @@ def test_a_quoted_nonce_is_not_a_receipt(client: Client) -> None:
 
 
 def test_what_is_owed_comes_back_after_a_compaction(client: Client) -> None:
-    """Who it is, what it owes with a word on what has gone stale, what it asked; nothing else is shown again."""
+    """After a compaction the session is told who it is, what it owes and what it asked, and nothing else."""
     owed = client.post.send("bob", "role:architect", "MAIL_OWED", "--ack", "--subject", "SUBJECT_OWED")
     client.post.send("bob", "role:architect", "MAIL_TOLD")
     session = client.ask("PROMPT_ONE", env={"AGENT_MAILBOX_ROLE": "architect"})["session_id"]
@@ -337,8 +337,8 @@ PIPES = {
 
 @pytest.mark.usefixtures("on_path")
 def test_a_check_that_the_model_runs_is_seen_as_far_as_it_got_it(client: Client) -> None:
-    """What its pipe kept from the model comes with a hook; the client keeps the output in its transcript as it
-    passed it on."""
+    """A message that a pipe kept from the model comes with a later hook. A message that the model got counts as
+    seen."""
     mailers = [client.post.scratch / f"mailer-{number}" for number in range(len(PIPES))]
     for number, mailer in enumerate(mailers):
         Path(client.mailer(f"MAIL_CHECKED_{number}")).rename(mailer)

@@ -154,7 +154,7 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
 
 @shows(CODEX, "between tools", "stop", "seen")
 def test_mail_sent_during_a_turn_arrives_before_it_ends(codex: Codex) -> None:
-    """By the tool's hook behind its result, by that of the stop, which has the model go on; each once."""
+    """Mail during a turn of Codex arrives once, behind the tool's result or at the stop. The model then goes on."""
     codex.install()
     model = codex.model
 
@@ -174,7 +174,8 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends(codex: Codex) -> None:
 
 @shows(CODEX, "end", "undone")
 def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> None:
-    """But for the section of AGENTS.md. Uninstalled, not even that, no hook runs, and no file is left."""
+    """A conversation without mail contains only our section of AGENTS.md. After ``uninstall`` no hook runs and no file
+    is left."""
     before = sorted(codex.project.rglob("*"))
     codex.install()
     session = codex.ask("PROMPT_ONE")
@@ -194,8 +195,8 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> No
 
 @shows(CODEX, "own session", "plain mail unasked", "tasks")
 def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Codex) -> None:
-    """In a read-only sandbox the mailbox is written to all the same, by the rules; a subagent speaks as its parent, and
-    consumes none of its mail. The skill reaches the model when it is asked for."""
+    """An agent's command writes to the mailbox from a read-only sandbox. A subagent sends as its parent and takes none
+    of its mail."""
     post, model = codex.post, codex.model
     tools = TOOLS
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"
@@ -330,8 +331,8 @@ def test_a_patch_is_an_edit_of_each_of_its_files(codex: Codex) -> None:
 
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_hooks_that_nobody_trusted_are_skipped_and_we_say_so(codex: Codex, scope: str) -> None:
-    """By the installation and by the doctor, until they are trusted; and again when they were changed since. A foreign
-    hook beside ours stays, and is none of our business."""
+    """Codex skips hooks that nobody trusted or that were changed since; ``install`` and the doctor say so. A foreign
+    hook beside ours stays."""
     post = codex.post
     hooks = (codex.project / ".codex" if scope == "project" else codex.home) / "hooks.json"
     hooks.parent.mkdir(exist_ok=True)

@@ -100,8 +100,8 @@ def turn_is_over(codex: Codex) -> bool:  # noqa: F811
 
 @shows(CODEX, "wake when idle", "tasks")
 def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
-    """By the doorbell's line alone; the mail comes framed, once. Each message is one turn, and many at once are one,
-    too. It has no role from the terminal that started the server."""
+    """The doorbell wakes an idle session of Codex, for many messages at once only one time. Each message comes framed,
+    once. The session has no role from the terminal that started the server."""
     post, model = codex.post, codex.model
     with served(codex, AGENT_MAILBOX_ROLE="architect"), CodexTerminal(codex) as terminal:
         assert "AGENT_MAILBOX_ROLE left out" in terminal.ask("PROMPT_ONE")
@@ -174,7 +174,7 @@ def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None: 
 
 
 def test_a_run_that_ends_by_itself_has_no_doorbell(codex: Codex) -> None:  # noqa: F811
-    """What is queued to it may be lost: beside the server, too, nothing waits for its mail."""
+    """A run that ends by itself has no doorbell, even beside the server. Mail that is queued to it may be lost."""
     with served(codex):
         codex.ask("PROMPT_ONE", trusting=False)
         assert not codex.post.file(".cache", "doorbell").exists()

@@ -224,7 +224,7 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
 
 @shows(COPILOT_CLI, "tasks")
 def test_at_a_terminal_the_tasks_are_commands(copilot: Copilot) -> None:
-    """And mail comes with the first prompt."""
+    """Copilot CLI at a terminal has our tasks as commands, and shows mail with the first prompt."""
     copilot.install()
     copilot.post.send("bob", "all", "MAIL_FOR_ALL")
     with CopilotTerminal(copilot) as terminal:
@@ -236,8 +236,7 @@ def test_at_a_terminal_the_tasks_are_commands(copilot: Copilot) -> None:
 
 @shows(COPILOT_CLI, "undone")
 def test_uninstalled_it_leaves_everything_as_it_was(copilot: Copilot) -> None:
-    """For all sessions: the person's own hooks beside ours run before and after, their files keep their bytes, and no
-    mail is shown any more."""
+    """``uninstall copilot`` leaves the person's own hooks and files as they were, and no mail is shown any more."""
     post, model = copilot.post, copilot.model
     ran = post.scratch / "ran"
     own = copilot.home / "hooks/mine.json"

@@ -101,7 +101,7 @@ def test_two_hooks_before_one_request_bring_two_deliveries(client: Client) -> No
 
 
 def test_a_turn_that_goes_on_at_its_end_has_the_client_s_reminder_around_the_mail(client: Client) -> None:
-    """So that its frame is 29 characters longer than a prompt's."""
+    """The client puts a reminder around mail at a turn's end, so that its frame is 29 characters longer."""
 
     def script(body: Body) -> list[Body]:
         if body.get("tools") and TEXT not in json.dumps(body):

@@ -80,7 +80,7 @@ def _lives(pid: int) -> bool:
 
 
 def test_no_shell_stands_between_a_client_and_its_doorbell(client: Client) -> None:
-    """Which the client would end with itself and then, dead as it is, wait for: a second and a half of its person's."""
+    """The doorbell is the client's own child process. The client would otherwise wait for a dead shell as it ends."""
     with Terminal(client) as terminal:
         waits = bell(client, idle(client, terminal))
         assert Path(f"/proc/{waits}/stat").read_text().rpartition(") ")[2].split()[1] == str(terminal.pid)

@@ -107,7 +107,8 @@ def test_a_session_without_a_lead_is_kept_from_them_as_well_and_writes_elsewhere
 
 @SANDBOX
 def test_in_the_sandbox_no_command_writes_a_mailbox_in_git(worker: Worker) -> None:  # noqa: F811
-    """Nor does what git does to a checkout; mail still goes."""
+    """A command in the sandbox cannot write a mailbox inside ``.git``, also not after ``git clean``. Mail still
+    works."""
     post, project = worker.post, worker.client.project
     git(project, "init", "-q")
     assert post.run("init", "--git", cwd=project, env={"AGENT_MAILBOX_DIR": None}).rc == 0

@@ -112,9 +112,9 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
 
 @shows(GEMINI_CLI, "between tools", "stop", "end", "plain mail unasked", "own name")
 def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_its_name(client: Client) -> None:
-    """For all sessions: the client tells commands nothing, so the session is told its id; by policy they need no
-    asking. Without mail that line is all that is shown. Mail comes behind a tool's result, and as the turn would end. A
-    command in another's name is refused; one in its own is not, in a resumed session either."""
+    """Mail during a turn of Gemini CLI arrives behind a tool's result, or as the turn would end. The session is told
+    its id, for the client tells commands nothing. A command in its own name runs unasked; one in another's name is
+    refused."""
     post, model = client.post, client.model
     tools = TOOLS
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"

@@ -95,8 +95,7 @@ def write(pair: Pair, name: str, text: str) -> list[Body]:
 
 
 def test_who_writes_a_leased_file_is_told_between_tools_and_the_holder_once(pair: Pair) -> None:
-    """By the tool and by a command; both run. Whom to write to is said, and what the holder hears is in her next
-    request."""
+    """An agent that writes a leased file is told whom to write to, and its tools run. The holder hears of it once."""
     bob = [write(pair, "plan.md", "one"), [bash("echo two >> plan.md")], write(pair, "other.md", "x")]
     pair.work([LEASE], bob, [[bash("true")], [bash("true")]])
     told = pair.last("BOB")

@@ -56,7 +56,7 @@ def test_a_model_reads_and_answers_its_mail_by_tools(client: Client) -> None:
 
 @pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="the inspector is large: scripts/night")
 def test_the_protocol_s_own_inspector_finds_the_tools_and_calls_them(post: Post) -> None:
-    """By its command line: the list as the protocol wants it, mail, and an error as the tool's own."""
+    """The inspector of MCP lists our tools, reads mail with one, and gets an error as the tool's own."""
     inspector = npm_file("@modelcontextprotocol/inspector", INSPECTOR, ".bin/mcp-inspector")
     post.register("cy")
     post.send("bob", "cy", "READY_QUESTION")

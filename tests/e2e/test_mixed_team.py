@@ -139,8 +139,8 @@ def team(post: Post) -> Iterator[Team]:
 
 @pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="four clients at once: scripts/night")
 def test_twenty_messages_in_all_modes_reach_each_of_their_readers_once(team: Team) -> None:
-    """To all, to a project, to a role, to one by name, high and low, as an answer to all; before a session begins,
-    between its tools, as its turn ends, and while it is idle; from each other and from elsewhere."""
+    """Four clients get each message of every kind of address exactly once. It may come before a session, between tools,
+    at a turn's end or while the session is idle."""
     post, members = team.post, team.members
     sent: dict[str, tuple[str, str]] = {}
 

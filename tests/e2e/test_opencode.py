@@ -317,8 +317,8 @@ def test_a_plugin_without_its_hook_breaks_nothing(opencode: Served) -> None:
 
 @shows(OPENCODE, "undone", "tasks")
 def test_uninstalled_it_leaves_everything_as_it_was(opencode: Served) -> None:
-    """For all sessions: the person's own plugin beside ours runs before and after, its settings keep their bytes, and
-    no mail is shown any more. Between, ``/bye`` is a command."""
+    """``uninstall opencode`` leaves the person's own plugin and settings as they were, and no mail is shown any more.
+    Before that, ``/bye`` is a command."""
     post, model = opencode.post, opencode.model
     ran = post.scratch / "ran"
     own = opencode.config.parent / "plugins/mine.js"

@@ -34,8 +34,8 @@ def outcome(client: Client, command: str, *words: object, **how: Any) -> tuple[s
 
 @shows(CLAUDE_CODE, "guard")
 def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> None:
-    """By the command itself, where every command of the shell is allowed; nothing is written. No file is sent unasked
-    there: the hook has the client ask, and nobody answers."""
+    """A command in another's name is refused and writes nothing, even if every command is allowed. A file is not sent
+    unasked."""
     for command, said in (
         ("agent-mailbox send --from user --to bob --body FORGED", "'user' is another"),
         ("agent-mailbox roster update --tags project:forged --session-id OTHER", "'OTHER' is another"),
@@ -50,7 +50,7 @@ def test_another_s_name_is_refused_and_the_model_told_why(client: Client) -> Non
 
 @shows(CLAUDE_CODE, "plain mail unasked")
 def test_plain_mail_runs_in_default_mode_without_asking(client: Client) -> None:
-    """By the rule, which counts in a project the person trusts; what has no rule is asked about."""
+    """Plain mail runs unasked in a project that the person trusts. The client asks about a command without a rule."""
     for number, command in enumerate(
         (
             "agent-mailbox send --to bob --body SENT0",

@@ -42,7 +42,7 @@ def plug_in(client: Client, scope: str = "project") -> None:
 
 
 def test_the_checkout_is_a_valid_plugin(client: Client) -> None:
-    """By the client's own judgement, to the last warning that counts."""
+    """Claude Code's own strict check accepts this checkout as a plugin."""
     said = say(client, "plugin", "validate", "--strict", ROOT)
     assert "Validation passed" in said
     assert "commands: agent-mailbox:bye" in said
@@ -51,7 +51,8 @@ def test_the_checkout_is_a_valid_plugin(client: Client) -> None:
 
 @pytest.mark.parametrize("scope", ["project", "user"])
 def test_plugged_in_the_model_has_its_mail_and_the_refusals(client: Client, scope: str) -> None:
-    """As by an installation into the settings, of which there is none; the end reaches the roster within its time."""
+    """The plugin alone shows mail and refuses another's name, as an installation does. The session's end reaches the
+    roster."""
     client.post.ok("uninstall", "claude-code", "--project", client.project)
     plug_in(client, scope)
     client.post.send("bob", "all", "MAIL_FOR_ALL")

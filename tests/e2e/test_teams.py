@@ -155,7 +155,7 @@ def receipts(here: Lead) -> set[tuple[str, str]]:
 
 
 def test_the_hook_starts_a_bridge_that_ends_with_the_session(client: Client) -> None:
-    """Where the mailbox is configured so: nobody calls it, and nothing of it is left."""
+    """The hook starts a team's bridge if the mailbox is configured so. The bridge ends with the session."""
     client.post.configure("[teams]\nbridge = true\n")
     with lead(client) as here:
         team = here.team
