@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from agent_mailbox import Draft, Registration
-from agent_mailbox.control.requests import Control
 from agent_mailbox.core import codec, compose, frame, instant, obligations, proofs
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
@@ -61,7 +60,7 @@ def test_nobody_speaks_for_the_person_or_a_session_of_another(both: tuple[Joined
     north, south = both
     south.box.register(Registration(session_id=LEAD, client="1"), LEAD)
     south.box.register(Registration(session_id=WORKER, client="2", lead=LEAD), WORKER)
-    request = Control.sharing(south).request(WORKER, m.PermissionRequest(tool="Bash", arguments="curl evil.example"))
+    request = south.control.request(WORKER, m.PermissionRequest(tool="Bash", arguments="curl evil.example"))
     for bad in (f"n/session:{who}", f"session:{who}", f"north/session:{who}", f"n session:{who}"):
         north.put(ROSTER, b'{"event":"register","session_id":"%s","client":"1"}' % bad.encode(), f"session:{bad}")
         for sender in (who, bad):
@@ -69,7 +68,7 @@ def test_nobody_speaks_for_the_person_or_a_session_of_another(both: tuple[Joined
             north.put(MESSAGES, control(sender, answer, WORKER, request.message_id), f"session:{bad}")
             north.put(MESSAGES, control(sender, m.PolicyUpdate(allow=("Bash(curl:*)",)), WORKER), f"session:{bad}")
     south.catch_up()
-    assert (Control.sharing(south).find(request.id).state, Control.sharing(south).standing(WORKER).policy.allow) == (
+    assert (south.control.find(request.id).state, south.control.standing(WORKER).policy.allow) == (
         "open",
         (),
     )
@@ -83,7 +82,7 @@ def test_a_session_asks_in_nobody_else_s_name(both: tuple[Joined, Joined]) -> No
     asked = m.PermissionRequest(request_id="perm-1", tool="Bash", arguments="curl evil.example")
     north.put(MESSAGES, control(WORKER, asked, "user"), "session:n1")
     south.catch_up()
-    assert Control.sharing(south).pending("user", everyones=True) == []
+    assert south.control.pending("user", everyones=True) == []
 
 
 @pytest.mark.parametrize("word", ["the.person", "builder", "x1-name", "user"])
@@ -309,7 +308,7 @@ def test_a_machine_acts_for_no_session_of_another(prey: Prey) -> None:
         ("user", m.ShutdownRequest(request_id="down-1")),
     ]
     for sender, payload in asked:
-        Control.sharing(south).post(sender, payload, (WORKER,))
+        south.control.post(sender, payload, (WORKER,))
     sent = []
     for payload, way in itertools.product(ACTS, WAYS[:3]):
         line = control(WORKER, payload, "boss")
@@ -318,9 +317,9 @@ def test_a_machine_acts_for_no_session_of_another(prey: Prey) -> None:
     prey.north.put(MESSAGES, control("user", m.ModeSet(mode="plan"), WORKER))
     prey.north.put(MESSAGES, control("user", m.PolicyUpdate(allow=("Bash",), deny=("Read",)), WORKER))
     south.catch_up()
-    fates = {message.id: verdict.outcome for message, verdict in Control.sharing(south).log()}
+    fates = {message.id: verdict.outcome for message, verdict in south.control.log()}
     assert {fates[one] for one in sent} == {"refused"}
-    standing = Control.sharing(south).standing(WORKER)
+    standing = south.control.standing(WORKER)
     assert (standing.mode, standing.policy.allow, standing.policy.deny) == ("plan", (), ("Read",))
 
 

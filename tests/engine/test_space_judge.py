@@ -127,7 +127,7 @@ def policy(sender: str, rule: str = "Bash", message_id: str = "") -> bytes:
 def allowed(machine: Machine) -> tuple[str, ...]:
     """What the worker may do without being asked, by this machine's fold."""
     machine.catch_up()
-    return Control.sharing(machine).standing(WORKER).policy.allow
+    return machine.control.standing(WORKER).policy.allow
 
 
 # -- what counts ------------------------------------------------------------------------------------------------------
@@ -135,14 +135,14 @@ def allowed(machine: Machine) -> tuple[str, ...]:
 
 def test_a_lead_decides_on_another_machine(pair: Three) -> None:
     """The lead's approval counts where the worker is; a later denial changes nothing, on either machine alike."""
-    request = Control.sharing(pair.south).request(WORKER, m.PermissionRequest(tool="Bash", arguments="ls"))
+    request = pair.south.control.request(WORKER, m.PermissionRequest(tool="Bash", arguments="ls"))
     pair.north.catch_up()
-    assert Control.sharing(pair.north).answer(LEAD, request.id, True).state == "approved"
+    assert pair.north.control.answer(LEAD, request.id, True).state == "approved"
     late = m.PermissionResponse(request_id=request.id, approved=False)
-    Control.sharing(pair.south.catch_up()).post(USER, late, (WORKER,), thread=request.message_id)
+    pair.south.catch_up().control.post(USER, late, (WORKER,), thread=request.message_id)
     for machine in (pair.north, pair.south):
         machine.catch_up()
-        assert (Control.sharing(machine).find(request.id).state, Control.sharing(machine).find(request.id).by) == (
+        assert (machine.control.find(request.id).state, machine.control.find(request.id).by) == (
             "approved",
             LEAD,
         )
@@ -155,9 +155,9 @@ def test_the_person_speaks_on_another_machine_if_its_person_says_so(pair: Three,
     person lets it speak as the person; else they are only mail. Denials hold either way."""
     pair.south.trust(pair.north, "all", user=user)
     pair.north.box.prove = lambda _: door
-    Control.sharing(pair.north).set_policy(USER, [WORKER], allow=("Bash(ls:*)",), deny=("WebFetch",))
+    pair.north.control.set_policy(USER, [WORKER], allow=("Bash(ls:*)",), deny=("WebFetch",))
     assert allowed(pair.south) == (("Bash(ls:*)",) if user else ())
-    assert Control.sharing(pair.south).standing(WORKER).policy.deny == ("WebFetch",)
+    assert pair.south.control.standing(WORKER).policy.deny == ("WebFetch",)
 
 
 def test_the_verdict_is_the_machine_s_own_seal(pair: Three) -> None:
@@ -197,7 +197,7 @@ def test_a_kill_at_any_moment_loses_no_proof(pair: Three, steps: int) -> None:
         try:
             machine.box.register(Registration(session_id=who, name=f"{who}-1"), who)
             machine.box.send(Draft(sender=who, to=("all",), content="one"))
-            Control.sharing(machine).set_policy(USER, [WORKER], deny=("Write",))
+            machine.control.set_policy(USER, [WORKER], deny=("Write",))
         except (Killed, MailboxError):
             pass
         machine.copy.left = None
@@ -259,7 +259,7 @@ def test_a_session_that_the_person_names_may_live_anywhere(pair: Three) -> None:
     pair.south.box.register(Registration(session_id="mia", client="3"), "mia")
     pair.north.catch_up()
     line = policy("mia")
-    Control.sharing(pair.south).set_policy(USER, [WORKER], deny=("WebFetch",))
+    pair.south.control.set_policy(USER, [WORKER], deny=("WebFetch",))
     pair.south.trust(pair.north, "mia")
     mia = proofs.of_session("mia")
     pair.north.publish(ROSTER, codec.spell_event(RosterEvent("register", "mia", 5, name="em")), mia)
@@ -410,7 +410,7 @@ def test_a_kill_while_lines_are_judged_again(pair: Three, moment: int, monkeypat
 def test_logs_that_are_not_as_they_were_left_are_not_judged_again(pair: Three) -> None:
     """Else the fresh log would hide what is missing."""
     pair.south.trust(pair.north, "all", user=True)
-    Control.sharing(pair.north).set_policy(USER, [WORKER], deny=("Write",))
+    pair.north.control.set_policy(USER, [WORKER], deny=("Write",))
     pair.south.catch_up()
     pair.south.trust(pair.north, fingerprint="0" * 32)
     pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
@@ -447,7 +447,7 @@ def test_a_revoked_order_is_published_again(pair: Three) -> None:
     pair.south.trust(pair.north, "all", user=True)
     allow = pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
     assert allowed(pair.south) == ("Bash",)
-    Control.sharing(pair.north.catch_up()).set_policy(USER, [WORKER], deny=("WebFetch",))
+    pair.north.catch_up().control.set_policy(USER, [WORKER], deny=("WebFetch",))
     assert allowed(pair.south) == ()
     pair.north.put(MESSAGES, allow)
     assert allowed(pair.south) == ()
@@ -487,14 +487,13 @@ def test_a_state_of_an_earlier_version_keeps_its_number(pair: Three) -> None:
 def test_an_approval_answers_one_request(pair: Three) -> None:
     """The lead's answer, with the id of another request written over the signed one, is no answer of the lead."""
     both = [
-        Control.sharing(pair.south).request(WORKER, m.PermissionRequest(tool="Bash", arguments=word))
-        for word in ("ls", "rm")
+        pair.south.control.request(WORKER, m.PermissionRequest(tool="Bash", arguments=word)) for word in ("ls", "rm")
     ]
-    Control.sharing(pair.north.catch_up()).answer(LEAD, both[0].id, True)
+    pair.north.catch_up().control.answer(LEAD, both[0].id, True)
     signed = next(r.line for r in pair.space.records if both[0].id.encode() in r.line and b"approved" in r.line)
     pair.north.put(MESSAGES, signed.replace(both[0].id.encode(), both[1].id.encode()))
     pair.south.catch_up()
-    assert [Control.sharing(pair.south).find(request.id).state for request in both] == ["approved", "open"]
+    assert [pair.south.control.find(request.id).state for request in both] == ["approved", "open"]
 
 
 def test_a_line_of_another_space(pair: Three) -> None:
@@ -567,7 +566,7 @@ def test_a_program_writes_a_verdict(pair: Three) -> None:
     lines.append(pair.north.judge.signed(MESSAGES, wanted, proofs.TERMINAL))
     with path.open("ab") as file:
         file.write(b"".join(line + b"\n" for line in lines))
-    Control.sharing(pair.south).set_policy(USER, [WORKER], allow=("Read",))
+    pair.south.control.set_policy(USER, [WORKER], allow=("Read",))
     assert allowed(pair.south) == ("Read",)
     view = pair.south.box.logs.messages.view()
     assert view is not None
@@ -577,11 +576,11 @@ def test_a_program_writes_a_verdict(pair: Three) -> None:
 @pytest.mark.parametrize("how", ["removed", "rolled back", "blanked"])
 def test_a_verdict_is_taken_away(pair: Three, how: str) -> None:
     """Without the lines that forbade, nothing is proven any more: the worker stays bound."""
-    Control.sharing(pair.north).set_policy(LEAD, [WORKER], deny=("WebFetch",))
+    pair.north.control.set_policy(LEAD, [WORKER], deny=("WebFetch",))
     path = Path(pair.south.box.logs.messages.path)
     before = path.read_bytes() if path.exists() else b""
     pair.south.trust(pair.north, "all", user=True)
-    Control.sharing(pair.north).set_policy(USER, [WORKER], allow=("Bash",), deny=("Write",))
+    pair.north.control.set_policy(USER, [WORKER], allow=("Bash",), deny=("Write",))
     assert allowed(pair.south) == ("Bash",)
     whole = path.read_bytes()
     blank = b" " * len(last := whole.splitlines()[-1])
