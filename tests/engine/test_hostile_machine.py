@@ -12,8 +12,9 @@ from agent_mailbox import Draft, Registration
 from agent_mailbox.core import codec, compose, frame, instant, obligations, proofs
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
-from agent_mailbox.core.records import BadLine, Proof, Read, RosterEvent
+from agent_mailbox.core.records import USER, BadLine, Proof, Read, RosterEvent
 from agent_mailbox.core.space_seals import is_ignored, unsealed
+from agent_mailbox.mailbox import absence
 from agent_mailbox.space import joining_space, space_checks
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import NatsOrder
@@ -388,7 +389,7 @@ def test_a_machine_takes_no_other_s_session_with_it(prey: Prey) -> None:
     south = prey.south.catch_up()
     south.box.deliver(WORKER, lambda items: items)
     before = prey.told(), prey.owes()
-    joining_space.give_up(south.box, south.order, "north")
+    absence.give_up(south.box, joining_space.give_up(south.box, south.order, "north"), USER)
     assert getattr(south.agent("n1"), "state", "") == "frozen"
     assert (prey.told(), prey.owes()) == before
 
