@@ -22,7 +22,7 @@ LINKING = (
 LONG = 25
 """Words of a sentence, at most."""
 CODE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
-GENERATED = re.compile(r"<!-- (matrix|mutants): begin -->.*?<!-- \1: end -->|<!-- `scripts/docs` writes.*", re.DOTALL)
+GENERATED = re.compile(r"<!-- (matrix): begin -->.*?<!-- \1: end -->|<!-- `scripts/docs` writes.*", re.DOTALL)
 NO_PROSE = re.compile(r"<!--.*?-->|^#.*$", re.MULTILINE)
 BLOCK_END = re.compile(r"\n\s*\n|\n(?= *(?:[-*]|\d+\.) )|\n(?=\|)|\|")
 """Where a paragraph, an item of a list, a row or a cell ends."""

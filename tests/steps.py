@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.store.projection import index
+from agent_mailbox.store.projection.sqlite import sqlite3
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,9 +32,9 @@ def steps(call: Callable[[], object]) -> int:
         opened.set_progress_handler(database, 10)
         return opened
 
-    real, before = index.sqlite3.connect, sys.gettrace()
+    real, before = sqlite3.connect, sys.gettrace()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(index.sqlite3, "connect", connect)
+        patch.setattr(sqlite3, "connect", connect)
         sys.settrace(python)
         try:
             call()

@@ -18,7 +18,7 @@ from ..core.records import USER
 from ..errors import MailboxError
 from ..mailbox.channels import Channels
 from ..mailbox.facade import Mailbox
-from ..store.projection.index import FILE
+from ..store.projection.lookup import ask_index
 from . import presenters
 from .tallies import Tallies
 from .unread import Unread
@@ -113,7 +113,7 @@ class Desk:
         """Return whether warming will take noticeably long: much mail, and no index yet."""
         logs, archive = self._looking.mailbox.logs, self._looking.mailbox.archive
         files = [logs.messages.path, *(archive.log(month).path for month in archive.months())]
-        return sum(map(os.path.getsize, files)) > MUCH and not os.path.exists(logs.cache(FILE))
+        return sum(map(os.path.getsize, files)) > MUCH and not ask_index(logs, archive, lambda _: True, at_once=True)
 
     @property
     def prepares(self) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 
 from . import instant
+from .line_forms import reader_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ _MINUTES = {b"T%02d:%02d:" % divmod(minute, 60): minute * instant.MINUTE for min
 _SECONDS = {b"%02d." % second: second * 1000 for second in range(60)}
 _MILLISECONDS = {b"%03dZ" % millisecond: millisecond for millisecond in range(1000)}
 _MOST_DAYS = 4096
+_TTL = b'"ttl_hours":'
 
 
 class ExactLines:
@@ -108,6 +110,28 @@ class ExactLines:
                 self._days.clear()
             found = self._days[day] = instant.parse(day.decode())
         return found
+
+
+def hours_of(line: bytes) -> int:
+    """Return the hours to live in a line of our usual spelling; 0 for its mode's."""
+    begin = line.rfind(_TTL) + len(_TTL)
+    word = line[begin : line.find(b",", begin)]
+    return 0 if word == b"null" else int(word)
+
+
+def asks_for_ack(line: bytes) -> bool:
+    """Return whether a message in our usual spelling asks for an ack."""
+    return b'"ack":true' in line
+
+
+def plain_record(line: bytes) -> tuple[bytes, bytes, bool, bool] | None:
+    """Return what a plain read record says; None for any other line.
+
+    That is its message, its session, whether it takes the mail, and whether it has a nonce."""
+    plain, reader = PLAIN_READ.fullmatch(line), reader_of(line)
+    if plain is None or reader is None:
+        return None
+    return plain[1], reader, plain[2] != b"seen", b'"nonce"' in line
 
 
 def _without_escapes(line: bytes) -> bytes:

@@ -149,10 +149,12 @@ class Mailbox(Posting, Delivery, Registry):
     def find(self, message_id: str) -> FoundMessage:
         """Return the message of an id or of a unique prefix, live or archived; raises ``NotFound`` or ``Ambiguous``."""
         if self.is_large():
-            from ..store.projection.index import MailIndex  # SQLite, which a small mailbox does not need
+            from ..store.projection.lookup import ask_index  # SQLite, which a small mailbox does not need
 
-            index = MailIndex(self.logs, self.archive)
-            found = index.ask(lambda view: _indexed(message_id, view), at_once=True, patience=PATIENCE)
+            def asked(view: IndexView) -> FoundMessage | None:
+                return _indexed(message_id, view)
+
+            found = ask_index(self.logs, self.archive, asked, at_once=True, patience=PATIENCE)
             if found is not None:
                 return found
         return self._scanned(message_id)

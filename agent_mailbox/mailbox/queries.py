@@ -96,11 +96,11 @@ class Library:
     def status(self, session_id: str) -> Status:
         """Return the session's unread count, obligations, dead letters and roster line."""
         from ..store.polling.poll import Poll
-        from ..store.projection import asking, untaken  # regular expressions, which most questions do without
+        from ..store.projection import open_ends, untaken_mail  # SQLite, which most questions do without
 
         box, now = self._mailbox, self._mailbox.now()
-        asked = asking.state(box.logs, session_id, box.config.ttls)
-        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
+        asked = open_ends.read_asks(box.logs, session_id, box.config.ttls)
+        lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
         state = asked.replace(messages=lonely.messages, reads=claims.Reads(lonely.reads))
         poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
         unread = len(poll.unread(now, adopt=False))
@@ -123,10 +123,10 @@ class Library:
     def waiting(self, session_id: str | None) -> list[Message]:
         """Return the mail that the session (None: anyone) sent and that waits for nobody, the newest last. The steward
         moves none of it."""
-        from ..store.projection import untaken  # as in ``status``
+        from ..store.projection import untaken_mail  # as in ``status``
 
         box, now = self._mailbox, self._mailbox.now()
-        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
+        lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
         roster, reads = box.logs.read_roster(), claims.Reads(lonely.reads)
         state = MailState(messages=lonely.messages, reads=reads, roster=roster, ttls=box.config.ttls)
         return _waiting(session_id, state, now)
@@ -179,7 +179,7 @@ class Library:
         The session's, or everyone's (None). Only those sent since then (ms); default: all live ones, and the archive's
         of the last thirty days.
         """
-        from ..store.projection import untaken  # likewise
+        from ..store.projection import untaken_mail  # likewise
 
         box, now = self._mailbox, self._mailbox.now()
         lately = now - LATELY if since is None else since
@@ -189,7 +189,9 @@ class Library:
             archived.update(self._archived(lately))
             return archived
 
-        lonely = untaken.found(box.logs, session_id, box.config.ttls, now, about=moved, since=since or 0, newest=limit)
+        lonely = untaken_mail.find_untaken(
+            box.logs, session_id, box.config.ttls, now, about=moved, since=since or 0, newest=limit
+        )
         roster = box.logs.read_roster()
         live = MailState(messages=lonely.messages, reads=claims.Reads(), roster=roster, ttls=box.config.ttls)
         state = self._with_archive(live, lonely.reads, archived, lately)
@@ -260,9 +262,9 @@ class Library:
 
     def _ask(self, question: Callable[[IndexView], T | None]) -> T | None:
         """Return the index's answer; None without an index."""
-        from ..store.projection.index import MailIndex  # SQLite, which no other question needs
+        from ..store.projection import lookup  # likewise
 
-        return MailIndex(self._mailbox.logs, self._mailbox.archive).ask(question, at_once=self.newest_alone)
+        return lookup.ask_index(self._mailbox.logs, self._mailbox.archive, question, at_once=self.newest_alone)
 
     def wait(self, session_id: str, timeout: float | None) -> int:
         """Block until the session has unread mail and return how much; 0 at ``timeout`` (seconds).

@@ -106,8 +106,8 @@ HOT_MODULES = {
     "clients.hooks.receipt_rules": "start",
     "core.obligations": "ack dead-letters release reply roster search show start status",
     "store.projection": "ack dead-letters release reply search show start status",
-    "store.projection.word_table": "dead-letters start status",
-    "store.projection.asking": "dead-letters start status",
+    "store.projection.index_keys": "ack dead-letters release reply search show start status",
+    "store.projection.open_ends": "dead-letters start status",
     "clients.hooks.reminder": "start",
     "core.roster_changes": "ack dead-letters release reply roster search show start status",
     "identity.hook_calls": "hook start",
@@ -133,7 +133,6 @@ HOT_MODULES = {
     "core.words": "dead-letters search show status",
     "core.compose": "ack dead-letters release reply search send show status",
     "mailbox.sending": "ack dead-letters release reply search send show status",
-    "store.projection.index_keys": "ack dead-letters release reply search show status",
     "mailbox.facade": "ack dead-letters release reply search show status",
     "mailbox.selection": "dead-letters search show status",
     "mailbox.queries": "dead-letters search show status",
@@ -147,9 +146,12 @@ HOT_MODULES = {
     "store.archive": "ack dead-letters release reply search show",
     "store.archive.archive": "ack dead-letters release reply search show",
     "store.files.output_reader": "hook start",
-    "store.projection.indexing": "search show",
+    "store.projection.line_facts": "search show",
+    "store.projection.intake": "search show",
+    "store.projection.sqlite": "search show",
+    "store.projection.projection": "search show",
     "store.projection.lookup": "search show",
-    "store.projection.index": "search show",
+    "store.projection.untaken_mail": "dead-letters status",
 }
 """Each module that hot verbs load, with the verbs, behind those it imports. A test traces the verbs and compares."""
 
@@ -165,11 +167,14 @@ LATER_MODULES = {
     "clients.hooks.receipt_rules": "hook",
     "identity.outsiders": "ack check dead-letters release reply roster search send show status",
     "store.polling.foreign_lines": "check hook start",
-    "store.projection.word_table": "check hook",
-    "store.projection.id_table": "check hook start",
-    "store.projection.untaken_rows": "dead-letters status",
-    "store.projection.untaken": "dead-letters status",
-    "core.exact_lines": "dead-letters status",
+    "core.exact_lines": "dead-letters search start status",
+    "store.projection": "check hook",
+    "store.projection.index_keys": "check hook",
+    "store.projection.sqlite": "check dead-letters hook start status",
+    "store.projection.line_facts": "check dead-letters hook start status",
+    "store.projection.intake": "check dead-letters hook start status",
+    "store.projection.projection": "check dead-letters hook start status",
+    "store.projection.open_ends": "check hook",
 }
 """Modules that hot verbs load in rarer branches, or that load what takes long, with the verbs. A test runs such
 branches, and finds what is missing."""

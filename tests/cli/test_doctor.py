@@ -22,7 +22,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import cache, mounts
 from agent_mailbox.store.log.stamps import STARTED
-from agent_mailbox.store.projection import index
+from agent_mailbox.store.projection import projection
 from agent_mailbox.store.user_state import bindings
 from agent_mailbox.upkeep import doctor
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
@@ -214,21 +214,22 @@ def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
         "UPDATE messages SET line = line + 1 WHERE n = 1",
         "DELETE FROM messages WHERE n = 2",
         "UPDATE messages SET place = place + 1 WHERE n = 3",
-        "INSERT INTO messages SELECT 99, timestamp, place + 1, line, key FROM messages WHERE n = 4",
+        "INSERT INTO messages SELECT 99, timestamp, place + 1, line, id, start, sender, address, asks, state "
+        "FROM messages WHERE n = 4",
     ],
 )
 def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: str) -> None:
     """An entry that is wrong, missing, elsewhere or of nothing, in a file that bears its seal."""
     import sqlite3
 
-    path = used.file(".cache", index.FILE)
+    path = used.file(".cache", projection.FILE)
     with sqlite3.connect(path) as db:
         (sealed,) = db.execute("SELECT stamp FROM seal").fetchone()
         assert db.execute(change).rowcount == 1
     db.close()
-    assert [n[0] for n in told(used)[1]] == [f".cache/{index.FILE}"]  # written to by somebody: not used
+    assert [n[0] for n in told(used)[1]] == [f".cache/{projection.FILE}"]  # written to by somebody: not used
     os.utime(path, ns=(sealed, sealed))
-    assert [p[:3] for p in told(used)[0]] == [(f".cache/{index.FILE}", None, "remove derived file")]
+    assert [p[:3] for p in told(used)[0]] == [(f".cache/{projection.FILE}", None, "remove derived file")]
     assert told(used, "--repair") == ([], [])
     assert len(used.ok("search", "hello")["messages"]) == 3
 

@@ -283,7 +283,7 @@ BROKEN = """
 import errno, os, sys
 def fail(fd):
     raise OSError(errno.EIO, os.strerror(errno.EIO))
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 system.fdatasync = fail
 from agent_mailbox.launch import main
 sys.exit(main())

@@ -1,9 +1,8 @@
 """Each protection taken away in turn: is there a test that notices?
 
 ``python -m tests.faults.mutants [WORD…]`` patches a copy of the package, runs the tests that are expected to fail on
-it, and writes which did to docs/internals/reliability.md. The same tests must pass on an unpatched copy, or they prove
-nothing. With words only the mutants in whose description, place or file one of them occurs are tried; the others' rows
-stay.
+it, and prints which did. The same tests must pass on an unpatched copy, or they prove nothing. With words only the
+mutants in whose description, place or file one of them occurs are tried.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tests.faults.mutant import Mutant, read_mutants
-from tests.faults.report import section, table, write_section
 from tests.helpers import ROOT
 
 if TYPE_CHECKING:
@@ -80,12 +78,8 @@ def main(words: list[str]) -> int:
             place.mkdir()
         with ThreadPoolExecutor(PROCESSES) as pool:
             caught = list(pool.map(try_out, chosen, places))
-    rows = {line.split(" | ")[0].removeprefix("| "): line for line in section("mutants").splitlines()}
     for mutant, by in zip(chosen, caught, strict=True):
         print(f"{'caught' if by else 'NOT CAUGHT'}: {mutant.without}: {by or ''}")
-        rows[mutant.without] = f"| {mutant.without} | `{mutant.file}` | {by or '**not caught**'} |"
-    known = [rows[mutant.without] for mutant in MUTANTS if mutant.without in rows]
-    write_section("mutants", table(("taken away: that …", "in", "noticed by"), ()) + "\n".join([*known, ""]))
     print(f"{sum(map(bool, caught))} of {len(chosen)} caught")
     return 0 if all(caught) else 1
 

@@ -29,13 +29,6 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return "".join("| " + " | ".join(map(str, line)) + " |\n" for line in lines)
 
 
-def section(name: str) -> str:
-    """What stands between the document's two markers of that name."""
-    return (
-        DOCUMENT.read_text(encoding="utf-8").partition(f"<!-- {name}: begin -->\n")[2].partition(f"<!-- {name}: end")[0]
-    )
-
-
 def write_section(name: str, text: str) -> None:
     """Replace what stands between the document's two markers of that name."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 READERS = ("ann", "bob", "cat", "dee")
 DERIVED = ("cursors/ann", "cursors/bob", "ends/agent-mailbox", "ends/agent-mailbox-reads", "ends/agent-roster")
-DERIVED += ("roster", "index.sqlite", "index.sqlite-journal", "cursors", "ends", "quiet", "index.lock", "")
+DERIVED += ("roster", "projection.sqlite", "projection.sqlite-journal", "cursors", "ends", "quiet")
+DERIVED += ("projection.lock", "")
 HOWS = ("flip", "cut", "noise", "more", "empty", "gone", "directory", "link")
 
 
@@ -118,7 +119,8 @@ def test_a_look_at_a_fresh_copy_changes_no_derived_file(whole: Path, tmp_path: P
     be used."""
     box = copy(whole, tmp_path / "box")
     before = {path: path.read_bytes() for path in (box / ".cache").rglob("*") if path.is_file()}
-    assert {str(p.relative_to(box / ".cache")) for p in before} >= {"cursors/ann", "ends/agent-mailbox", "index.sqlite"}
+    found = {str(p.relative_to(box / ".cache")) for p in before}
+    assert found >= {"cursors/ann", "ends/agent-mailbox", "projection.sqlite"}
     for name in READERS:
         Mailbox(str(box)).peek(name)
     assert {path: path.read_bytes() for path in before} == before

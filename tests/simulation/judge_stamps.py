@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.judge_durable import Durable
 from tests.simulation.letters import FREE, LEFT, OFFERED
-from tests.simulation.places import QUIET
+from tests.simulation.places import BOX, QUIET
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from tests.simulation.letters import Letter, Session
+
+NOTE = f"{BOX}/.cache/ends/agent-mailbox"
 
 
 class Stamped(Durable):
@@ -43,7 +45,12 @@ class Stamped(Durable):
                 self.breach(f"{session.id} has a quiet stamp over {letter.id}, which it was not shown")
 
     def _is_stamped(self, session_id: str) -> bool:
-        """Has it a stamp of this start of the machine?"""
+        """Has it a stamp of this start of the machine, which the guard believes?"""
+        try:
+            if self.world.kernel.look_up(NOTE).mtime == 0:  # a writer could not remove a stamp, and took the time away
+                return False
+        except OSError:
+            pass
         try:
             made = self.world.kernel.look_up(QUIET + session_id).mtime
         except OSError:

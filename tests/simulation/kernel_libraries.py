@@ -1,4 +1,4 @@
-"""What libraries make of the calls: Python's buffers, and portalocker's lock.
+"""What libraries make of the calls: Python's buffers, portalocker's lock, and SQLite.
 
 Belongs here: these, each of whose steps is a simulated call.
 """
@@ -12,6 +12,10 @@ from typing import Any
 from portalocker import LockException
 
 from agent_mailbox.store.files.system import LOCK_EX, LOCK_NB, LOCK_UN
+from agent_mailbox.store.projection.sqlite import sqlite3
+
+PAGE = 512
+"""Bytes of a database's page: the least there are."""
 
 
 class Raw(io.RawIOBase):
@@ -103,3 +107,55 @@ class LibraryLock:
 
     def __exit__(self, *_: object) -> None:
         self.release()
+
+
+class Database:
+    """SQLite on a simulated file: it is read as it is opened, and what changed is written at each commit."""
+
+    def __init__(self, doors: dict[str, Any], path: str) -> None:
+        self._doors = doors
+        self._fd = doors["open"](path, os.O_RDWR)
+        self._data = b""
+        while more := doors["pread"](self._fd, 1 << 20, len(self._data)):
+            self._data += more
+        self._real = sqlite3.connect(":memory:", isolation_level=None)
+        if self._data:
+            self._real.deserialize(self._data)
+        else:
+            self._real.execute(f"PRAGMA page_size={PAGE}")
+        self.executemany = self._real.executemany
+
+    def execute(self, text: str, *given: Any) -> Any:
+        """Run a statement; a commit writes."""
+        done = self._real.execute(text, *given)
+        if text == "COMMIT":
+            self._write()
+        return done
+
+    def executescript(self, text: str) -> None:
+        """Run the statements of a schema."""
+        self._real.executescript(text)
+        self._write()
+
+    def _write(self) -> None:
+        """Write the pages from the first to the last changed one, the first page last, as it counts the changes."""
+        data, before = self._real.serialize(), self._data.ljust(1, b"\0")
+        places = range(PAGE, len(data), PAGE)
+        changed = [at for at in places if data[at : at + PAGE] != before[at : at + PAGE]]
+        if changed:
+            self._put(data[changed[0] : changed[-1] + PAGE], changed[0])
+        self._put(data[:PAGE], 0)
+        self._data = data
+
+    def _put(self, data: bytes, start: int) -> None:
+        try:
+            while data:
+                done = self._doors["pwrite"](self._fd, data, start)
+                data, start = data[done:], start + done
+        except OSError as error:
+            raise sqlite3.OperationalError("database or disk is full") from error
+
+    def close(self) -> None:
+        """Close the file; what was not committed is gone."""
+        self._real.close()
+        self._doors["close"](self._fd)

@@ -1,7 +1,7 @@
 """Mail that nobody may live to read: it expires within hours, or its recipient is frozen or gone.
 
-Belongs here: commands for sweeps of dead letters and of mail that asks for an ack, whose tables (``store/untaken``,
-``store/asking``) must answer as the logs do (``questions``).
+Belongs here: commands for sweeps of dead letters and of mail that asks for an ack, whose rows in the
+projection must answer as the logs do (``questions``).
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import system
 from agent_mailbox.store.log import events, stamps
 from agent_mailbox.store.polling import foreign_lines, poll
-from agent_mailbox.store.projection import asking, id_table, untaken
+from agent_mailbox.store.projection import intake, open_ends, projection
 from tests.simulation import (
     clients,
     commands,
@@ -35,6 +35,7 @@ from tests.simulation import (
 from tests.simulation.disk import SECOND
 from tests.simulation.judge import Judge
 from tests.simulation.judge_showings import LAPSES
+from tests.simulation.kernel_libraries import Database
 from tests.simulation.mishaps import Met
 from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
 from tests.simulation.process import Killed, Process
@@ -54,18 +55,14 @@ SMALL: tuple[tuple[Any, str, int], ...] = (
     (roster_compaction, "COMPACT_ABOVE", 15),
     (attachment_files, "DAY", 0),
     (attachment_files, "GRACE", 8 * 60_000),
-    (id_table, "MOST", 1),
-    (id_table, "ROOTS", 1),
-    (asking, "MOST", 1),
+    (open_ends, "SHORT", 0),
     (events, "LIMIT", 300),
-    (asking, "ROOTS", 1),
     (stamps, "MANY", 1),
     (stamps, "ASIDES", 2),
     (foreign_lines, "NEAR", 300),
     (poll, "LARGE", 2000),
-    (untaken, "_FEW", 2),
-    (untaken, "_LITTLE", 300),
-    (untaken, "MUCH", 300),
+    (intake, "SLICE", 600),
+    (intake, "MANY", 300),
 )
 """Numbers from which the product takes other ways, as small worlds come to them."""
 
@@ -139,8 +136,8 @@ def run(
     agents = 1 + max((number for _, name, number in plan.jobs if name not in DRIVEN), default=0)
     stage = Stage(world, judge, agents, plan.max_live)
     world.on_doubt = partial(outcomes.ask, stage)
-    small = [one for one in SMALL if plan.scans or one[1] != "LARGE"] if plan.small else SMALL[:3]
-    with world, replaced([*small, (permit, "_Ending", policies.Unended)]):
+    small = [one for one in SMALL if plan.scans or one[1] != "LARGE"] if plan.small else SMALL[:4]
+    with world, replaced([*small, *_libraries(world)]):
         _drive(Driver(world, judge, stage, plan, list(jobs), Random(f"pauses {seed}"), most, []))
     return Result(
         seed=seed, kind=kind, beside=plan.beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
@@ -148,6 +145,10 @@ def run(
         acknowledged=judge.acknowledged, checks=judge.checks, met=world.met, made=world.choices.made,
         jobs=list(jobs), story=world.story or [],
     )  # fmt: skip
+
+
+def _libraries(world: World) -> list[tuple[Any, str, Any]]:
+    return [(permit, "_Ending", policies.Unended), (projection, "connect", partial(Database, world.doors))]
 
 
 def kind(breach: str) -> str:

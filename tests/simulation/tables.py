@@ -14,7 +14,8 @@ from agent_mailbox.core.inbox import MailState
 from agent_mailbox.errors import NotFound, Refused
 from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store.polling.poll import Poll
-from agent_mailbox.store.projection import asking, untaken
+from agent_mailbox.store.projection.open_ends import read_asks
+from agent_mailbox.store.projection.untaken_mail import find_untaken
 from tests.simulation import mortal, reading, sessions, strangers
 from tests.simulation.letters import Session
 from tests.simulation.questions import Moment, _ids, _own, _same, _told, alone
@@ -147,7 +148,7 @@ def owes(stage: Stage, process: Process, me: Session) -> None:
     if _absent(me):
         return
     desk, before = stage.desk(me.id), Moment(stage.world, process)
-    told = asking.state(desk.logs, me.id, desk.config.ttls)
+    told = read_asks(desk.logs, me.id, desk.config.ttls)
     with alone(stage.world):
         state = stage.desk(me.id).state()
     if before.files == Moment(stage.world, process).files:
@@ -165,7 +166,7 @@ def loses(stage: Stage, process: Process, me: Session) -> None:
     shown: set[str] = set()
     is_count = process.chance.random() < 0.4
     if is_count:
-        lonely = untaken.found(desk.logs, who, desk.config.ttls, now, newest=0)
+        lonely = find_untaken(desk.logs, who, desk.config.ttls, now, newest=0)
         left = MailState(lonely.messages, Reads(lonely.reads), desk.logs.read_roster(), desk.config.ttls)
         count = lonely.surely + len(dead_letters.dead_letters(left, now, who))
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
 from agent_mailbox.store.files import system
+from agent_mailbox.store.projection import projection
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import backup, doctor, restoring, steward
 from tests.simulation.places import BOX
@@ -78,7 +79,7 @@ def forget(stage: Stage, process: Process, me: Session) -> None:
 
 
 def _remove_derived() -> None:
-    for name in ("cursors", "offers", "ids", "ids-news", "untaken", "asking", "asking-news"):
+    for name in ("cursors", "offers", projection.FILE):
         where = f"{BOX}/.cache/{name}"
         try:
             each = name in ("cursors", "offers")
@@ -90,10 +91,14 @@ def _remove_derived() -> None:
 
 def damage(stage: Stage, process: Process, me: Session) -> None:
     """Something cuts, empties or removes a derived file."""
-    places = ("cursors", "ends", "quiet", "roster")
+    places = ("cursors", "ends", "quiet", "roster", projection.FILE)
     where = f"{BOX}/.cache/{pick(process, places)}"
     try:
-        names = [where] if where.endswith("roster") else [f"{where}/{name}" for name in sorted(system.listdir(where))]
+        names = (
+            [where]
+            if where.endswith(("roster", projection.FILE))
+            else [f"{where}/{name}" for name in sorted(system.listdir(where))]
+        )
     except OSError:
         return
     if not names:

@@ -17,7 +17,8 @@ from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.polling import offers
 from agent_mailbox.store.polling.offers import Offer
-from agent_mailbox.store.projection import asking
+from agent_mailbox.store.projection import intake, open_ends, projection
+from agent_mailbox.store.projection.open_ends import read_asks
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
 
 if TYPE_CHECKING:
@@ -92,22 +93,29 @@ def agrees(who: str, narrow: MailState, logs: Logs) -> None:
             assert obligations.staleness(message, narrow, 0) == obligations.staleness(message, whole, 0)
 
 
-DAMAGES = (*["none"] * 9, "torn", "move", "lose", "flip", "delete small", "old large")
+DAMAGES = (*["none"] * 9, "torn", "move", "lose", "flip", "older")
+
+
+@pytest.fixture(autouse=True)
+def _counts_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_ends, "SHORT", -1)
 
 
 @given(seed=st.integers(0, 1 << 32))
-def test_the_table_answers_as_the_whole_logs_do(seed: int, tmp_path_factory: Any) -> None:
-    """However many lines it takes in at once, whatever becomes of its files, and when the steward moves mail."""
+def test_the_projection_answers_as_the_whole_logs_do(seed: int, tmp_path_factory: Any) -> None:
+    """The answers are those of the logs, whatever becomes of its file, and when the steward moves mail."""
     chance, box = random.Random(seed), tmp_path_factory.mktemp("box")
     told = lines(chance.choice)
     files = {name: [spelt + b"\n" for spelt in part] for name, part in zip((MESSAGES, READS), told, strict=True)}
     (box / ROSTER).write_bytes(b'{"event":"register","session_id":"cat","timestamp":"%b","continues":"bob"}\n' % NOW)
     for name in files:
         (box / name).touch()
-    large, small = (box / ".cache" / name for name in (asking.TABLE, asking.NEWS))
-    older = b""
+    table = box / ".cache" / projection.FILE
+    older, at = b"", 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking, "MOST", chance.choice((0, 4096)))
+        patch.setattr(intake, "SLICE", chance.choice((100, intake.SLICE)))
+        patch.setattr(intake, "MANY", chance.choice((-1, intake.MANY)))
+        patch.setattr(projection, "PAUSE", 0)
         while any(files.values()):
             for name, left in files.items():
                 written = b"".join(left.pop(0) for _ in range(min(len(left), chance.randint(0, 2))))
@@ -115,23 +123,25 @@ def test_the_table_answers_as_the_whole_logs_do(seed: int, tmp_path_factory: Any
                     file.write(written)
             damage = chance.choice(DAMAGES)
             if damage == "torn":
-                with (box / MESSAGES).open("ab") as file:
-                    file.write(files[MESSAGES][0][:-1] if files[MESSAGES] else b'{"torn')
-                files[MESSAGES][:1] = [b"\n"]
+                name = chance.choice((MESSAGES, READS))
+                with (box / name).open("ab") as file:
+                    file.write(files[name][0][:-1] if files[name] else b'{"torn')
+                files[name][:1] = [b"\n"]
             elif damage == "move":
                 moved(box / MESSAGES)
-            elif damage in ("flip", "delete small") and small.exists():
-                small.write_bytes(b"x" + small.read_bytes()[1:]) if damage == "flip" else small.unlink()
-            elif damage == "lose" and large.exists():
-                older = large.read_bytes()
-                large.unlink()
-            elif damage == "old large" and older:
-                large.write_bytes(older)
-                seal = int(older.partition(b"\n")[0].rsplit(b" ", 1)[1])
-                os.utime(large, (seal, seal))
+            elif damage == "flip" and table.exists():
+                data = table.read_bytes()
+                place = chance.randrange(len(data))
+                table.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+            elif damage == "lose" and table.exists():
+                older, at = table.read_bytes(), table.stat().st_mtime_ns
+                table.unlink()
+            elif damage == "older" and older:
+                table.write_bytes(older)
+                os.utime(table, ns=(at, at))
             logs = Logs(str(box))
             for who in chance.sample(WHO, 3):
-                agrees(who, asking.state(logs, who, DEFAULT_TTL), logs)
+                agrees(who, read_asks(logs, who, DEFAULT_TTL), logs)
                 assert offers.recalled(logs, who) == recalled_plainly(logs, who)
 
 
@@ -178,11 +188,11 @@ def test_what_came_bit_by_bit_is_all_there(box: Path) -> None:
     for n in range(4):
         append(box, READS, message_id=f"early {n}", reader_session_id="bob")
         ask(box, f"late {n}")
-        asking.state(logs, "cat", DEFAULT_TTL)
+        read_asks(logs, "cat", DEFAULT_TTL)
         ask(box, f"early {n}")
         append(box, READS, message_id=f"late {n}", reader_session_id="bob")
-        asking.state(logs, "cat", DEFAULT_TTL)
-    owed = obligations.obligations("bob", asking.state(logs, "bob", DEFAULT_TTL))
+        read_asks(logs, "cat", DEFAULT_TTL)
+    owed = obligations.obligations("bob", read_asks(logs, "bob", DEFAULT_TTL))
     assert sorted(message.id for message in owed) == [f"{when} {n}" for when in ("early", "late") for n in range(4)]
 
 
@@ -192,24 +202,7 @@ def test_a_torn_record_is_none(box: Path) -> None:
     line = b'{"message_id":"a","reader_session_id":"bob","timestamp":"2026-01-01T00:00:00Z"}\n'
     for end in range(len(line) - 1):
         (box / READS).write_bytes(line[:end] + b"\n")
-        assert obligations.obligations("bob", asking.state(Logs(str(box)), "bob", DEFAULT_TTL)) == []
-
-
-def test_a_small_file_beside_another_large_one_counts_for_nothing(box: Path) -> None:
-    """A killed process may leave an older large file. The small file then counts for nothing, and what the large one
-    lacks is read again."""
-    logs, large = Logs(str(box)), box / ".cache" / asking.TABLE
-    ask(box, "m1")
-    asking.state(logs, "ann", DEFAULT_TTL)
-    older, made = large.read_bytes(), large.stat().st_mtime
-    large.unlink()
-    ask(box, "m2")
-    asking.state(logs, "ann", DEFAULT_TTL)
-    ask(box, "m3")
-    asking.state(logs, "ann", DEFAULT_TTL)
-    large.write_bytes(older)
-    os.utime(large, (made, made))
-    assert [*asking.state(logs, "ann", DEFAULT_TTL).messages] == ["m1", "m2", "m3"]
+        assert obligations.obligations("bob", read_asks(Logs(str(box)), "bob", DEFAULT_TTL)) == []
 
 
 def test_lines_that_were_taken_in_are_not_read_again(box: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -222,34 +215,11 @@ def test_lines_that_were_taken_in_are_not_read_again(box: Path, monkeypatch: pyt
     (box / MESSAGES).write_bytes(b"".join(json.dumps(one).encode() + b"\n" for one in told))
     read = {"message_id": "m7", "reader_session_id": "bob", "timestamp": stamp()}
     (box / READS).write_bytes(json.dumps(read).encode() + b"\n")
-    asking.state(Logs(str(box)), "bob", DEFAULT_TTL)
+    read_asks(Logs(str(box)), "bob", DEFAULT_TTL)
     decoded = []
     message = codec.message
     monkeypatch.setattr(codec, "message", lambda line: decoded.append(line) or message(line))
-    assert not asking.state(Logs(str(box)), "cat", DEFAULT_TTL).messages
+    assert not read_asks(Logs(str(box)), "cat", DEFAULT_TTL).messages
     assert not decoded
-    assert [*asking.state(Logs(str(box)), "bob", DEFAULT_TTL).messages] == ["m7"]
+    assert [*read_asks(Logs(str(box)), "bob", DEFAULT_TTL).messages] == ["m7"]
     assert len(decoded) == 1
-
-
-def test_an_answer_given_while_another_process_writes_the_table_counts_for_nothing(
-    box: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The file is written in place: half of it may be of the one, and half of the other."""
-    logs, path = Logs(str(box)), box / ".cache" / asking.TABLE
-    ask(box, "m1")
-    asking.state(logs, "ann", DEFAULT_TTL)
-    about, asked = asking.AskTable.about, []
-
-    def meanwhile(table: asking.AskTable, lineage: Any) -> Any:
-        asked.append(1)
-        if len(asked) == 1:  # zeros where the entries are, once the file is open
-            head = path.read_bytes().partition(b"\n")[0] + b"\n"
-            with path.open("r+b") as file:
-                file.seek(len(head) + 256)
-                file.write(bytes(64))
-        return about(table, lineage)
-
-    monkeypatch.setattr(asking.AskTable, "about", meanwhile)
-    assert [*asking.state(logs, "ann", DEFAULT_TTL).messages] == ["m1"]
-    assert len(asked) == 2

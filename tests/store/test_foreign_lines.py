@@ -13,8 +13,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.store.polling import foreign_lines
-from agent_mailbox.store.projection import asking, id_table, word_table
-from agent_mailbox.store.projection.word_table import TWINS, entry
+from agent_mailbox.store.projection import projection
 from agent_mailbox.store.user_state import creation
 from tests.door import switches
 from tests.steps import steps
@@ -163,16 +162,16 @@ def test_a_torn_end_is_not_read_on_from(box: Mailbox) -> None:
     assert delivered(box, ME) == ["foreign x-2"]
 
 
-def test_a_poll_from_nothing_makes_no_table_of_ids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_poll_from_nothing_makes_no_projection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Derived files that are gone are no line of another program; the table would take twice the poll's own time."""
     monkeypatch.setattr(foreign_lines, "NEAR", 0)
     box = mailbox(tmp_path / "one", 3)
     shutil.rmtree(tmp_path / "one/box/.cache")
     assert delivered(box, ME) == []
-    assert not (tmp_path / "one/box/.cache" / id_table.TABLE).exists()
+    assert not (tmp_path / "one/box/.cache" / projection.FILE).exists()
     foreign(box, "x-1")
     assert delivered(box, ME) == ["foreign x-1"]
-    assert (tmp_path / "one/box/.cache" / id_table.TABLE).exists()
+    assert (tmp_path / "one/box/.cache" / projection.FILE).exists()
 
 
 def assert_begins_again_once(box: Mailbox) -> None:
@@ -216,15 +215,10 @@ def test_an_id_is_known_however_another_program_spells_it(
     assert delivered(box, ME) == []
 
 
-@pytest.mark.parametrize("most", [0, 3, 1000])
-def test_a_table_that_grew_bit_by_bit_holds_every_id(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    """Whether new entries go into the large file, into both or into the small one. They are of messages that nobody
-    reads: a record would tell, too."""
+def test_what_was_taken_in_bit_by_bit_holds_every_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ids are of messages that nobody reads: a record would tell, too."""
     monkeypatch.setattr(foreign_lines, "NEAR", 0)
     box = mailbox(tmp_path / "one", 2)
-    monkeypatch.setattr(id_table, "_is_few", lambda fresh, _: fresh < most)
     before = epoch(box)
     for turn in range(5):
         foreign(box, f"x-{turn}", to="nobody")
@@ -237,72 +231,20 @@ def test_a_table_that_grew_bit_by_bit_holds_every_id(
         before = epoch(box)
 
 
-def test_a_small_file_beside_another_large_one_counts_for_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An older large one lacks what the small one takes as known."""
+def test_an_older_projection_lacks_no_id(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A projection that a backup brought back takes in the lines that it lacks."""
     monkeypatch.setattr(foreign_lines, "NEAR", 0)
     box = mailbox(tmp_path / "one", 2)
-    large = tmp_path / "one/box/.cache" / id_table.TABLE
-    older, at = large.read_bytes(), large.stat().st_mtime_ns
-    for turn, is_few in enumerate((False, True)):
-        monkeypatch.setattr(id_table, "_is_few", lambda *_, few=is_few: few)
-        foreign(box, f"x-{turn}", to="nobody")  # a record of it would tell, too
-        assert delivered(box, ME) == []
-    large.write_bytes(older)
-    os.utime(large, ns=(at, at))
+    table = tmp_path / "one/box/.cache" / projection.FILE
+    older, at = table.read_bytes(), table.stat().st_mtime_ns
+    foreign(box, "x-0", to="nobody")  # a record of it would tell, too
+    assert delivered(box, ME) == []
+    table.write_bytes(older)
+    os.utime(table, ns=(at, at))
     before = epoch(box)
     foreign(box, "x-0", to="nobody")
     assert delivered(box, ME) == []
     assert epoch(box) != before
-
-
-def test_ids_that_share_a_hash_are_not_all_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anyone may choose them; the session then reads everything again."""
-    monkeypatch.setattr(foreign_lines, "NEAR", 0)
-    monkeypatch.setattr(id_table, "entry", lambda _kind, _word, place: place)
-    monkeypatch.setattr(id_table.word_table, "entry", lambda _kind, _word, place: place)
-    box = mailbox(tmp_path / "one", 0)
-    foreign(box, *(f"twin-{n}" for n in range(id_table.TWINS + 1)), to="nobody")  # records would have such hashes, too
-    assert delivered(box, ME) == []
-    before = epoch(box)
-    foreign(box, "x-1")
-    assert delivered(box, ME) == ["foreign x-1"]
-    assert epoch(box) != before
-
-
-def test_a_record_that_only_shares_a_hash_has_nobody_begin_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A new id that shares a hash with a record makes no session begin again. Each fifteenth id does so by chance,
-    beside a million records. Beside many such records a session reads everything again."""
-    box = mailbox(tmp_path / "one", TWINS - 1)  # with the record of x-1
-    monkeypatch.setattr(foreign_lines, "NEAR", 0)
-    monkeypatch.setattr(asking, "entry", lambda kind, _word, place: entry(kind, b"", place))
-    monkeypatch.setattr(word_table, "entry", lambda kind, _word, place: entry(kind, b"", place))
-    with box.logs.open() as live:
-        foreign_lines.prepare(box.logs, live)
-    before = epoch(box)
-    foreign(box, "x-1")
-    assert delivered(box, ME) == ["foreign x-1"]
-    assert epoch(box) == before
-    foreign(box, "x-2")
-    assert delivered(box, ME) == ["foreign x-2"]
-    assert epoch(box) == before
-    foreign(box, "x-3")
-    assert delivered(box, ME) == ["foreign x-3"]
-    assert epoch(box) != before
-
-
-def test_nobody_waits_while_records_are_taken_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table of ids is there, and that of records is not: other sessions read everything again, once."""
-    box = mailbox(tmp_path / "one", 3)
-    monkeypatch.setattr(foreign_lines, "NEAR", 0)
-    with box.logs.open() as live:
-        foreign_lines.prepare(box.logs, live)
-    os.unlink(box.logs.cache(asking.TABLE))
-    monkeypatch.setattr(foreign_lines, "LAG", 500)
-    assert_begins_again_once(box)
 
 
 def test_what_is_new_costs_the_same_in_a_mailbox_of_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

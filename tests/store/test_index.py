@@ -33,7 +33,9 @@ from agent_mailbox.mailbox.streaming import stream
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.locks.lock import FileLock
-from agent_mailbox.store.projection import index, indexing
+from agent_mailbox.store.projection import intake, line_facts, lookup, projection
+from agent_mailbox.store.projection.lookup import ask_index
+from agent_mailbox.store.projection.sqlite import sqlite3
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import steward as stewards
 from tests.door import switches
@@ -164,7 +166,7 @@ def compare(box: Mailbox, *, library: type[Library] = Indexed, chains: int = 3) 
 
 def looked_up(box: Mailbox, word: str) -> facade.FoundMessage:
     """A message by the index alone."""
-    found = index.MailIndex(box.logs, box.archive).ask(lambda view: facade._indexed(word, view), at_once=True)
+    found = ask_index(box.logs, box.archive, lambda view: facade._indexed(word, view), at_once=True)
     assert found is not None, "scanned"
     return found
 
@@ -199,7 +201,7 @@ def rotate(box: Mailbox, max_live: int = 0) -> None:
 
 
 def index_file(box: Mailbox) -> str:
-    return box.logs.cache("index.sqlite")
+    return box.logs.cache(projection.FILE)
 
 
 agents = st.sampled_from(AGENTS)
@@ -208,9 +210,9 @@ agents = st.sampled_from(AGENTS)
 class IndexMachine(RuleBasedStateMachine):
     sent = Bundle("sent")
 
-    @initialize(many=st.sampled_from((-1, indexing.MANY)))
+    @initialize(many=st.sampled_from((-1, intake.MANY)))
     def make(self, many: int) -> None:
-        self.many, indexing.MANY = indexing.MANY, many  # -1: lines are taken in as from a large log
+        self.many, intake.MANY = intake.MANY, many  # -1: lines are taken in as from a large log
         self.root = tempfile.mkdtemp()
         self.now = NOON
         self.box = mailbox(self.root, lambda: self.now)
@@ -218,7 +220,7 @@ class IndexMachine(RuleBasedStateMachine):
         self.kept: bytes | None = None
 
     def teardown(self) -> None:
-        indexing.MANY = getattr(self, "many", indexing.MANY)
+        intake.MANY = getattr(self, "many", intake.MANY)
         shutil.rmtree(self.root, ignore_errors=True)
 
     @rule(
@@ -512,7 +514,7 @@ def test_a_schema_that_is_no_text_is_built_anew(box: Mailbox) -> None:
 def test_a_process_killed_while_it_wrote_leaves_an_index_that_is_built_anew(box: Mailbox) -> None:
     """Committed but not sealed, half of the rows gone: not believed."""
     Indexed(box).search("alpha", 3)
-    with index.sqlite3.connect(index_file(box)) as db:
+    with sqlite3.connect(index_file(box)) as db:
         db.execute("DELETE FROM messages WHERE n % 2")
     db.close()
     compare(box)
@@ -555,9 +557,11 @@ def test_an_index_of_another_version_is_built_anew(box: Mailbox, monkeypatch: py
     """Its seal holds, and still it is not read."""
     Indexed(box).search("alpha", 3)
     inode = os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns
-    other = index.VERSION + 1
-    monkeypatch.setattr(index, "_SCHEMA", index._SCHEMA.replace(f"version = {index.VERSION}", f"version = {other}"))
-    monkeypatch.setattr(index, "VERSION", other)
+    other = projection.VERSION + 1
+    monkeypatch.setattr(
+        projection, "_SCHEMA", projection._SCHEMA.replace(f"version = {projection.VERSION}", f"version = {other}")
+    )
+    monkeypatch.setattr(projection, "VERSION", other)
     compare(box)
     assert (os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns) != inode
 
@@ -598,13 +602,13 @@ def scanned(box: Mailbox) -> None:
 
 def test_without_sqlite_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interpreter built without it answers alike."""
-    monkeypatch.setattr(index, "sqlite3", None)
+    monkeypatch.setattr(projection, "sqlite3", None)
     scanned(box)
 
 
 def test_without_fts5_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A SQLite built without it answers alike."""
-    monkeypatch.setattr(index, "_SCHEMA", index._SCHEMA.replace("fts5", "fts0"))
+    monkeypatch.setattr(projection, "_SCHEMA", projection._SCHEMA.replace("fts5", "fts0"))
     scanned(box)
 
 
@@ -612,7 +616,7 @@ def test_while_another_holds_the_index_everything_is_scanned(box: Mailbox) -> No
     """After the mailbox's wait, without an error."""
     impatient = Mailbox(box.directory, clock=box.now, wait=0)
     Indexed(box).search("alpha", 3)
-    with FileLock(box.logs.cache("index.lock")):
+    with FileLock(box.logs.cache(projection.LOCK)):
         scanned(impatient)
 
 
@@ -671,7 +675,7 @@ def test_only_what_is_shown_is_read_back(box: Mailbox, monkeypatch: pytest.Monke
     monkeypatch.setattr(codec, "message", counting)
     decoded.clear()
     Indexed(box).history(None, limit=1)
-    assert len(decoded) == 2  # taken in, and read back
+    assert len(decoded) == 3  # taken in, then its words, and read back
 
 
 def test_what_the_steward_moved_keeps_its_entry(box: Mailbox) -> None:
@@ -679,7 +683,7 @@ def test_what_the_steward_moved_keeps_its_entry(box: Mailbox) -> None:
     Indexed(box).search("alpha", 3)
 
     def entries() -> tuple[object, ...]:
-        db = index.sqlite3.connect(index_file(box))
+        db = sqlite3.connect(index_file(box))
         try:
             return tuple(db.execute(f"SELECT count(*) FROM {t}").fetchone() for t in ("messages", "terms", "reads"))
         finally:
@@ -703,7 +707,7 @@ def test_the_index_is_private(box: Mailbox) -> None:
         Indexed(box).search("alpha", 3)
     finally:
         os.umask(mask)
-    for name in ("index.sqlite", "index.lock", ""):
+    for name in (projection.FILE, projection.LOCK, ""):
         assert stat.S_IMODE(os.stat(box.logs.cache(name)).st_mode) == (0o600 if name else 0o700), name
 
 
@@ -725,7 +729,11 @@ def test_no_read_is_filed_under_another_message(
     line = ("{" + ",".join(members) + "}").encode() + tail
     record = codec.read(line)
     if not isinstance(record, BadLine):
-        assert indexing._read_about(line) == record.message_id.encode()
+        assert line_facts.record_of(line) == (
+            record.message_id.encode(),
+            record.session_id.encode(),
+            line_facts.kind_of(record),
+        )
 
 
 # -- several processes ------------------------------------------------------------------------------------------------
@@ -735,8 +743,8 @@ import sys
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.mailbox import facade
 from agent_mailbox.mailbox.queries import Library
-from agent_mailbox.core import retention
-from agent_mailbox.store import rotation
+from agent_mailbox.core.keeping import retention
+from agent_mailbox.store.archive import rotation
 import portalocker
 box, me = Mailbox(sys.argv[1]), sys.argv[2]
 print("ready", flush=True)
@@ -801,9 +809,9 @@ def test_a_large_mailbox_looks_a_message_up_in_the_index_if_that_is_near(
     assert not os.path.exists(index_file(box))
     Library(box).search("alpha", 1)
     assert scans() == 0
-    with FileLock(box.logs.cache(index.LOCK), 1):
+    with FileLock(box.logs.cache(projection.LOCK), 1):
         assert scans() == 1
-    monkeypatch.setattr(index, "NEWS", 10)
+    monkeypatch.setattr(lookup, "NEWS", 10)
     box.send(Draft(sender="amy", to=("bob",), content="one more"))
     assert scans() == 1
 

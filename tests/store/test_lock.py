@@ -191,7 +191,7 @@ def test_reading_needs_no_lock(post: Post) -> None:
 QUEUED = """
 import os, sys
 from agent_mailbox import Busy
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 holder = FileLock(sys.argv[1]).take()
 for _ in range(12):
@@ -221,7 +221,7 @@ def test_a_lock_that_comes_too_late_is_given_back(program: Program, path: Path) 
 
 WAITING = """
 import sys
-from agent_mailbox.store import system
+from agent_mailbox.store.files import system
 from agent_mailbox.store.locks.lock import FileLock
 system.sleep = None
 print("waiting", flush=True)

@@ -18,7 +18,7 @@ from agent_mailbox.core.records import BadLine, Message
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.polling import poll
 from agent_mailbox.store.polling.poll import Poll
-from agent_mailbox.store.projection import asking, control_table, indexing
+from agent_mailbox.store.projection import control_table, line_facts
 from agent_mailbox.store.user_state import creation
 from tests.door import switches
 
@@ -113,9 +113,15 @@ def test_what_bytes_say_of_a_message_is_what_the_codec_says(line: bytes) -> None
         assert line_forms.id_for_others(line, line_forms.addresses(reader)) is None
     fields = ExactLines().fields(line)
     if fields is not None and b"\\" not in line:
-        told = indexing._fields(line)
+        told = line_facts.fields_of(line)
         assert told is not None
         assert fields == (*told[:4], told[4] or "", *told[5:])
+    facts, quick = line_facts.facts_of(line), line_facts.hurried()[0](line)
+    assert facts is not None
+    assert quick is not None
+    assert quick[:4] == facts[:4]
+    assert quick[6] == known.ack
+    assert quick[4] is None or quick[4:6] == (known.recipients[0], known.ttl_hours or 0)
     assert (known.type == "control") <= (control_table._message_on(line) is not None)
 
 
@@ -130,8 +136,8 @@ def test_what_bytes_say_of_a_read_is_what_the_codec_says(line: bytes) -> None:
     assert line_forms.may_be_read_by(line, [known.session_id.encode()])
     if known.event == "release":
         assert line_forms.may_release(line)
-    assert indexing._read_about(line) == known.message_id.encode()
-    assert asking._words(line) == (known.message_id.encode(), known.session_id.encode())
+    wanted = known.message_id.encode(), known.session_id.encode(), line_facts.kind_of(known)
+    assert line_facts.hurried()[1](line) == line_facts.record_of(line) == wanted
     plain, claim = exact_lines.PLAIN_READ.fullmatch(line), exact_lines.CLAIM.fullmatch(line)
     if plain is not None:
         assert (plain[1].decode(), plain[2].decode()) == (known.message_id, known.event)

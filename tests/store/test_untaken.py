@@ -6,24 +6,22 @@ import json
 import random
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core import codec, dead_letters, instant
 from agent_mailbox.core.claims import Reads
-from agent_mailbox.core.exact_lines import ExactLines
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.instant import DAY, HOUR
-from agent_mailbox.store.files import cache
 from agent_mailbox.store.log.logs import Logs
-from agent_mailbox.store.projection import untaken
+from agent_mailbox.store.projection import intake, open_ends, projection
+from agent_mailbox.store.projection.untaken_mail import find_untaken
 from tests.helpers import MESSAGES, READS, ROSTER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
-
-    import pytest
 
     from agent_mailbox.core.records import Message
 
@@ -40,6 +38,11 @@ ROSTER_LINES = (
 )
 ADDRESSES = ("ann", "anna", "bob", "zed", "all", "project:x", "role:dev", "dev", ["zed", "bob"], "role:anna")
 DATES = ("2026-03-16T11:00:00.000Z", "2026-01-16T11:00:00.000Z", "2024-02-29T00:00:00.000Z", "2026-02-30T00:00:00.000Z")
+
+
+@pytest.fixture(autouse=True)
+def _counts_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(open_ends, "SHORT", -1)
 
 
 def spelt(record: dict[str, Any], chance: random.Random) -> bytes:
@@ -106,15 +109,15 @@ def write(box: Path, chance: random.Random) -> Iterator[None]:
 def agrees(logs: Logs, who: str | None, now: int = NOW) -> list[tuple[Message, str]]:
     whole = logs.state(DEFAULT_TTL)
     every = dead_letters.dead_letters(whole, now, who)
-    lonely = untaken.found(logs, who, DEFAULT_TTL, now)
+    lonely = find_untaken(logs, who, DEFAULT_TTL, now)
     assert (
         dead_letters.dead_letters(whole.replace(messages=lonely.messages, reads=Reads(lonely.reads)), now, who) == every
     )
-    lonely = untaken.found(logs, who, DEFAULT_TTL, now, newest=0)
+    lonely = find_untaken(logs, who, DEFAULT_TTL, now, newest=0)
     found = dead_letters.dead_letters(whole.replace(messages=lonely.messages, reads=Reads(lonely.reads)), now, who)
     assert lonely.surely + len(found) == len(every)
     for since, newest in ((0, 2), (instant.parse(DATES[1]) + 1, None)):
-        lonely = untaken.found(logs, who, DEFAULT_TTL, now, since=since, newest=newest)
+        lonely = find_untaken(logs, who, DEFAULT_TTL, now, since=since, newest=newest)
         judged = whole.replace(messages=lonely.messages, reads=Reads(lonely.reads))
         found, wanted = (
             sorted((message.timestamp, message.id) for message, _ in letters if message.timestamp >= since)
@@ -128,15 +131,15 @@ def agrees(logs: Logs, who: str | None, now: int = NOW) -> list[tuple[Message, s
 @settings(max_examples=40)
 @given(seed=st.integers(0, 1 << 32))
 def test_nothing_is_held_back(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """However the lines are spelt, whoever asks, and however much of them the table has."""
-    box, chance, much = tmp_path_factory.mktemp("box"), random.Random(seed), untaken.MUCH
-    untaken.MUCH = chance.choice((0, 400, much))
-    try:
+    """However the lines are spelt, whoever asks, and however much of them is taken in at once."""
+    box, chance = tmp_path_factory.mktemp("box"), random.Random(seed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intake, "SLICE", chance.choice((100, intake.SLICE)))
+        patch.setattr(intake, "MANY", chance.choice((-1, intake.MANY)))
+        patch.setattr(projection, "PAUSE", 0)
         for _ in write(box, chance):
             for who in chance.choices((*WHO, None), k=2):
                 agrees(Logs(str(box)), who)
-    finally:
-        untaken.MUCH = much
     for who in (*WHO, None):
         agrees(Logs(str(box)), who)
 
@@ -195,20 +198,17 @@ def test_mail_that_was_given_back_or_told_by_title_is_not_passed_by(tmp_path: Pa
 def test_what_nobody_has_a_record_of_is_counted_undecoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Mail without a record is read from the log once, and counted by the table from then on. A release brings back
     mail that was read."""
-    monkeypatch.setattr(untaken, "MUCH", 0)
     line = {"recipient": "x", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
     mail = [{"id": f"m{n}", "sender": "bob" if n % 2 else "eve", **line} for n in range(40)]
     read = {"reader_session_id": "ann", "timestamp": DATES[0], "event": "read"}
     reads = [{"message_id": f"m{n}", **read} for n in range(1, 31)]
     for name, lines in ((MESSAGES, mail), (READS, reads), (ROSTER, ())):
         (tmp_path / name).write_bytes(b"".join(map(ours, lines)))
-    logs, decoded, usual, message = Logs(str(tmp_path)), [], ExactLines.fields, codec.message
+    logs, decoded, message = Logs(str(tmp_path)), [], codec.message
+    assert find_untaken(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
     monkeypatch.setattr(codec, "message", lambda line: decoded.append(line) or message(line))
-    monkeypatch.setattr(ExactLines, "fields", lambda self, line: decoded.append(line) or usual(self, line))
-    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
-    assert len(decoded) == 10
-    assert untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
-    assert len(decoded) == 10
+    assert find_untaken(logs, "bob", DEFAULT_TTL, NOW, newest=0).surely == 5
+    assert not decoded
     with (tmp_path / READS).open("ab") as file:
         file.write(ours({"message_id": "m3", **read, "event": "release"}))
     assert [message.id for message, _ in agrees(logs, "bob")] == ["m3", *(f"m{n}" for n in range(31, 40, 2))]
@@ -228,12 +228,9 @@ def test_a_title_and_an_id_that_stands_twice_are_judged_decoded(tmp_path: Path) 
     assert [len(agrees(Logs(str(tmp_path)), who)) for who in ("bob", "eve", None)] == [1, 0, 1]
 
 
-def test_a_second_line_of_what_was_given_back_hides_no_first_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_line_of_what_was_given_back_hides_no_first_one(tmp_path: Path) -> None:
     """The first message of an id counts, even if the table passed it by as read. A second one that comes with the
     release changes nothing."""
-    monkeypatch.setattr(untaken, "MUCH", 0)
     line = {"id": "m1", "sender": "bob", "recipient": "ann", "timestamp": DATES[0], "content": "x"}
     read = {"message_id": "m1", "reader_session_id": "ann", "timestamp": DATES[0]}
     (tmp_path / MESSAGES).write_bytes(ours({**line, "ttl_hours": 9}))
@@ -252,56 +249,12 @@ def test_what_a_killed_steward_left_in_both_logs_is_counted_once(tmp_path: Path)
     (tmp_path / MESSAGES).write_bytes(b"".join(ours({"id": f"m{n}", **line}) for n in range(3)))
     for name in (READS, ROSTER):
         (tmp_path / name).write_bytes(b"")
-    lonely = untaken.found(Logs(str(tmp_path)), "bob", DEFAULT_TTL, NOW, about=lambda: ["m0", "x"], newest=0)
+    lonely = find_untaken(Logs(str(tmp_path)), "bob", DEFAULT_TTL, NOW, about=lambda: ["m0", "x"], newest=0)
     assert (lonely.surely, list(lonely.messages)) == (2, ["m0"])
 
 
-def test_a_torn_or_foreign_table_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the file holds, sealed by us or not."""
-    monkeypatch.setattr(untaken, "MUCH", 0)
-    mail = {"id": "m1", "sender": "bob", "recipient": "ann", "timestamp": DATES[1], "content": "x"}
-    (tmp_path / MESSAGES).write_bytes(ours(mail))
-    logs = Logs(str(tmp_path))
-    agrees(logs, "bob")
-    sound = cache.load(logs.cache(untaken.TABLE))
-    assert sound
-    for body in (
-        b"",
-        b"?",
-        b"[]\n",
-        b'{"marks":[1,2]}\n',
-        sound[:-24],
-        sound.replace(b'"sizes":[', b'"sizes":[1,'),
-        sound.replace(b'"sizes":[', b'"sizes":[9'),
-        sound.replace(b"ann\n", b"an\n\n"),
-    ):
-        cache.save(logs.cache(untaken.TABLE), body)
-        untaken.found(logs, "bob", DEFAULT_TTL, NOW, newest=0)
-
-
-def test_a_table_written_anew_in_between_is_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Rows that another process writes while they are read give no answer."""
-    monkeypatch.setattr(untaken, "MUCH", 0)
-    line = {"sender": "bob", "recipient": "ann", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
-    (tmp_path / MESSAGES).write_bytes(b"".join(ours({"id": f"m{n}", **line}) for n in range(9)))
-    logs = Logs(str(tmp_path))
-    agrees(logs, "bob")
-    path, dead = logs.cache(untaken.TABLE), untaken.UntakenTable.dead
-
-    def meanwhile(self: untaken.UntakenTable, *given: Any) -> list[range]:
-        monkeypatch.setattr(untaken.UntakenTable, "dead", dead)
-        body = cache.load(path)
-        assert body
-        cache.save(path, body[: -8 * 9 * 3] + bytes(8 * 9 * 3))
-        return dead(self, *given)
-
-    monkeypatch.setattr(untaken.UntakenTable, "dead", meanwhile)
-    assert len(untaken.found(logs, "bob", DEFAULT_TTL, NOW).messages) == 9
-
-
-def test_a_table_of_other_logs_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_of_other_logs_are_made_again(tmp_path: Path) -> None:
     """Rows of a log that was replaced name no lines of the new one."""
-    monkeypatch.setattr(untaken, "MUCH", 0)
     line = {"sender": "bob", "recipient": "ann", "timestamp": DATES[1], "content": "x", "ttl_hours": 1}
     for ids in ("m1", "m2", "m3"), ("n4",):
         (tmp_path / MESSAGES).unlink(missing_ok=True)

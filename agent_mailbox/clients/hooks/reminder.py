@@ -7,7 +7,7 @@ no reminder.
 from __future__ import annotations
 
 from ...core import frame, obligations
-from ...store.projection import asking
+from ...store.projection import open_ends
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ MOST = 5
 
 def lines(desk: OpenMailbox, session_id: str, program: str) -> list[str]:
     """Return the reminder; empty if there is nothing to remind of."""
-    state, now = asking.state(desk.logs, session_id, desk.config.ttls), desk.now()
+    state, now = open_ends.read_asks(desk.logs, session_id, desk.config.ttls), desk.now()
     owed, asked = obligations.obligations(session_id, state), obligations.unanswered(session_id, state)
     told = []
     if owed:

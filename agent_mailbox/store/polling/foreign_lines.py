@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 NEAR = 64 << 10
-"""Bytes of a log that are read about as fast as the table of ids is opened."""
+"""Bytes of a log that are read about as fast as the projection is opened."""
 LAG = 4 << 20
-"""Bytes of the logs that a table takes in while others wait for the lock."""
+"""Bytes of the logs that the projection takes in while others wait for the lock."""
 
 
 def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
@@ -39,47 +39,34 @@ def are_new(logs: Logs, fd: int, start: int, end: int) -> bool:
     wanted = set(found)
     if len(wanted) < len(found):
         return False
-    if start <= NEAR:
-        is_new = wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
-    else:
-        from ..projection import id_table  # which a short log does without
+    if start > NEAR or logs.ends()[1][1] > NEAR:
+        from ..projection import open_ends  # which short logs do without
 
-        with id_table.IdTable(logs, fd) as table:
-            if table.lag(start) > LAG:
-                return False
-            table.catch_up(start)
-            is_new = not table.may_have_before(start, found) and table.is_sound()
-    return is_new and not are_read(logs, wanted, LAG)
+        return open_ends.are_known(logs, wanted, start, LAG) is False
+    is_new = wanted.isdisjoint(_ids(line for _, line in _before(fd, start, wanted)))
+    return is_new and not are_read(logs, wanted)
 
 
-def are_read(logs: Logs, ids: Collection[str], most: int | None = None) -> bool:
-    """Return whether a live record names one of the ids.
-
-    The answer is yes if a table would have to take in more than ``most`` bytes of the logs.
-    """
+def are_read(logs: Logs, ids: Collection[str]) -> bool:
+    """Return whether a live record names one of the ids."""
     with logs.open() as live:
         if live.reads_end > NEAR:
-            from ..projection import asking  # likewise
+            from ..projection import open_ends  # likewise
 
-            def named(table: asking.AskTable) -> bool:
-                return table.has_record(ids)
-
-            if most is None:
-                return asking.answer(logs, live, named)
-            return asking.answer_soon(logs, live, named, most) is not False
+            known = open_ends.are_known(logs, ids, 0)
+            if known is not None:
+                return known
         about = {message_id.encode("utf-8", "surrogatepass") for message_id in ids}
         lines = lines_of(live.reads, 0, live.reads_end) if live.reads is not None else ()
         return any(read.message_id in ids for read in parse_reads(at for at in lines if may_be_about(at[1], about)))
 
 
 def prepare(logs: Logs, live: OpenLogs) -> None:
-    """Keep the tables up with open logs that are not short: so the next foreign lines cost what they are."""
-    if live.messages is not None and live.messages_end > NEAR:
-        from ..projection import id_table  # likewise
+    """Keep the projection up with open logs that are not short: so the next foreign lines cost what they are."""
+    if max(live.messages_end, live.reads_end) > NEAR:
+        from ..projection import open_ends  # likewise
 
-        id_table.keep_up(logs, live.messages, live.messages_end)
-    if live.reads_end > NEAR:
-        are_read(logs, ())
+        open_ends.keep_up(logs)
 
 
 def _before(fd: int, end: int, ids: set[str]) -> Iterator[tuple[int, bytes]]:

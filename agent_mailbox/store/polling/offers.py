@@ -59,9 +59,9 @@ def save(logs: Logs, session_id: str, offers: Iterable[Offer]) -> None:
 
 def recalled(logs: Logs, session_id: str) -> list[Offer]:
     """Return the session's open offers from the reads log; only the list knows the transcript's length and client."""
-    from ..projection import asking  # as a session starts, and where a delivery was lost
+    from ..projection import open_ends  # as a session starts, and where a delivery was lost
 
-    reads = asking.offered(logs, session_id)
+    reads = open_ends.read_offered(logs, session_id)
     standing = Reads(reads)
     listed = {offer.nonce: offer.replace(messages=()) for offer in _listed(logs, session_id) or ()}
     found: dict[str, Offer] = {}

@@ -191,14 +191,14 @@ class Poll:
         """Return the epoch of the messages log, in which another program wrote."""
         from . import foreign_lines  # off the path of our own writers' mail
 
-        judged = []
+        judged: list[bool] = []
 
         def are_new(*at: int) -> bool:
-            judged.append(at)
-            return foreign_lines.are_new(self._logs, *at)
+            judged.append(foreign_lines.are_new(self._logs, *at))
+            return judged[-1]
 
         epoch = self._logs.adopt_messages(are_new)
-        if judged:  # else the derived files are gone: a new start needs no table
+        if not all(judged):  # else all is taken in; or the derived files are gone: a new start needs none
             foreign_lines.prepare(self._logs, logs)
         return epoch
 

@@ -1,9 +1,9 @@
-"""The numbers that the search index keeps of a message: its place, and the key and terms that find it.
+"""The numbers that the projection keeps of a message: its place, and the numbers and terms that find it.
 
-Belongs here: how a place and a term are made, and nothing of SQLite. A change here changes ``index.VERSION``.
+Belongs here: how a place and a term are made, and nothing of SQLite. A change here changes ``projection.VERSION``.
 
     place of position 812 in 2026-03.jsonl = 202603 << 43 | 812
-    key of the id 16904521-6b5c-46f0-…     = b"16904521" and eight bytes of its digest
+    start of the id 16904521-6b5c-46f0-…   = b"16904521"
 
 Anyone chooses the ids, parties and lines that are looked up here. So their numbers are digests. With a checksum, or the
 beginning of an id, a stranger could give one number to thousands of messages. Each look-up would read them all.
@@ -11,7 +11,7 @@ beginning of an id, a stranger could give one number to thousands of messages. E
 
 from __future__ import annotations
 
-try:  # see ``keys``
+try:  # see ``store.log.keys``
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
@@ -37,10 +37,15 @@ of their months, then the live log.
 NEVER, EVER = -(1 << 62), 1 << 62
 PARENT, PARTY = 1, 2
 """Kinds of terms."""
+LONELY, TAKEN, DOUBTFUL = 0, 1, 2
+"""States of live mail: nobody has a record of it, surely somebody took it, or its records and its lines tell."""
+TAKES, DOUBTS, MARKED, OF_ASK = 1, 2, 4, 8
+"""Bits of a read record. Its mail is taken; it is to be judged with all others of its message; it has a nonce, or
+gives mail back. The last one says that its mail asks for an ack."""
 _DIGITS = (1 << 56) - 1
 _DIGEST = 8
 BEGINNING = 8
-"""Bytes of an id that its key begins with, in lower case."""
+"""Bytes of an id by which it is found from its beginning, in lower case."""
 
 
 def first_place(month: str) -> int:
@@ -70,21 +75,26 @@ def term_of(kind: int, text: str) -> int:
     return kind << 56 | number_of(text.encode("utf-8", "surrogatepass")) & _DIGITS
 
 
-def key_of(message_id: str) -> bytes:
-    """Return the key of an id: ids with a common beginning are neighbours, and no two ids have one key."""
-    return _beginning(message_id).ljust(BEGINNING, b"\0") + _digest(message_id.encode("utf-8", "surrogatepass"))
+def number_of_id(message_id: str) -> int:
+    """Return the number of a message's id."""
+    return number_of(message_id.encode("utf-8", "surrogatepass"))
 
 
-def term_of_parent(key: bytes) -> int:
-    """Return the term of the answers to the message that has this key: the id itself need not be read."""
-    return PARENT << 56 | int.from_bytes(key[BEGINNING:], "big") >> 1 & _DIGITS
+def term_of_answer(number: int) -> int:
+    """Return the term of the answers to the message whose id has this number: the id itself need not be read."""
+    return PARENT << 56 | number & _DIGITS
 
 
-def keys_from(word: str, *, prefix: bool) -> tuple[bytes, bytes]:
-    """Return the first and the last key of the ids equal to a word in any case, or (``prefix``) that begin with it."""
+def start_of(message_id: str) -> bytes:
+    """Return the beginning of an id: ids that begin alike are neighbours."""
+    return _beginning(message_id).ljust(BEGINNING, b"\0")
+
+
+def starts_from(word: str, *, prefix: bool) -> tuple[bytes, bytes]:
+    """Return the first and the last start of the ids equal to a word in any case, or (``prefix``) that begin with
+    it."""
     begin = _beginning(word)
-    last = begin if prefix else begin.ljust(BEGINNING, b"\0")
-    return begin.ljust(BEGINNING + _DIGEST, b"\0"), last.ljust(BEGINNING + _DIGEST, b"\xff")
+    return begin.ljust(BEGINNING, b"\0"), begin.ljust(BEGINNING, b"\xff" if prefix else b"\0")
 
 
 def _beginning(word: str) -> bytes:

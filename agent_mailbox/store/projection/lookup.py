@@ -18,28 +18,33 @@ from .index_keys import (
     EVER,
     LIVE,
     NEVER,
+    NEWS,
     PARENT,
     PARTY,
     POSITION,
     Doubt,
-    key_of,
-    keys_from,
     month_of,
     number_of,
+    number_of_id,
     rank,
+    starts_from,
     term_of,
-    term_of_parent,
+    term_of_answer,
 )
+from .projection import Projection
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeVar
 
     from ...core.records import Message, Read
     from ..archive.archive import Archive
-    from ..log.logs import OpenLogs
+    from ..log.logs import Logs, OpenLogs
     from .index_keys import Row
+    from .sqlite import Connection
+
+    T = TypeVar("T")
 
     Where = tuple[int, int, tuple[int, ...]]
     """The inode of the live reads log, a position in it, and where lines about a message stand before that."""
@@ -48,10 +53,25 @@ MAX_PHRASES = 32
 """Phrases of a query that narrow; the caller judges the others."""
 
 
+def ask_index(
+    logs: Logs, archive: Archive, question: Callable[[IndexView], T], *, at_once: bool = False, patience: float = 0.0
+) -> T | None:
+    """Return the answer from an index caught up with the logs, built again if need be; None if there is no index.
+
+    ``at_once``: also None if the answer would wait longer than ``patience`` (seconds) for another process, or for more
+    than ``NEWS`` bytes of logs.
+    """
+    return Projection(logs, archive).ask(
+        lambda db, live: question(IndexView(db, live, archive)),
+        patience=patience if at_once else None,
+        most=NEWS if at_once else None,
+    )
+
+
 class IndexView:
     """The index, opened and caught up, beside its logs."""
 
-    def __init__(self, db: sqlite3.Connection, live: OpenLogs, archive: Archive) -> None:
+    def __init__(self, db: Connection, live: OpenLogs, archive: Archive) -> None:
         self._db = db
         self._live = live
         self._archive = archive
@@ -105,37 +125,32 @@ class IndexView:
         and the id of the message that all of them precede.
         """
         until = (EVER, EVER) if before is None else (before[0], self.place(before[1]) or 0)
-        direct: set[tuple[Row, bytes]] = set()
+        direct: set[tuple[Row, int]] = set()
         for term in {term_of(PARTY, party) for party in parties}:
-            direct.update(self._with_keys(term, until, most))
+            direct.update(self._with_ids(term, until, most))
         newest = sorted(direct, reverse=True)[:most]
-        found, pending = dict(newest), [key for _, key in newest]
+        found, pending = dict(newest), [number for _, number in newest]
         left = most
         while pending and left > 0:
-            answers = [at for at in self._with_keys(term_of_parent(pending.pop()), until, left) if at[0] not in found]
+            answers = [at for at in self._with_ids(term_of_answer(pending.pop()), until, left) if at[0] not in found]
             found.update(answers)
-            pending += [key for _, key in answers]
+            pending += [number for _, number in answers]
             left -= len(answers)
         return [row for row, _ in newest], sorted(found, reverse=True)
 
-    def _with_keys(self, term: int, until: tuple[int, int], most: int) -> list[tuple[Row, bytes]]:
+    def _with_ids(self, term: int, until: tuple[int, int], most: int) -> list[tuple[Row, int]]:
         rows = self._db.execute(
-            "SELECT t.timestamp, m.place, m.line, m.key FROM terms t CROSS JOIN messages m ON m.n = t.n"
+            "SELECT t.timestamp, m.place, m.line, m.id FROM terms t CROSS JOIN messages m ON m.n = t.n"
             " WHERE t.term = ? AND t.timestamp <= ? AND (t.timestamp < ? OR m.place < ?)"
             " ORDER BY t.timestamp DESC, m.place DESC LIMIT ?",
             (term, until[0], until[0], until[1], most),
         )
-        return [((timestamp, place, line), key) for timestamp, place, line, key in rows]
+        return [((timestamp, place, line), number) for timestamp, place, line, number in rows]
 
     def newer(self, parties: Iterable[str], since: int, until: int, most: int) -> list[Row]:
         """Return the newest ``most`` rows that may be from or to one of the parties, sent after ``since`` (ms)."""
         found = merge(*(self._listed(term_of(PARTY, party), since + 1, until) for party in parties), reverse=True)
         return list(islice(found, most))
-
-    def _called(self, first: bytes, last: bytes) -> Iterator[Row]:
-        """Return the rows whose ids have keys from the first to the last."""
-        query = "SELECT timestamp, place, line FROM messages WHERE key BETWEEN ? AND ?"
-        return self._db.execute(query, (first, last))
 
     # -- answers ------------------------------------------------------------------------------------------------------
 
@@ -169,7 +184,8 @@ class IndexView:
 
     def ids(self, wanted: str, *, prefix: bool) -> set[str]:
         """Return the ids equal to the wanted text, else (if ``prefix``) those that begin with it; case is ignored."""
-        rows = self._called(*keys_from(wanted, prefix=prefix))
+        query = "SELECT timestamp, place, line FROM messages WHERE start BETWEEN ? AND ?"
+        rows = self._db.execute(query, starts_from(wanted, prefix=prefix))
         wanted = wanted.casefold()
         found = {self._message(row).id for row in rows}
         begin = {i for i in found if i.casefold() == wanted or (prefix and i.casefold().startswith(wanted))}
@@ -233,8 +249,8 @@ class IndexView:
         return self._of(message_id, self._with_id(message_id))
 
     def _with_id(self, message_id: str) -> Iterator[Row]:
-        key = key_of(message_id)
-        return self._called(key, key)
+        query = "SELECT timestamp, place, line FROM messages WHERE id = ?"
+        return self._db.execute(query, (number_of_id(message_id),))
 
     def _of(self, message_id: str, rows: Iterable[Row]) -> tuple[Row, Message] | None:
         known = ((row, self._message(row)) for row in sorted(rows, key=lambda row: rank(row[1])))

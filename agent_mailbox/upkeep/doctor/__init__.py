@@ -18,7 +18,7 @@ from ...store.files.lines import chunks
 from ...store.locks.lock import FileLock
 from ...store.log import replacement
 from ...store.log.log import Log
-from ...store.projection import index as search_index
+from ...store.projection import projection
 from . import (
     agent_checks,
     archive_checks,
@@ -107,7 +107,7 @@ def _close(path: str) -> Repaired:
 
 def _remove_derived(mailbox: Mailbox, path: str) -> bool:
     """Remove a derived file, which its next user rebuilds; return whether it was there."""
-    lock = mailbox.logs.cache(search_index.LOCK) if path == mailbox.logs.cache(search_index.FILE) else None
+    lock = mailbox.logs.cache(projection.LOCK) if path == mailbox.logs.cache(projection.FILE) else None
     try:
         if lock is None:
             system.unlink(path)

@@ -1,4 +1,4 @@
-"""Check the search index against the logs; searches trust its seal.
+"""Check the projection against the logs; questions trust its seal.
 
 Belongs here: comparing every entry with its line, and every line with the entries. Read-only.
 """
@@ -14,30 +14,29 @@ from ...errors import MailboxError
 from ...store.files import cache, system
 from ...store.files.lines import lines_of
 from ...store.locks.lock import FileLock
-from ...store.projection import index
+from ...store.projection import projection
 from ...store.projection.index_keys import number_of
-from ...store.projection.indexing import sources
+from ...store.projection.intake import sources
+from ...store.projection.sqlite import sqlite3
 from .findings import REMOVE_DERIVED, Problem
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Iterator
 
     from ...mailbox.facade import Mailbox
-    from ...store.projection.indexing import IndexSource
-else:
-    sqlite3 = index.sqlite3  # None in an interpreter without it
+    from ...store.projection.intake import IndexSource
+    from ...store.projection.sqlite import Connection
 
 UNSOUND = "changed since its last use (another program wrote, or a writer was killed); the next search rebuilds it"
 
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
-    """Yield the problem of the index; nothing if there is no index, or a search is updating it."""
-    path = mailbox.logs.cache(index.FILE)
+    """Yield the problem of the projection; nothing if there is none, or a question is updating it."""
+    path = mailbox.logs.cache(projection.FILE)
     if sqlite3 is None or not system.exists(path):
         return
     try:
-        lock = FileLock(mailbox.logs.cache(index.LOCK), 0).take()
+        lock = FileLock(mailbox.logs.cache(projection.LOCK), 0).take()
     except MailboxError:
         return
     with lock:
@@ -54,18 +53,18 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         yield Problem(path, None, found, REMOVE_DERIVED if drifted else None, note=not drifted)
 
 
-def _sound(db: sqlite3.Connection, path: str) -> str | None:
+def _sound(db: Connection, path: str) -> str | None:
     """Return why the next search would rebuild the file; None if it would use it."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version != index.VERSION:
+    if version != projection.VERSION:
         return f"of another version ({version}); the next search rebuilds it"
     if db.execute("SELECT stamp FROM seal").fetchone() != (system.stat(path).st_mtime_ns,):
         return UNSOUND
     return None
 
 
-def _drift(db: sqlite3.Connection, mailbox: Mailbox) -> str | None:
-    """Return how the index differs from the logs, as far as it has read them; None if it agrees."""
+def _drift(db: Connection, mailbox: Mailbox) -> str | None:
+    """Return how it differs from the logs, as far as it has read them; None if it agrees."""
     known = {name: at for name, *at in db.execute("SELECT * FROM sources")}
     with mailbox.logs.open() as live:
         for source in sources(live, mailbox.archive):
@@ -78,7 +77,7 @@ def _drift(db: sqlite3.Connection, mailbox: Mailbox) -> str | None:
     return None
 
 
-def _differing(db: sqlite3.Connection, source: IndexSource, end: int) -> int | None:
+def _differing(db: Connection, source: IndexSource, end: int) -> int | None:
     """Return the offset of the first line, or entry, that has no equal on the other side; None if all agree."""
     assert source.fd is not None
     rows = iter(

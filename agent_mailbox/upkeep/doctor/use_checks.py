@@ -1,7 +1,7 @@
 """Try what the commands need: is each place still written as they write it, is each lock free, is each helper at work?
 
-Belongs here: what each file and directory is for, and so what fails without it. ``upkeep.doctor.obstacles`` tries, and
-adds no line.
+Belongs here: what each file and directory is for, and so what fails without it. ``obstacles`` tries, and adds no
+line.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ...store.locks.holder import STOPPED, holder_of
 from ...store.locks.lock import Patience, is_held
 from ...store.locks.read_lock import ReadLock
 from ...store.log import keys
-from ...store.projection import index
+from ...store.projection import projection
 from . import obstacles
 from .findings import Problem
 
@@ -141,7 +141,7 @@ def _locks(mailbox: Mailbox) -> Iterator[Problem]:
     for path in short:
         yield from _busy(path)
     hearts = [logs.path(paths.HEARTBEATS, name) for name in _names(logs.path(paths.HEARTBEATS))]
-    for path in (*hearts, system.join(mailbox.archive.directory, LOCK), logs.cache(index.LOCK)):
+    for path in (*hearts, system.join(mailbox.archive.directory, LOCK), logs.cache(projection.LOCK)):
         if (told := _stopped(path)) is not None:
             yield told
 
