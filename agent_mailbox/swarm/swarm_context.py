@@ -6,7 +6,6 @@ extra's libraries are imported when a command runs, so that nothing else pays fo
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections.abc import Callable
 from functools import wraps
@@ -101,6 +100,8 @@ class SwarmContext:
 
         try:
             with gateway_process.lock(self.home, home.CARRYING):
+                import asyncio  # the help needs none
+
                 asyncio.run(once())
         except Busy:
             return False
