@@ -169,7 +169,7 @@ def test_a_program_that_holds_the_terminal_answers_nothing(led: Post) -> None:
     """`script` and its like have the other end of a terminal of their own, and could type there."""
     held = f"script -qec {shlex.quote(line(*ALLOW))} /dev/null"
     for text in (held, f"setsid -w {held}"):
-        done = at_terminal(led, _script(led, f"yes | {text}"), answer=YES)
+        done = at_terminal(led, _script(led, f"printf 'y\\ny\\n' | {text}"), answer=YES)
         assert "holds this terminal, and could answer in your place" in done.stdout, (text, done)
         assert "[y/N]" not in done.stdout
     assert rules(led)["allow"] == []

@@ -60,7 +60,7 @@ def test_plugged_in_the_model_has_its_mail_and_the_refusals(client: Client, scop
     session = client.ask("PROMPT_ONE", "--allowedTools", "Bash")["session_id"]
     first, *_, last = client.model.asked("PROMPT_ONE")
     assert first.count("MAIL_FOR_ALL") == 1
-    assert "Leave --from out" in last
+    assert "the command knows who you are" in last
     assert [m["content"] for m in client.post.objects(MESSAGES)] == ["MAIL_FOR_ALL"]
     (agent,) = client.post.ok("roster", "list")["agents"]
     assert (agent["session_id"], agent["state"]) == (session, "frozen")
