@@ -53,11 +53,10 @@ NAMELESS = re.compile(r"/#\d+( ?\(deleted\))?$")
 TRIED = commands.ALL if EXHAUSTIVE else commands.USUAL
 """The commands that meet a fault at each of their calls."""
 ALIKE = (
-    (re.compile(r"agent-(mailbox|mailbox-reads|roster)(?![-a-z])"), "LOG"),
     (re.compile(r"/(boxes|quiet|cursors|agent-heartbeats)/[^/]+"), r"/\1/NAME"),
     (re.compile(r"\d{4}-\d\d(-reads)?"), "MONTH"),
 )
-"""What is treated alike: the three logs, the mailboxes and agents, the months of the archive."""
+"""What is treated alike: the mailboxes and agents, the months of the archive."""
 
 
 class Call:
