@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from ..control.requests import Control
 from ..core.records import USER
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
@@ -114,6 +113,8 @@ session_option = click.option(
 def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete the ids of open requests."""
     try:
+        from ..control.requests import Control  # forty modules, for a completion alone
+
         found = [request.id for request in Control(_directory(ctx)).plane().open_requests()]
     except Exception:  # as below
         return []
