@@ -32,7 +32,8 @@ def may_be_about(line: bytes, ids: set[bytes]) -> bool:
 def reader_of(line: bytes) -> bytes | None:
     """Return the session of a read record in our spelling; None for any other line."""
     words = line.split(b'"', 8)
-    is_ours = words[:3] == _OUR_READ and words[4:7] == _OUR_READER and line.count(b'session_id"') == 1
+    is_whole = len(words) == 9  # else it is torn
+    is_ours = is_whole and words[:3] == _OUR_READ and words[4:7] == _OUR_READER and line.count(b'session_id"') == 1
     return words[7] if is_ours and b"\\" not in line else None
 
 
