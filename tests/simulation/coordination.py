@@ -172,7 +172,9 @@ def _edit(stage: Stage, process: Process, me: Session, tree: str, file: str) -> 
     alone = told.about[me.id, real] == 1 and not any(
         told.about[who, real] for who in stage.judge.sessions if who != me.id
     )
-    beside = [other for other in beside if is_there(other) and _is_recent(stage, told.edits[real].get(other.id, 0))]
+    beside = [
+        other for other in beside if is_there(other) and _is_recent(stage, told.edits.get(real, {}).get(other.id, 0))
+    ]
     if beside and alone and not stage.world.befell("jump") and "edited" not in said:
         stage.judge.breach(f"{me.id} writes {real}, and is not told of {beside[0].id}, which did so before")
     if is_free and not nothing and losses == told.losses:
