@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import click
 
@@ -72,7 +73,9 @@ class Commands(click.Group):
 class DefaultCommands(Commands):
     """A group that runs its ``default`` command if its first word is no command of its own."""
 
-    default = ""
+    def __init__(self, *args: Any, default: str, **given: Any) -> None:
+        super().__init__(*args, **given)
+        self.default = default
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0] not in (*self.commands, "-h", "--help"):

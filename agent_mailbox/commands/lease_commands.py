@@ -24,16 +24,13 @@ if TYPE_CHECKING:
 _UNITS = {"s": 1 / 60, "m": 1, "h": 60}
 
 
-@cli.group(cls=DefaultCommands)
+@cli.group(cls=DefaultCommands, default="take")
 def lease() -> None:
     """Lease files that you are going to edit. Other agents are warned before they do.
 
     `agent-mailbox lease PATH…` is short for `lease take PATH…`. A lease ends by itself, and with its session. It is a
     session's word, and no permission: it keeps others out only if the person's configuration says so.
     """
-
-
-lease.default = "take"  # type: ignore[attr-defined]
 
 
 @lease.command(cls=Verb)

@@ -21,16 +21,13 @@ if TYPE_CHECKING:
 _UNITS = {"m": 1 / 60, "h": 1, "d": 24}
 
 
-@cli.group(cls=DefaultCommands)
+@cli.group(cls=DefaultCommands, default="set")
 def watch() -> None:
     """Hear once when an agent is idle, ends or finishes a task.
 
     `agent-mailbox watch AGENT` is short for `watch set AGENT`. One message comes when it happens; the watch is over
     then. It costs nobody anything until then, and gives no right over anybody.
     """
-
-
-watch.default = "set"  # type: ignore[attr-defined]
 
 
 @watch.command("set", cls=Verb)

@@ -14,11 +14,12 @@ from ..errors import MailboxError
 from ..store.files import system
 from ..store.locks.lock import is_held
 from ..store.log.log import Log
-from .reachable import IN_MAILBOX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+IN_MAILBOX = "agent-swarm.jsonl"
+"""In the mailbox: ``{"home": PATH}``, its gateway's directory; the last line counts."""
 IN_HOME = "mailbox.jsonl"
 """In the gateway's directory: ``{"mailbox": PATH}`` names its only mailbox, and takes the place of all before; with
 ``"attached": true`` a further one. ``{"detached": PATH}`` takes it back."""

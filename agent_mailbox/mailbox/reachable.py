@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING
 from ..core import codec, misspelt
 from ..core.address import swarm_of
 from ..core.records import BadLine
-from ..errors import MailboxError, NotFound
+from ..errors import NotFound
 from ..store.files import system
-from ..store.log.log import Log
+from . import mailbox_gateway
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from ..core.roster import Roster
 
-IN_MAILBOX = "agent-swarm.jsonl"
-"""In the mailbox: ``{"home": PATH}``, its gateway's directory; the last line counts."""
 PEERS = "peers.json"
 """In the gateway's directory: ``{ALIAS: {"mailbox": PATH, "agents": [ID]}}`` of the swarms that it is in."""
 _LONGEST = 1 << 22
@@ -32,7 +30,7 @@ def check(words: Iterable[str], roster: Roster, directory: str) -> None:
 
     Without a gateway the swarms are those that somebody here joined, and their agents are unknown.
     """
-    home = _home(directory)
+    home = mailbox_gateway.named_home(directory)
     known = None if home is None else _peers(home, directory)
     if home is None:
         known = {tag[6:]: None for agent in roster.agents.values() for tag in agent.tags if tag.startswith("swarm:")}
@@ -58,18 +56,6 @@ def _nobody(what: str, word: str, known: list[str], home: str | None) -> NotFoun
     if home is None:  # without the extra, the command that shows all would be refused
         more = "`agent-mailbox swarm --help` lists the commands that make a gateway and join a swarm"
     return NotFound(f"{what}, and the mail was not sent", f"{hint}{more}", code="unknown_recipient")
-
-
-def _home(directory: str) -> str | None:
-    found = None
-    try:
-        for _, line in Log(system.join(directory, IN_MAILBOX)).lines():
-            said = codec.parse(line)
-            if not isinstance(said, BadLine) and isinstance(said.get("home"), str):
-                found = said["home"]
-    except MailboxError:
-        pass
-    return found
 
 
 def _peers(home: str, directory: str) -> Mapping[str, list[str] | None] | None:

@@ -14,7 +14,6 @@ from ..core import codec, instant
 from ..core.records import BadLine
 from ..errors import MailboxError
 from ..mailbox import mailbox_gateway
-from ..mailbox.reachable import IN_MAILBOX
 from ..store.log.log import Log
 from ..upkeep import extras
 from ..upkeep.doctor.findings import Problem
@@ -102,11 +101,11 @@ def examine(mailbox: str, now: int) -> Iterator[Problem]:
             yield Problem(home.path(names.KEY), None, what)
             return
         what = f"gateway missing, mail to swarms waits: {directory}; make one with `agent-mailbox swarm init`"
-        yield Problem(os.path.join(mailbox, IN_MAILBOX), None, what, note=True)
+        yield Problem(os.path.join(mailbox, mailbox_gateway.IN_MAILBOX), None, what, note=True)
         return
     if not mutual:
         what = f"gateway does not name this mailbox: {directory}; pair them by any `agent-mailbox swarm` command here"
-        yield Problem(os.path.join(mailbox, IN_MAILBOX), None, what, note=True)
+        yield Problem(os.path.join(mailbox, mailbox_gateway.IN_MAILBOX), None, what, note=True)
         return
     for place, what, note in files(home, now):
         path, _, line = place.rpartition(":")

@@ -13,7 +13,6 @@ from typing import Any
 from ..core import codec
 from ..errors import Refused
 from ..mailbox import mailbox_gateway
-from ..mailbox.reachable import IN_MAILBOX
 from ..store.files import paths
 from ..store.log.log import HeldLog
 from . import home as names
@@ -70,7 +69,10 @@ def _is_paired(mine: str, here: str) -> bool:
 
 
 def _pair(home: Home, mine: str, here: str, said: dict[str, Any]) -> None:
-    with HeldLog(home.path(mailbox_gateway.IN_HOME)) as ours, HeldLog(os.path.join(here, IN_MAILBOX)) as theirs:
+    with (
+        HeldLog(home.path(mailbox_gateway.IN_HOME)) as ours,
+        HeldLog(os.path.join(here, mailbox_gateway.IN_MAILBOX)) as theirs,
+    ):
         if "attached" not in said:
             _check(mine, here)
         if here not in mailbox_gateway.places_of(mine):

@@ -242,6 +242,7 @@ def test_another_user_reaches_nothing(open_machine: Machine, machine: Make) -> N
     meet(a, b)
     a.send("ann", "swarm:demo/beta", "private")
     until(lambda: b.received() == ["private"])
+    assert _asked(port) == [401] * 4  # and what asking imports is loaded: another user may not read it
     assert as_nobody(lambda: _asked(port)) == [401, 401, 401, 401]
     a.stop()
     a.serve()
