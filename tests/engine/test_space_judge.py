@@ -353,6 +353,28 @@ def test_copies_of_what_waits_count_once(pair: Three) -> None:
     assert allowed(pair.south) == ("Write",)
 
 
+def proven(machine: Machine) -> list[str | None]:
+    """What is proven of each line of a machine's mail."""
+    log = machine.box.logs.messages
+    view = log.view()
+    assert view is not None
+    return [view.proof(line, at) for at, line in log.lines()]
+
+
+def test_a_copy_does_not_count_ahead_of_the_line_that_waits(pair: Three) -> None:
+    """The command that says the person's word is killed before it judges what waits; or it comes behind the copy."""
+    pair.south.trust(pair.north, fingerprint="0" * 32)
+    old = pair.north.publish(MESSAGES, policy(USER, "Read"), proofs.TERMINAL)
+    pair.south.catch_up()
+    changes = [space_trust.RightsChange("north", pair.north.fingerprint, True, ("all",))]
+    space_trust.change(pair.south.directory, "south", changes)
+    pair.north.put(MESSAGES, old)
+    pair.south.catch_up()
+    assert proven(pair.south) == [None, None]
+    assert pair.south.again() == 1
+    assert proven(pair.south) == [f"north/{proofs.TERMINAL}", None]
+
+
 def test_lines_that_wait_out_of_order_count_for_nothing(pair: Three) -> None:
     """Somebody with the machine's credential held an order back, and publishes it behind the one that revoked it."""
     pair.south.trust(pair.north, fingerprint="0" * 32)

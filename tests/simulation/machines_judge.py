@@ -261,7 +261,8 @@ class Judge:
             is_month = is_archive and name[:4].isdecimal()
             fits = name.endswith(ends) or (kind == "messages" and is_month and not name.endswith("-reads.jsonl"))
             if path.startswith(f"/{machine.name}/m/") and fits and (archived or not is_archive):
-                found += [unsealed(line) for line in bytes(inode.data).split(b"\n") if _is_whole(line)]
+                lines = (unsealed(line) for line in bytes(inode.data).split(b"\n"))
+                found += filter(_is_whole, lines)  # what tells of another machine's sessions is ignored, and there
         return found
 
     def _held(self, machine: Machine) -> dict[str, list[bytes]]:

@@ -42,6 +42,11 @@ def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
     assert (seed, machines_run.run(seed).breaches) == (seed, [])
 
 
+def test_a_line_that_other_machines_ignore_is_the_same_line_there() -> None:
+    """A program writes again, on one machine, what a session of another one said: the copies are equal."""
+    assert machines_run.run(252, jobs=[(33, "twin", 0)]).breaches == []
+
+
 def traced(seed: int, hash_seed: str) -> str:
     """The whole trace of a world, from a process of its own."""
     words = [sys.executable, "-m", "tests.simulation", "--machines", "--seed", str(seed), "--trace"]

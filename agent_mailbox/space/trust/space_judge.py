@@ -21,7 +21,7 @@ from ...core.space_seals import unsealed
 from ...core.speaking import SessionMachines, may_say, oversteps
 from ...store.files import system
 from ..order.order import MESSAGES, ROSTER
-from . import machine_keys, machine_trust
+from . import machine_keys, machine_trust, waiting_seals
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,12 +63,15 @@ class SpaceJudge:
         self._last = 0
         self._here: dict[tuple[str, str], list[SpaceSeal]] = {}
         self._homes: SessionMachines | None = None
+        self._is_sure = True
+        """Do ``numbers`` say all that is here? Lines that wait may have had their word since, and count soon."""
 
     def begin(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
         """Go on from a saved state, by the person's present word."""
         self.numbers, self.refused = dict(numbers), dict(refused)
         self._rights, self._homes = None, None
         self._here = {}
+        self._is_sure = machine_trust.is_applied(self.directory)
 
     @property
     def key(self) -> MachineKey | None:
@@ -101,6 +104,9 @@ class SpaceJudge:
     def look(self, logs: Logs) -> None:
         """Be ready to judge the next records of the order; the roster is that before them."""
         self._homes = homes_of(logs)
+        if not self._is_sure and machine_keys.is_available():
+            self._is_sure = True
+            self.use(waiting_seals.true_seals(self.is_confirmed, (logs.roster, logs.messages, logs.reads)).numbers)
 
     def is_here(self, record: Ordered) -> None:
         """Take note of a record that was written here before: its number is used, if nobody noted that."""
@@ -115,8 +121,7 @@ class SpaceJudge:
 
     def _settle(self, machine: str, log: str) -> None:
         for seal in sorted(self._here.pop((machine, log), ()), key=lambda one: -one.number):
-            is_key = machine_keys.is_available() and self.is_key_of(machine, seal)
-            if is_key and self.is_true(seal, log):
+            if machine_keys.is_available() and self.is_confirmed(seal, log):
                 self.use({space_seals.sequence(log, machine): seal.number})
                 return
 
@@ -211,6 +216,10 @@ class SpaceJudge:
             return self.key is not None and seal.key == self.key.public
         rights = self.rights.get(machine)
         return rights is not None and machine_keys.fingerprint(seal.key) == rights.fingerprint
+
+    def is_confirmed(self, seal: SpaceSeal, log: str) -> bool:
+        """Return whether a confirmed key of its machine made the seal, for this space and that log of the order."""
+        return self.is_key_of(seal.machine, seal) and self.is_true(seal, log)
 
     def is_true(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether the seal signs its line, for this space and that log of the order."""

@@ -8,22 +8,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core import codec, proofs, seals, space_seals
+from ...core import codec, proofs
 from ...core.address import ALL, check_id
 from ...core.proofs import is_machine
-from ...core.records import USER, Proof, Read, Record, RosterEvent
+from ...core.records import USER, Proof, Record, RosterEvent
 from ...core.roster import Roster
-from ...core.space_seals import SpaceSeal
 from ...core.speaking import Rights, SessionMachines
 from ...errors import Malformed, Refused
 from ...store.archive.resealing import reseal
 from ...store.files import paths
-from ..order.order import CLAIMS, MESSAGES, ROSTER, reads_of
-from ..order.waiting_lines import DECIDED
 from . import machine_keys, machine_trust
+from .waiting_seals import TrueSeals, true_seals, waiting, waiting_at
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from ...store.log.log import Log
     from ...store.log.logs import Logs
@@ -117,9 +115,7 @@ def apply(copy: Replica) -> int:
         return 0
     copy.catch_up()
     logs = copy.logs.roster, copy.logs.messages, copy.logs.reads
-    true = _TrueSeals(judge)
-    for log in logs:
-        true.look(log)
+    true = true_seals(judge.is_confirmed, logs)
     copy.keep(true.numbers)  # before a line counts: so no copy of it ever does
     done = 0
     for log in logs:
@@ -139,75 +135,16 @@ def unheard(logs: Logs) -> list[Unheard]:
     """Return what waits here for the person's word, by machine and key."""
     found: dict[tuple[str, str], int] = {}
     for log in (logs.roster, logs.messages, logs.reads):
-        for one in _waiting(log):
+        for one in waiting(log):
             key = one.seal.machine, machine_keys.fingerprint(one.seal.key)
             found[key] = found.get(key, 0) + 1
     return [Unheard(machine, fingerprint, lines) for (machine, fingerprint), lines in sorted(found.items())]
 
 
-class _WaitingLine(Record):
-    """A line that waits: with its machine's seal, and the log of the order in which that signed it."""
-
-    line: bytes
-    seal: SpaceSeal
-    log: str
-
-
-def _waiting(log: Log) -> Iterator[_WaitingLine]:
-    view = log.view()
-    if view is not None:
-        for position, line in log.lines():
-            found = _waiting_at(log, position, line, view)
-            if found is not None:
-                yield found
-
-
-def _waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> _WaitingLine | None:
-    if not space_seals.may_be_sealed(line) or not view.waits(line, position):
-        return None
-    sealed = space_seals.heeded(seals.without(line))
-    seal = space_seals.of(sealed)
-    return None if seal is None else _WaitingLine(sealed, seal, _ordered_as(log, sealed, seal.machine))
-
-
-def _ordered_as(log: Log, line: bytes, machine: str) -> str:
-    kind = log.path.rpartition("/")[2]
-    if kind != paths.READS:
-        return MESSAGES if kind == paths.MESSAGES else ROSTER
-    read = codec.read(line)
-    return CLAIMS if isinstance(read, Read) and read.event in DECIDED else reads_of(machine)
-
-
-class _TrueSeals:
-    """The seals among those that wait which the confirmed keys made, each number of a sequence once."""
-
-    def __init__(self, judge: SpaceJudge) -> None:
-        self._judge = judge
-        self.numbers: dict[str, int] = {}
-        self.signatures: set[bytes] = set()
-
-    def look(self, log: Log) -> None:
-        """Take in those of a local log. A log's lines stand in the order in which their machine made them; a copy does
-        not."""
-        for one in _waiting(log):
-            seal, place = one.seal, space_seals.sequence(one.log, one.seal.machine)
-            is_next = seal.number > self.numbers.get(place, 0)
-            if is_next and self._judge.is_key_of(seal.machine, seal) and self._judge.is_true(seal, one.log):
-                self.numbers[place] = seal.number
-                self.signatures.add(seal.signature)
-
-    def take(self, seal: SpaceSeal) -> bool:
-        """Return whether the seal is one of them, the first time."""
-        if seal.signature not in self.signatures:
-            return False
-        self.signatures.remove(seal.signature)
-        return True
-
-
 class _Again:
     """Judges the lines of a log in turn. The roster of a roster log is folded on the way, as it was line by line."""
 
-    def __init__(self, judge: SpaceJudge, true: _TrueSeals, log: Log, roster: Roster) -> None:
+    def __init__(self, judge: SpaceJudge, true: TrueSeals, log: Log, roster: Roster) -> None:
         self._judge = judge
         self._true = true
         self._log = log
@@ -225,7 +162,7 @@ class _Again:
         return found
 
     def _found(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
-        one = _waiting_at(self._log, position, line, view)
+        one = waiting_at(self._log, position, line, view)
         if one is None or not self._true.take(one.seal):
             return None
         judged = self._judge.weighed(one.seal, one.log, one.line, self._homes)
