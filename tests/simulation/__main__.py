@@ -6,18 +6,15 @@ Belongs here: the command line, and the sums.
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 import subprocess
 import sys
-from collections import Counter
 from functools import partial
 from pathlib import Path
-from time import perf_counter, process_time
+from time import perf_counter
 from typing import TYPE_CHECKING
 
-from tests.simulation import directed, kinds, runs, shorten
-from tests.simulation.mishaps import Met
+from tests.simulation import kinds, runs, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,7 +30,6 @@ class Sums:
     def __init__(self) -> None:
         self.worlds = self.calls = self.shown = self.acknowledged = self.checks = 0
         self.simulated = self.seconds = 0.0
-        self.met: Counter[Met] = Counter()
         self.broken: list[int] = []
 
     def add(self, result: runs.Result) -> None:
@@ -45,29 +41,15 @@ class Sums:
         self.checks += result.checks
         self.simulated += result.simulated
         self.seconds += result.seconds
-        self.met.update(result.met)
         if result.breaches:
             self.broken.append(result.seed)
-
-    def save(self, file: str) -> None:
-        """Write the sums, and what was met, for ``tests.simulation.pages``."""
-        numbers = {name: value for name, value in vars(self).items() if name not in ("met", "broken")}
-        met = [[*key, count] for key, count in sorted(self.met.items())]
-        said = {"commit": commit(), "broken": len(self.broken), "numbers": numbers}
-        Path(file).write_text(json.dumps({"sums": said, "met": met}))
-
-    def merge(self, numbers: dict[str, float]) -> None:
-        """Count what another run came to."""
-        for name, value in numbers.items():
-            setattr(self, name, getattr(self, name) + value)
 
     def told(self) -> str:
         """One line."""
         rate, days = self.calls / max(self.seconds, 1e-9), self.simulated / 86400
         return (
             f"{self.worlds:,} worlds; {self.calls:,} calls ({rate:,.0f} a second); {days:,.1f} days; "
-            f"{self.acknowledged:,} acknowledgements; {self.shown:,} showings; {self.checks:,} looks at the platter; "
-            f"{len(self.met):,} distinct (call site, call, fault, state of another)"
+            f"{self.acknowledged:,} acknowledgements; {self.shown:,} showings; {self.checks:,} looks at the platter"
         )
 
 
@@ -79,12 +61,14 @@ def commit() -> str:
     return done.stdout.strip()
 
 
-def report(result: runs.Result) -> None:
-    """Say what broke, how to replay it, and its short story."""
-    print(f"seed {result.seed}: {result.breaches[0]}")
+def report(result: runs.Result, *, shortly: bool = False) -> None:
+    """Say what broke, how to replay it, and its short story; ``shortly``: without that."""
+    print(f"seed {result.seed} ({result.kind}): {result.breaches[0]}")
     options = ["--plan", result.kind] if result.kind else []
     options += ["--beside", *result.beside] if result.beside else []
     print(f"replay: {shlex.join(['scripts/simulate', *options])} --seed {result.seed} --commit {commit()}")
+    if shortly:
+        return
     short = shorten.shortened(result)
     print(f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:")
     told = list(shorten.words(short))
@@ -97,18 +81,13 @@ def main(words: list[str] | None = None) -> int:
     """Run; the exit code is 1 if a promise was broken."""
     parser = argparse.ArgumentParser(prog="scripts/simulate", description=__doc__)
     parser.add_argument("--seed", type=int, help="Replay one world.")
-    drawing = parser.add_mutually_exclusive_group()
     one, several = kinds.one_machine(), kinds.several_machines()
-    drawing.add_argument(
+    parser.add_argument(
         "--plan", choices=[*one, kinds.MACHINES, *several], default="", metavar="KIND", help="Worlds of one kind."
     )
-    drawing.add_argument(
+    parser.add_argument(
         "--machines", dest="plan", action="store_const", const=kinds.MACHINES, help="Worlds of several machines alone."
     )
-    drawing.add_argument(
-        "--changed", metavar="REF", help="Worlds that come to the lines which changed since a commit: mostly these."
-    )
-    drawing.add_argument("--direction", help=argparse.SUPPRESS)  # a file, by ``mutation``
     parser.add_argument(
         "--beside", nargs="+", default=[], metavar="FUNCTION", help="Draw more there: log.HeldLog.append"
     )
@@ -120,15 +99,9 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--hours", type=float, help="For how long.")
     parser.add_argument("--seconds", type=float, help="For how long.")
     parser.add_argument(
-        "--hunt",
-        type=int,
-        nargs="+",
-        help="From each of these seeds, end at the first broken promise; print a document.",
+        "--until-broken", action="store_true", help="End at the first broken promise, and tell no story."
     )
     parser.add_argument("--trace", action="store_true", help="Print every call of the world.")
-    parser.add_argument(
-        "--coverage", help="Write what was met to this file; `python -m tests.simulation.pages FILE…` records it."
-    )
     given = parser.parse_args(words)
     if given.commit and commit() and not commit().startswith(given.commit[:7]):
         print(f"this is commit {commit()}: check out {given.commit} first", file=sys.stderr)
@@ -142,46 +115,17 @@ def main(words: list[str] | None = None) -> int:
         if result.breaches:
             report(result)
         return 1 if result.breaches else 0
-    return _hunt(given) if given.hunt else _many(given)
+    return _many(given)
 
 
 def _runner(given: argparse.Namespace) -> Callable[..., runs.Result]:
     """How a seed is run, as the options say."""
-    if given.changed:
-        lines = directed.changed_since(given.changed)
-        print(f"{len(lines)} lines changed; looking for the kinds of worlds that come there", file=sys.stderr)
-        usual = kinds.one_machine() | {kind: often / kinds.SHARE for kind, often in kinds.several_machines().items()}
-        return partial(directed.run, directed.towards(lines, directed.reach(lines, usual), usual))
-    if given.direction:
-        return partial(directed.run, directed.Direction(*json.loads(Path(given.direction).read_text())))
     return partial(kinds.run, kind=given.plan, beside=given.beside)
-
-
-def _hunt(given: argparse.Namespace) -> int:
-    """Print how it went from each seed; end at the second one that finds nothing. It is measured in the seconds of one
-    core, however busy that is."""
-    found: list[dict[str, object]] = []
-    run = _runner(given)
-    for first in given.hunt:
-        sums, seed, until = Sums(), first, process_time() + (given.seconds or 60)
-        while process_time() < until and not sums.broken:
-            result = run(seed)
-            sums.add(result)
-            seed += 1
-        how = {"calls": sums.calls, "seconds": sums.seconds, "worlds": sums.worlds}
-        breach = result.breaches[0] if sums.broken else None
-        found.append(
-            {"from": first, **how, "breach": breach, "seed": result.seed, "kind": result.kind, "beside": result.beside}
-        )
-        if sum(one["breach"] is None for one in found) == 2:
-            break
-    print(json.dumps(found))
-    return 0
 
 
 def _many(given: argparse.Namespace) -> int:
     several = partial(kinds.run, kind=kinds.MACHINES)
-    run, usual = _runner(given), not (given.plan or given.changed or given.direction)
+    run, usual = _runner(given), not given.plan
     until = perf_counter() + (given.hours * 3600 if given.hours else given.seconds or 1e12)
     sums, seed, told = Sums(), given.first, perf_counter()
     while perf_counter() < until and (given.worlds is None or sums.worlds < given.worlds):
@@ -189,15 +133,13 @@ def _many(given: argparse.Namespace) -> int:
             result = one(seed)
             sums.add(result)
             if result.breaches:
-                report(result)
+                report(result, shortly=given.until_broken)
         seed += 1
+        if sums.broken and given.until_broken:
+            break
         if given.hours and perf_counter() - told > 600:
             print(sums.told(), flush=True)
             told = perf_counter()
-            if given.coverage:
-                sums.save(given.coverage)
-    if given.coverage:
-        sums.save(given.coverage)
     print(sums.told())
     print(f"{len(sums.broken)} broken{': seeds ' if sums.broken else ''}{', '.join(map(str, sums.broken))}")
     return 1 if sums.broken else 0

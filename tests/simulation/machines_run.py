@@ -260,6 +260,6 @@ def run(
     return Result(
         seed=seed, kind=kind, beside=beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
         seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
-        acknowledged=judge.acknowledged, checks=judge.checks, met=world.met, made=world.choices.made,
+        acknowledged=judge.acknowledged, checks=judge.checks, made=world.choices.made,
         jobs=[*jobs], story=world.story or [],
     )  # fmt: skip

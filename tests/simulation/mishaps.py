@@ -1,6 +1,6 @@
 """What befalls a call: its process is killed or held, the call fails, the disk is full, the power fails.
 
-Belongs here: doing what was chosen (``choices``), and counting where it was met.
+Belongs here: doing what was chosen (``choices``).
 """
 
 from __future__ import annotations
@@ -23,25 +23,22 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process
     from tests.simulation.world import World
 
-Met = tuple[str, str, str, str]
-"""A call site, a call, what befell it, and the state of another process."""
-PRODUCT, WORKLOAD = "/agent_mailbox/", "the workload"
-_sites: dict[CodeType, str] = {}
+PRODUCT = "/agent_mailbox/"
+_asks: dict[CodeType, bool] = {}
 
 
-def site_of(frame: FrameType | None) -> str:
-    """The product's function that makes a call, as ``store/log/log.py:HeldLog.append``: the first outside the door."""
+def _is_product(frame: FrameType | None) -> bool:
+    """Return whether the product makes a call, and not the workload: whether one of its functions is above the door."""
     while frame is not None:
         code = frame.f_code
-        site = _sites.get(code)
-        if site is None:
+        asks = _asks.get(code)
+        if asks is None:
             _, ours, file = code.co_filename.rpartition(PRODUCT)
-            inner = not ours or file == "store/files/system.py"
-            site = _sites[code] = "" if inner else f"{file}:{code.co_qualname.partition('.<')[0]}"
-        if site:
-            return site
+            asks = _asks[code] = bool(ours) and file != "store/files/system.py"
+        if asks:
+            return True
         frame = frame.f_back
-    return WORKLOAD
+    return False
 
 
 def _can(call: str, kind: str) -> bool:
@@ -50,24 +47,19 @@ def _can(call: str, kind: str) -> bool:
     return {"fault": call in CAN_FAIL or "sync" in call, "short": writes, "brim": writes}.get(kind, True)
 
 
-def _is_steady(call: str, words: tuple[Any, ...], site: str) -> bool:
+def _is_steady(call: str, words: tuple[Any, ...], frame: FrameType) -> bool:
     """Is it a look that does not fail: at an open file, or none of the product's?"""
-    return call in LOOKS and (site == WORKLOAD or isinstance(words[0], int))
+    return call in LOOKS and (isinstance(words[0], int) or not _is_product(frame))
 
 
 def befall(world: World, process: Process, name: str, words: tuple[Any, ...], chosen: str) -> tuple[Any, ...]:
     """Do what was chosen, and return the words of the call, which may be fewer. Raises what befalls the call."""
     kind, _, text = chosen.partition(" ")
     detail = int(text)
-    others = [p for p in world.processes if not p.ended and not p.dead and p is not process]
-    about = others[detail % len(others)] if others else None
-    state = "alone" if about is None else f"{'stopped at' if about.stopped else 'at'} {about.last}"
-    site = site_of(sys._getframe(1))
-    if kind == "fault" and _is_steady(name, words, site):
+    if kind == "fault" and _is_steady(name, words, sys._getframe(1)):
         return words
-    key = (site, name, kind, state)
     if _can(name, kind):
-        world.met[key] = world.met.get(key, 0) + 1
+        world.befallen.add(kind)
     if world.story is not None and kind != "switch":
         world.story.append(f"    {process.name} is about to {name}: {kind}")
     world.digest = crc32(chosen.encode(), world.digest)

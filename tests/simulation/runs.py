@@ -36,7 +36,6 @@ from tests.simulation.disk import SECOND
 from tests.simulation.judge import Judge
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.kernel_libraries import Database
-from tests.simulation.mishaps import Met
 from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
 from tests.simulation.process import Killed, Process
 from tests.simulation.sites import Sites
@@ -95,7 +94,6 @@ class Result(NamedTuple):
     shown: int
     acknowledged: int
     checks: int
-    met: dict[Met, int]
     made: dict[tuple[str, int], str]
     jobs: list[Job]
     story: list[str]
@@ -142,7 +140,7 @@ def run(
     return Result(
         seed=seed, kind=kind, beside=plan.beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
         seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
-        acknowledged=judge.acknowledged, checks=judge.checks, met=world.met, made=world.choices.made,
+        acknowledged=judge.acknowledged, checks=judge.checks, made=world.choices.made,
         jobs=list(jobs), story=world.story or [],
     )  # fmt: skip
 

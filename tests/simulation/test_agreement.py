@@ -129,5 +129,5 @@ def test_a_seed_is_the_same_world_on_every_machine_and_python() -> None:
         world.spawn(f"busy {number}", _busy)
     while world.living() and world.turn():
         pass
-    assert {"fault", "short", "power", "kill"} <= {kind for _, _, kind, _ in world.met}
+    assert {"fault", "short", "power", "kill"} <= world.befallen
     assert f"{world.calls} {world.digest:08x}" == "1461 c9ae2c78"

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import os
 import secrets
 import subprocess
 import sys
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.helpers import ROOT
-from tests.simulation import kept, kinds, mutation, pages, real, runs, shorten, succession
+from tests.simulation import kept, kinds, mutation, real, runs, shorten, succession
+from tests.simulation.choices import Choices
+from tests.simulation.sites import BESIDE, Site, Sites
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 WORLDS = 15
-KNOWN = json.loads(mutation.FOUND.read_text())
-FOUND = {
-    mutant.without: (one["seed"], one.get("kind", ""), one.get("beside", ()))
-    for mutant in mutation.HISTORIC
-    for one in KNOWN.get(mutant.without, {"runs": []})["runs"]
-    if one["breach"]
-}
-"""What once was broken, with the seed and kind of a world that breaks without its mending."""
+FOUND = mutation.found_worlds()
+MENDED = sorted(mutant.without for mutant in mutation.HISTORIC if mutant.without in FOUND)
+"""What once was broken, of which a world is kept that breaks without its mending."""
 
 
 @pytest.mark.parametrize("first", range(1, WORLDS, 5))
@@ -42,10 +39,10 @@ def test_the_promises_hold_in_a_world_that_nobody_saw_yet() -> None:
     assert (seed, runs.run(seed).breaches) == (seed, [])
 
 
-@pytest.mark.parametrize("without", FOUND)
+@pytest.mark.parametrize("without", MENDED)
 def test_what_the_simulation_found_stays_mended(without: str) -> None:
     """The world that broke without it."""
-    seed, kind, beside = FOUND[without]
+    kind, seed, beside = FOUND[without]
     assert (seed, kind, kinds.run(seed, kind, beside=beside).breaches) == (seed, kind, [])
 
 
@@ -97,6 +94,21 @@ def test_the_real_system_answers_as_the_simulated_one(
     assert real.real(seed, tmp_path, monkeypatch) == expected
 
 
-def test_the_page_is_what_the_figures_say() -> None:
-    """It is written by ``python -m tests.simulation.pages``."""
-    assert pages.PAGE.read_text() == pages.page(json.loads(pages.FIGURES.read_text()), KNOWN)
+def test_places_beside_a_named_function_are_drawn_more_often() -> None:
+    """Half of them are, where a command comes there."""
+    sites, places = Sites(["replacement.replace"]), [("rename", n) for n in range(20)]
+    sites._known["steward", False] = dict.fromkeys(places, 1)
+    sites._near[BESIDE].add(places[0])
+    chance = Random("beside")
+    drawn = [sites.draw("steward", "stop", chance) for _ in range(200)]
+    assert sum(one is not None and one[0] == places[0] for one in drawn) > 80
+
+
+def test_a_fault_for_each_time_strikes_from_the_drawn_call_on() -> None:
+    """A fault that is drawn to fail once strikes one call. A fault that is drawn to fail each time strikes all later
+    calls, too."""
+    place: Site = ("open", 1, 2)
+    once, each = {place: (2, "fault")}, {place: (2, "faults")}
+    assert [Choices._marked(once, place) for _ in range(2)] == [None, "fault"]
+    assert not once
+    assert [Choices._marked(each, place) for _ in range(4)] == [None, "fault", "fault", "fault"]

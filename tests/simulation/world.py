@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tests.simulation.disk import Inode
-    from tests.simulation.mishaps import Met
     from tests.simulation.profile import Profile
     from tests.simulation.sites import Sites
 
@@ -58,7 +57,7 @@ class World:
         self.calls = 0
         self.digest = 0
         self.story: list[str] | None = None
-        self.met: dict[Met, int] = {}
+        self.befallen: set[str] = set()
         self.processes: list[Process] = []
         self.lengths: dict[str, int] = {}
         """How many calls each command made when one last came to its end."""
@@ -172,7 +171,7 @@ class World:
         """Has any of these happened in this world?"""
         if "power" in kinds and self.failures_of_power:
             return True  # one at the end is nobody's call
-        return any(kind in kinds for _, _, kind, _ in self.met)
+        return not self.befallen.isdisjoint(kinds)
 
     # -- waiting ------------------------------------------------------------------------------------------------------
 
