@@ -116,6 +116,12 @@ def heads(nonce: str) -> tuple[str, str, str]:
     return f"Agent {mail}", f"User {mail}", f"Agent and user {mail}"
 
 
+def is_delivery(text: str) -> bool:
+    """Return whether a text begins as a delivery does, whatever its nonce."""
+    first = text.partition("\n")[0]
+    return any(first == head or first.rpartition(" ")[0] == head for head in heads(""))
+
+
 def _ranked(items: Sequence[Item]) -> list[Item]:
     turns: dict[str, int] = {}
     ranked = []

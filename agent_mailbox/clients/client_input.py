@@ -9,10 +9,11 @@ from __future__ import annotations
 from ..core.address import is_shown
 from ..core.records import BadLine, Record
 from ..errors import BadData
-from ..known_clients import codex, cursor_cli
+from ..known_clients import codex, cursor_cli, gemini_cli
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.copilot_cli import COPILOT_CLI, PARENT
 from ..known_clients.every_client import calling
+from ..known_clients.gemini_cli import GEMINI_CLI
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ MAX_INPUT = 64 << 20
 class Call(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
-    ``conversation``: the file in which the client keeps it, Claude Code's transcript or Codex's rollout, or empty.
-    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins."""
+    ``conversation``: the file in which the client keeps it, or empty: see ``KnownClient.conversation``.
+    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins. ``is_dropped``: the client
+    drops what we would say."""
 
     event: str
     session_id: str
@@ -52,11 +54,22 @@ class Call(Record):
     conversation: str = ""
     client: KnownClient | None = None
     prompt: str = ""
+    is_dropped: bool = False
 
     @property
     def only_denies(self) -> bool:
         """Return whether the client takes a refusal before a tool, and goes on at any other answer."""
         return self.client is not None and self.client.only_denies
+
+    @property
+    def begins(self) -> bool:
+        """Return whether the client runs this session from now on: Gemini CLI calls us at a prompt first."""
+        return self.event == "SessionStart" or (self.event == "UserPromptSubmit" and self.client is GEMINI_CLI)
+
+    @property
+    def may_take_back(self) -> bool:
+        """Return whether the client may erase a turn from the session's conversation until the turn is over."""
+        return bool(self.conversation) and self.client is GEMINI_CLI
 
     @property
     def word(self) -> str:
@@ -94,6 +107,8 @@ def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, st
         tool = {**tool, "file_path": tool["path"]}  # as rules know it
     command = tool.get("command") if isinstance(tool, dict) else None
     path = text("transcript_path")
+    response = obj.get("tool_response")
+    keeps = path if _keeps(client, path, session_id) else ""
     return Call(
         event=event,
         session_id=session_id,
@@ -113,8 +128,17 @@ def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, st
         told=session_id == text("session_id"),
         client=client,
         prompt=text("prompt"),
-        conversation=path if client is CLAUDE_CODE or codex.is_rollout(path, session_id) else "",
+        conversation=keeps,
+        # Gemini CLI 0.61.0 gives the model the error alone
+        is_dropped=client is GEMINI_CLI and isinstance(response, dict) and bool(response.get("error")),
     )
+
+
+def _keeps(client: KnownClient | None, path: str, session_id: str) -> bool:
+    """Return whether the client keeps the session's own conversation in that file, in a form that we read."""
+    if client is GEMINI_CLI:
+        return gemini_cli.is_chat(path, session_id)
+    return client is CLAUDE_CODE or codex.is_rollout(path, session_id)
 
 
 def unread(event: str, environ: Mapping[str, str], here: str) -> Call:

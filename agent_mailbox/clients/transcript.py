@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     Found = TypeVar("Found")
 
-SEEN, SHOWN, PASSED, OPEN = "seen", "shown", "passed", "open"
+SEEN, SHOWN, PASSED, OPEN, ERASED = "seen", "shown", "passed", "open", "erased"
 """States of an offer. The model spoke after it. It is shown, and the model did not speak since. It is missing, though
-the model spoke. Nothing happened."""
+the model spoke. Nothing happened. It was shown, and the client took the turn back."""
 
 MARGIN = 1 << 18
 """Bytes to read before an offer: the answer during which it was made is there."""

@@ -76,7 +76,7 @@ def proven(call: client_input.Call, environ: Mapping[str, str]) -> Callable[[str
     """Return a function from a session's id to the proof for records in its name. It proves the session whose client
     called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
     me = call.session_id
-    proof = hook_calls.proven(me, environ, begins=call.event == "SessionStart", told=call.told)
+    proof = hook_calls.proven(me, environ, begins=call.begins, told=call.told)
 
     def prove(session_id: str) -> Proof | None:
         if proof is None or session_id == me:

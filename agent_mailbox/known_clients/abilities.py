@@ -42,7 +42,7 @@ ABILITIES = {
     "once": Ability("resumed, it is shown nothing again", _is_installed),
     "role once": Ability("another holder of its role is not shown what it claimed", _is_installed),
     "seen": Ability("its conversation proves what its model saw", lambda client: bool(client.conversation)),
-    "own session": Ability("its agent's commands know their session", lambda client: bool(client.session_variable)),
+    "own session": Ability("its agent's commands know their session", _is_installed),
     "own name": Ability("a command in another's name refuses to run", _is_installed),
     "guard": Ability("a hook stops a command that would send a file unasked", _by_hook(BEFORE_TOOL)),
     "guard files": Ability("no tool writes the mailbox's files", _by_hook(FILES)),

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 HOOK_SESSION = "GEMINI_SESSION_ID"
 
 
+def is_chat(path: str, session_id: str) -> bool:
+    """Return whether it keeps the session's own conversation there; a subagent's lies one directory deeper."""
+    directory, _, name = path.rpartition("/")
+    return directory.endswith("/chats") and name.startswith("session-") and name.endswith(f"-{session_id[:8]}.jsonl")
+
+
 def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
     return environ.get(HOOK_SESSION) == session_id
 
@@ -58,6 +64,7 @@ GEMINI_CLI = KnownClient(
     has_launcher=True,
     calls=_calls,
     hooks=_hooks,
+    conversation="chat",
     directory=".gemini",
     above_home="GEMINI_CLI_HOME",
     settings=("settings.json", "settings.json"),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ..core.records import Message
     from ..store.polling.offers import Offer
+    from .delivery import Delivery
     from .opened import OpenMailbox
 
 
@@ -63,6 +64,36 @@ def settle(
         left = [offer for offer in open_offers if offer.nonce not in events and offer.nonce not in verdict.unknown]
         offers.save(desk.logs, session_id, left)
         return bool(left)
+
+
+def take_back(desk: Delivery, session_id: str, held: Callable[[Sequence[Offer]], frozenset[str]]) -> None:
+    """Take back mail that was released while the session was away. The file of its conversation holds that mail, so its
+    client shows it all the same. It stands as offered once more, and is not shown again.
+
+    ``held`` returns the nonces of which this is so. Raises ``Busy`` and ``StorageFailed``.
+    """
+    waiting = {item.message.id: item for item in desk.look(session_id)}
+    if not waiting:
+        return
+    from ..store.projection import open_ends  # as a session comes back to mail
+
+    records = open_ends.read_records(desk.logs, session_id, waiting)
+    seen = {(read.message_id, read.nonce) for read in records if read.event == "seen"}
+    given = {read.message_id: read for read in records if read.event == "read"}  # the last counts
+    mine = {i: read for i, read in given.items() if read.nonce and (i, read.nonce) not in seen}
+    found = {nonce: offers.Offer(nonce, read.timestamp, 0, ()) for read in mine.values() if (nonce := read.nonce)}
+    nonces = held([*found.values()]) if found else frozenset()
+    if not nonces:
+        return
+    with desk.logs.delivery(session_id):
+        desk.check_in(session_id)
+        wanted = [item for i, item in waiting.items() if i in mine and mine[i].nonce in nonces]
+        taken, now = desk.claim(session_id, wanted), desk.now()
+        lines = [
+            codec.spell_read(mine[item.message.id].replace(timestamp=now, via=item.via, tokens=None)) for item in taken
+        ]
+        sealed = [claims.is_kept(item.message) or item.claims for item in taken]
+        desk.logs.reads.append(lines, (), [desk.prove(session_id) if kept else None for kept in sealed])
 
 
 def tell_in_full(desk: OpenMailbox, session_id: str, messages: Iterable[Message], reads: claims.Reads) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients import transcript
+from agent_mailbox.clients.client_input import Call
 from agent_mailbox.clients.hooks import receipt_rules
 from agent_mailbox.mailbox.receipts import Settlement
 from agent_mailbox.store.log.logs import Logs
@@ -166,19 +167,43 @@ def test_lines_of_another_session_tell_nothing(talk: Talk, whose: Any) -> None:
 
 @pytest.mark.parametrize("source", ["resume", "compact", "startup"])
 @pytest.mark.parametrize("kept", [True, False])
-def test_what_was_not_answered_is_offered_again_when_the_session_comes_back(
+def test_a_session_that_comes_back_is_offered_what_its_transcript_lacks_and_nothing_else(
     talk: Talk, source: str, kept: bool
 ) -> None:
-    """A session that comes back is offered once more what it did not answer, even without the derived files."""
+    """A client replays what the transcript holds, so that is not offered again, but after a compaction. What the
+    transcript lacks is. Both hold without the derived files. The model's next word makes it seen."""
     for cached in (True, False):
         talk.speak()
         sent = talk.post.send("x", ME)
         assert sent[:8] in (talk.told if kept else talk.context)("UserPromptSubmit")
         if not cached:
             talk.post.file(".cache", "offers", ME).unlink()
-        assert sent[:8] in talk.told("SessionStart", source=source, env={"CLAUDE_PID": f"2{cached:d}"})
+        again = sent[:8] in talk.told("SessionStart", source=source, env={"CLAUDE_PID": f"2{cached:d}"})
+        assert again == (not kept or source == "compact")
         talk.speak()
         assert talk.context("SessionStart", source=source) == ""
+        assert talk.events()[-1] == "seen"
+
+
+def test_a_session_that_comes_back_takes_back_what_its_transcript_holds_and_nobody_else_took(talk: Talk) -> None:
+    """Unanswered role mail goes to another holder as the session ends. What none took is the session's again, silently.
+    What another took is not. What an agent gave back itself is shown again."""
+    post = talk.post
+    post.ok("roster", "update", "--session-id", ME, "--role", "architect")
+    role, own, left = post.send("x", "role:architect"), post.send("x", ME), post.send("x", "role:architect", "second")
+    told = talk.told("UserPromptSubmit")
+    assert all(one[:8] in told for one in (role, own, left))
+    post.register("other", "--role", "architect")
+    talk.hook("SessionEnd")
+    assert post.check("other", "--limit", "1") == [role]
+    assert not any(one[:8] in talk.context("SessionStart", source="resume") for one in (role, own, left))
+    talk.speak()
+    assert talk.context("Stop") == ""
+    stages = {one: post.ok("thread", one)["receipts"][one] for one in (role, own, left)}
+    assert stages == {role: {"other": "read"}, own: {ME: "seen"}, left: {ME: "seen"}}
+    post.ok("release", own, "--session", ME)
+    talk.hook("SessionEnd")
+    assert own[:8] in talk.context("SessionStart", source="resume")
 
 
 def test_two_hooks_of_one_start_show_mail_once(talk: Talk) -> None:
@@ -387,7 +412,8 @@ def test_a_transcript_that_cannot_be_read_for_the_moment_tells_nothing(
         raise OSError(number, "no")
 
     monkeypatch.setattr(transcript.system, "open", refuse)
-    settlement = receipt_rules.judge("Stop", str(tmp_path / "t.jsonl"), ME, "")([offers.Offer("abcdef", 1, 0, ("m",))])
+    call = Call(event="Stop", session_id=ME, cwd="/", conversation=str(tmp_path / "t.jsonl"))
+    settlement = receipt_rules.judge(call, "")([offers.Offer("abcdef", 1, 0, ("m",))])
     assert settlement == Settlement(unknown=frozenset(["abcdef"] if concludes else []))
 
 

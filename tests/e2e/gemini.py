@@ -20,7 +20,12 @@ def said(text: str) -> Body:
 
 def shell(command: str) -> Body:
     """A part of an answer: the client is to run this in its shell."""
-    return {"functionCall": {"name": "run_shell_command", "args": {"command": command}}}
+    return use("run_shell_command", command=command)
+
+
+def use(tool: str, **arguments: Any) -> Body:
+    """A part of an answer: the client is to use this tool."""
+    return {"functionCall": {"name": tool, "args": arguments}}
 
 
 def conversation(body: Body) -> str:

@@ -50,7 +50,7 @@ def conversation(body: Body) -> str:
     return json.dumps(body["messages"], ensure_ascii=False)
 
 
-def in_turn(*answers: list[Body]) -> Script:
+def in_turn(*answers: list[Body] | Failed) -> Script:
     """A script that gives these answers to the conversation's requests, then ``ANSWER``. So does it answer what the
     client asks for itself (a title), which has no tools."""
     left = list(answers)
@@ -58,9 +58,21 @@ def in_turn(*answers: list[Body]) -> Script:
 
     def script(body: Body) -> list[Body]:
         with lock:
-            return left.pop(0) if left and body.get("tools") else [said(ANSWER)]
+            answer = left.pop(0) if left and body.get("tools") else [said(ANSWER)]
+        if isinstance(answer, Failed):
+            raise answer
+        return answer
 
     return script
+
+
+class Failed(Exception):
+    """What a script raises to have the request fail, with this status of HTTP. 0: the answer breaks off in the midst of
+    its stream."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status = status
 
 
 class Server:
@@ -110,19 +122,31 @@ class Server:
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
-                answer = standin.answer(self.path.partition("?")[0], body)
-                self._send(*(answer or ("application/json", json.dumps({"input_tokens": 1}).encode())))
+                try:
+                    answer = standin.answer(self.path.partition("?")[0], body)
+                except Failed as failed:
+                    self._fail(failed.status)
+                else:
+                    self._send(*(answer or ("application/json", json.dumps({"input_tokens": 1}).encode())))
+
+            def _fail(self, status: int) -> None:
+                error = {"code": status, "message": f"failed {status}", "type": "failed", "status": "FAILED"}
+                if status:
+                    self._send("application/json", json.dumps({"type": "error", "error": error}).encode(), status)
+                else:
+                    self._send("text/event-stream", b"", length=1000)
+                    self.close_connection = True
 
             def do_GET(self) -> None:
                 self._send("application/json", b"{}")
 
             do_HEAD = do_GET
 
-            def _send(self, kind: str, data: bytes) -> None:
+            def _send(self, kind: str, data: bytes, status: int = 200, length: int | None = None) -> None:
                 try:
-                    self.send_response(200)
+                    self.send_response(status)
                     self.send_header("Content-Type", kind)
-                    self.send_header("Content-Length", str(len(data)))
+                    self.send_header("Content-Length", str(len(data) if length is None else length))
                     self.end_headers()
                     if self.command != "HEAD":
                         self.wfile.write(data)

@@ -10,9 +10,9 @@ import pytest
 
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from tests.e2e.conftest import client_program
-from tests.e2e.gemini import Gemini, conversation, said, shell, used
+from tests.e2e.gemini import Gemini, conversation, said, shell, use, used
 from tests.e2e.shown import shows
-from tests.e2e.standin import ANSWER
+from tests.e2e.standin import ANSWER, Failed
 from tests.helpers import PATIENCE, READS, TOOLS, Post
 from tests.surroundings import NOBODY_SAID
 
@@ -46,8 +46,8 @@ class Client:
         self.settings.parent.mkdir()
         self.settings.write_text(json.dumps(SETTINGS, indent=2))
 
-    def ask(self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None) -> str:
-        """One run with one prompt; the session's id."""
+    def ask(self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None, fails: bool = False) -> str:
+        """One run with one prompt; the session's id, or nothing if the run is to fail."""
         settings = {
             "GEMINI_API_KEY": "dummy",
             "GOOGLE_GEMINI_BASE_URL": self.model.url,
@@ -64,8 +64,8 @@ class Client:
             capture_output=True,
             timeout=PATIENCE,
         )
-        assert done.returncode == 0, done
-        return str(json.loads(done.stdout)["session_id"])
+        assert bool(done.returncode) == fails, done
+        return "" if fails else str(json.loads(done.stdout)["session_id"])
 
 
 @pytest.fixture
@@ -75,11 +75,17 @@ def client(post: Post, binary: Path) -> Iterator[Client]:
         yield Client(post, binary, model)
 
 
-@shows(GEMINI_CLI, "prompt", "once", "role once", "tasks", "undone")
+def refuse(_: dict[str, Any]) -> list[dict[str, Any]]:
+    """The API takes no request."""
+    raise Failed(400)
+
+
+@shows(GEMINI_CLI, "prompt", "once", "role once", "seen", "tasks", "undone")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
-    and one read record; mail that came meanwhile is there, too. Another
-    holder of its role gets none of the first's. A foreign hook beside ours runs, and stays."""
+    and one read record; mail that came meanwhile is there, too. The API refused a request in between, and the client
+    took its prompt back: the next one has the mail that was beside it. Another holder of its role gets none of the
+    first's. A foreign hook beside ours runs, and stays."""
     post, model = client.post, client.model
     hooks = client.project / ".gemini/settings.json"
     hooks.parent.mkdir()
@@ -95,10 +101,14 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert {r["reader_session_id"] for r in post.objects(READS)} == {session}
     assert ran.exists()
     post.send("bob", session, "MAIL_MEANWHILE")
+    plain, model.script = model.script, refuse
+    client.ask("PROMPT_REFUSED", "--resume", session, fails=True)
+    model.script = plain
     assert client.ask("PROMPT_TWO", "--resume", session) == session
     second = model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("PROMPT_ONE", "MAIL_FOR_THE_ROLE", "MAIL_MEANWHILE")] == [1, 1, 1]
-    assert [r["event"] for r in post.objects(READS)] == ["claim", "read", "read"]
+    events = [r["event"] for r in post.objects(READS)]
+    assert events == ["claim", "read", "seen", "read", "release", "read", "seen"]
     assert client.ask("/bye", env={"AGENT_MAILBOX_ROLE": "architect"}) != session
     other = conversation(model.requests[-1])
     assert "agent-mailbox roster retire" in other
@@ -110,39 +120,43 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert "MAIL_FOR_ALL" not in model.asked("PROMPT_THREE")[0]
 
 
-@shows(GEMINI_CLI, "between tools", "stop", "end", "plain mail unasked", "own name")
+@shows(GEMINI_CLI, "between tools", "stop", "end", "plain mail unasked", "own session", "own name")
 def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_its_name(client: Client) -> None:
-    """Mail during a turn of Gemini CLI arrives behind a tool's result, or as the turn would end. The session is told
-    its id, for the client tells commands nothing. A command in its own name runs unasked; one in another's name is
-    refused."""
+    """Mail during a turn of Gemini CLI arrives behind a tool's result, or as the turn would end. Behind a tool that
+    failed the client would drop it, so it waits for the next one. A command in its own name runs unasked; one in
+    another's name is refused."""
     post, model = client.post, client.model
     tools = TOOLS
     post.env["PATH"] = f"{tools}:{post.env['PATH']}"
     post.ok("install", "gemini", "--user")
+    calls = [
+        use("read_file", file_path=str(client.project / "missing")),
+        shell("agent-mailbox send --to user --body FROM_THE_AGENT"),
+        shell("agent-mailbox send --from bob --to user --body FORGED"),
+    ]
 
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
-        if not body.get("tools") or len(used(body)) == 2:
-            if "MAIL_AT_THE_END" not in conversation(body):
-                post.send("bob", "all", "MAIL_AT_THE_END")
-            return [said(ANSWER)]
-        if used(body):
-            return [shell("agent-mailbox send --from bob --to user --body FORGED")]
-        post.send("bob", "all", "MAIL_DURING_THE_TURN")
-        session = conversation(body).partition("this session is ")[2].partition(":")[0]
-        return [shell(f"agent-mailbox send --from {session} --to user --body FROM_THE_AGENT")]
+        done = len(used(body))
+        if not done:
+            post.send("bob", "all", "MAIL_DURING_THE_TURN")
+        if body.get("tools") and done < len(calls):
+            return [calls[done]]
+        if "MAIL_AT_THE_END" not in conversation(body):
+            post.send("bob", "all", "MAIL_AT_THE_END")
+        return [said(ANSWER)]
 
     model.script = script
     session = client.ask("PROMPT_ONE")
     talks = model.asked("PROMPT_ONE")
-    assert talks[0].count("agent-mailbox:") == 1
-    assert [talk.count("MAIL_DURING_THE_TURN") for talk in talks] == [0, 1, 1, 1]
-    assert [talk.count("MAIL_AT_THE_END") for talk in talks] == [0, 0, 0, 1]
+    assert talks[0].count("agent-mailbox:") == 0
+    assert [talk.count("MAIL_DURING_THE_TURN") for talk in talks] == [0, 0, 1, 1, 1]
+    assert [talk.count("MAIL_AT_THE_END") for talk in talks] == [0, 0, 0, 0, 1]
     assert "'bob' is another" in talks[-1]
-    assert len(post.objects(READS)) == 2
-    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
-    assert sent["FROM_THE_AGENT"] == session
+    assert [r["event"] for r in post.objects(READS)] == ["read", "read", "seen", "seen"]
+    sent = {m["content"]: (m["sender"], m["proof"]) for m in post.ok("history", "--all")["messages"]}
+    assert sent["FROM_THE_AGENT"] == (session, f"session:{session}")
     assert "FORGED" not in sent
-    left = [shell(f"agent-mailbox send --from {session} --to user --body RESUMED")]
+    left = [shell("agent-mailbox send --to user --body RESUMED")]
     model.script = lambda body: [left.pop() if left and body.get("tools") else said(ANSWER)]
     client.ask("PROMPT_TWO", "--resume", session)
     sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}

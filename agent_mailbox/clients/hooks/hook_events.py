@@ -72,7 +72,8 @@ class Hook(Record):
         where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)
         told = session.enter(self.desk, self.call.session_id, source, self.environ, where)
         try:
-            session.tell_commands(self.call.session_id, self.environ)
+            is_proven = self.desk.prove(self.call.session_id) is not None
+            session.tell_commands(self.call.session_id, self.environ, is_proven=is_proven)
         except MailboxError as error:
             told.append(error.what)
         told[:0] = self.alarm(again=True)
@@ -122,10 +123,12 @@ class Hook(Record):
         """Return the deliveries whose fate the transcript will tell."""
         return offers.load(self.desk.logs, self.call.session_id) if self.call.conversation else []
 
-    def settle(self, pauses: Sequence[float] = ()) -> bool:
+    def settle(self, pauses: Sequence[float] = (), *, returns: bool = False) -> bool:
         """Settle earlier deliveries, as far as the transcript tells; returns whether any is left open. While one is,
-        look again after each of the ``pauses`` (seconds)."""
-        begins = self.call.event == "SessionStart" and bool(self.call.conversation)
+        look again after each of the ``pauses`` (seconds).
+
+        ``returns``: the session was away. Its client may replay some of them, which are not shown again then."""
+        begins = (returns or self.call.event == "SessionStart") and bool(self.call.conversation)
         if not begins and not self.offered():
             return False
         from ...mailbox import receipts  # after a delivery by a hook
@@ -133,7 +136,9 @@ class Hook(Record):
 
         try:
             client = self.environ.get(CLAUDE_CODE.process_variable, "")
-            judge = receipt_rules.judge(self.call.event, self.call.conversation, self.call.session_id, client)
+            judge = receipt_rules.judge(self.call, client)
+            if begins and self.call.source != "compact":
+                receipts.take_back(self.desk, self.call.session_id, lambda given: receipt_rules.held(self.call, given))
             left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
             for pause in pauses:
                 if left:
@@ -142,6 +147,16 @@ class Hook(Record):
             return left
         except Busy:
             return True
+
+    def settle_turn(self, pauses: Sequence[float] = ()) -> bool:
+        """Settle what can be within a turn: nothing, if the client may erase a turn that is not over."""
+        if self.call.may_take_back and (self.call.event != "Stop" or self.has_mail()):
+            return bool(self.offered())
+        return self.settle(pauses)
+
+    def has_mail(self) -> bool:
+        """Return whether there is unread mail that hooks show."""
+        return not all(item.muted for item in self.desk.look(self.call.session_id))
 
     def turns(self) -> int:
         """Return how often in a row mail has kept the model from stopping."""
@@ -260,20 +275,23 @@ def _session_start(hook: Hook) -> None:
 def _prompt(hook: Hook) -> None:
     state = hook.state()
     if state != "dead":
+        returns = state == "frozen"  # a client without a hook at its start
         offered = hook.offered()
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
-        left = hook.settle() if grown else bool(offered)
+        left = hook.settle(returns=returns) if grown or returns or hook.call.may_take_back else bool(offered)
         hook.deliver(_context(hook.call), hook.enter("") if state is None else hook.alarmed(), quiet=not left)
-        if hook.call.prompt.partition("\n")[0] not in budget.heads(""):  # else Copilot's, for mail at a turn's end
+        if not budget.is_delivery(hook.call.prompt):  # else it is a client's, for mail at a turn's end
             hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
     else:
         hook.tell_retired()
 
 
 def _tool_used(hook: Hook) -> None:
+    if hook.call.is_dropped:
+        return  # what waits comes behind the next tool, or as the turn ends
     if hook.state() == "alive":
-        left = hook.settle()
+        left = hook.settle_turn()
         hook.deliver(_context(hook.call), hook.alarmed(), quiet=not left)
     elif hook.state() == "dead":
         hook.tell_retired()
@@ -288,10 +306,10 @@ def _stop(hook: Hook) -> None:
         return
     if client is not None and not client.stop:  # for mail that waits, a doorbell begins another turn
         rings = hook.desk.config.doorbell
-        if not rings or all(item.muted for item in hook.desk.look(hook.call.session_id)):
+        if not rings or not hook.has_mail():
             hook.report_idle()
         return
-    left = hook.settle(FLUSH)
+    left = hook.settle_turn(FLUSH)
     turns = hook.turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
         hook.report_idle()

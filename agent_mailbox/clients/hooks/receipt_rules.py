@@ -1,8 +1,9 @@
 """Conclusions from a transcript about offered mail: it was seen, or it is offered again.
 
 Belongs here: which event may draw which conclusion. Mail is offered again if the model certainly missed it. At a turn's
-end that is mail missing from the transcript though the model spoke since. When a session ends or returns, it is all
-mail after which the model said nothing.
+end that is mail missing from the transcript though the model spoke since. When a session ends, it is all mail after
+which the model said nothing: another may have it. When the session returns, its client replays what the transcript
+holds. So that counts as shown, and only what is missing there is offered again. A compaction replays nothing.
 """
 
 from __future__ import annotations
@@ -10,43 +11,64 @@ from __future__ import annotations
 from ...mailbox.receipts import Settlement
 from ...store.files import system
 from .. import transcript
+from ..transcript import ERASED, OPEN, PASSED, SEEN, SHOWN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...store.polling.offers import Offer
+    from ..client_input import Call
 
 
-def judge(event: str, path: str, session_id: str, client: str) -> Callable[[Sequence[Offer]], Settlement]:
-    """Return the judge for ``mailbox.receipts.settle``: what the session's transcript at ``path`` says at this event of
-    the client's process ``client``."""
+def judge(call: Call, client: str) -> Callable[[Sequence[Offer]], Settlement]:
+    """Return the judge for ``mailbox.receipts.settle``: what the session's transcript says at this call of the client's
+    process ``client``."""
 
     def verdict(offers: Sequence[Offer]) -> Settlement:
         try:
-            states = _states(path, session_id, offers)
+            states = _states(call, offers)
         except OSError:
             return Settlement()  # a later event may read it
         if states is None:
-            return _without_transcript(event, path, frozenset(offer.nonce for offer in offers))
-        lost = frozenset(nonce for nonce, state in states.items() if state in _LOST.get(event, ()))
-        if event == "SessionStart" and client:  # another hook of this start just showed it
-            lost -= {o.nonce for o in offers if o.client == client and states[o.nonce] == transcript.OPEN}
-        return Settlement(frozenset(nonce for nonce, state in states.items() if state == transcript.SEEN), lost)
+            return _without_transcript(call.event, call.conversation, frozenset(offer.nonce for offer in offers))
+        losing = _LOST.get("Compaction" if call.source == "compact" else call.event, (ERASED,))
+        lost = frozenset(nonce for nonce, state in states.items() if state in losing)
+        if call.event == "SessionStart" and client:  # another hook of this start just showed it
+            lost -= {o.nonce for o in offers if o.client == client and states[o.nonce] == OPEN}
+        return Settlement(frozenset(nonce for nonce, state in states.items() if state == SEEN), lost)
 
     return verdict
 
 
-def _states(path: str, session_id: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+def held(call: Call, offers: Sequence[Offer]) -> frozenset[str]:
+    """Return the nonces of the offers whose text the session's transcript holds: its client replays that."""
+    try:
+        states = _states(call, offers) or {}
+    except OSError:
+        states = {}
+    return frozenset(nonce for nonce, state in states.items() if state in (SHOWN, SEEN))
+
+
+def _states(call: Call, offers: Sequence[Offer]) -> dict[str, str] | None:
+    path = call.conversation
     if path.rpartition("/")[2].startswith("rollout-"):
         from . import rollout  # Codex's
 
         return rollout.states(path, offers)
-    return transcript.states(path, session_id, offers)
+    if call.may_take_back:
+        from . import gemini_chat  # Gemini CLI's
+
+        return gemini_chat.states(path, offers, call.prompt if call.event == "UserPromptSubmit" else None)
+    return transcript.states(path, call.session_id, offers)
 
 
-_UNTAKEN = (transcript.SHOWN, transcript.PASSED, transcript.OPEN)
-_LOST = {"SessionStart": _UNTAKEN, "SessionEnd": _UNTAKEN, "Stop": (transcript.PASSED,)}
+_LOST = {
+    "SessionStart": (PASSED, OPEN, ERASED),
+    "Compaction": (SHOWN, PASSED, OPEN, ERASED),
+    "Stop": (PASSED, ERASED),
+    "SessionEnd": (SHOWN, PASSED, OPEN, ERASED),
+}
 
 
 def _without_transcript(event: str, path: str, nonces: frozenset[str]) -> Settlement:

@@ -17,7 +17,7 @@ from ...known_clients.codex import CODEX
 from ...mailbox import absence
 from ...mailbox.registry import Registry
 from ...store.files import paths, system, user_state
-from ...store.user_state import creation, whereabouts
+from ...store.user_state import creation, processes, whereabouts
 from ...store.user_state.whereabouts import Whereabouts
 
 TYPE_CHECKING = False
@@ -232,12 +232,14 @@ def _cleared(roster: Roster, client: str | None) -> Agent | None:
     return max(gone, key=lambda a: a.changed) if gone and client else None
 
 
-def tell_commands(session_id: str, environ: Mapping[str, str]) -> None:
+def tell_commands(session_id: str, environ: Mapping[str, str], *, is_proven: bool) -> None:
     """Make sure the session's later commands know who they are: by the client's own variable if it sets that. Else
-    export it in ``CLAUDE_ENV_FILE``, which the client's shell reads; only a checked id goes there. Raises ``Refused``
-    if both are impossible: the agent must then pass its id each time."""
+    export it in ``CLAUDE_ENV_FILE``, which the client's shell reads; only a checked id goes there. Else by the process
+    above them, if this hook proved (``is_proven``) that it is the session's. Raises ``Refused`` if all are impossible:
+    the agent must then pass its id each time."""
     path = environ.get("CLAUDE_ENV_FILE")
-    if not path and not client_variables.are_told(session_id, environ):
+    is_known = client_variables.are_told(session_id, environ) or (is_proven and processes.are_shown())
+    if not path and not is_known:
         what = f"your commands cannot know that this session is {check_id(session_id)}: {client_variables.ELSE}"
         raise Refused(what, client_variables.ELSE)
     if not path or environ.get(claude_code.SESSION) == session_id:

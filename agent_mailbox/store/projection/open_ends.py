@@ -89,6 +89,21 @@ def read_offered(logs: Logs, session_id: str) -> list[Read]:
     return [*_by(session_id, (at for at in logs.reads.lines() if may_be_read_by(at[1], word)))]
 
 
+def read_records(logs: Logs, session_id: str, ids: Iterable[str]) -> list[Read]:
+    """Return the session's records about these live messages, in order."""
+    wanted = {*ids}
+
+    def question(db: Connection, live: OpenLogs) -> list[Read]:
+        places = {place for (place,) in rows_of(db, RECORDS, map(number_of_id, wanted))}
+        return [*_by(session_id, lines_at(live.reads, places))]
+
+    found = ask(logs, question)
+    if found is None:
+        word = [session_id.encode("utf-8", "surrogatepass")]
+        found = [*_by(session_id, (at for at in logs.reads.lines() if may_be_read_by(at[1], word)))]
+    return [read for read in found if read.message_id in wanted]
+
+
 def are_known(logs: Logs, ids: Iterable[str], before: int, most: int | None = None) -> bool | None:
     """Return whether a live record names one of the ids, or a message before a position has it.
 
