@@ -20,23 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 from agent_mailbox.cli.group import Commands, cli
-from agent_mailbox.commands import (
-    console_command,
-    control_commands,
-    engine_commands,
-    hook_command,
-    install_command,
-    lease_commands,
-    mail,
-    mcp_command,
-    roster_commands,
-    send_commands,
-    teams_commands,
-    upkeep,
-    watch_commands,
-)
+from agent_mailbox.commands import commands as registered
 from agent_mailbox.known_clients.every_client import KNOWN
-from agent_mailbox.swarm import swarm_commands, swarm_mail_commands, swarm_pair_commands, swarm_state_commands
 from scripts.client_runs import record
 from scripts.documents import markdown, pages
 from scripts.prose import hard_page_sentences, written_pages
@@ -59,28 +44,7 @@ PAGES = (
 )
 MANUAL = "\n".join([README, *((DOCS / f"{page}.md").read_text(encoding="utf-8") for page in PAGES)])
 """What users read: README, and the pages that it leads to."""
-# Importing registers.
-assert all(
-    (
-        console_command,
-        control_commands,
-        engine_commands,
-        hook_command,
-        install_command,
-        lease_commands,
-        mail,
-        mcp_command,
-        roster_commands,
-        send_commands,
-        swarm_commands,
-        swarm_mail_commands,
-        swarm_pair_commands,
-        swarm_state_commands,
-        watch_commands,
-        teams_commands,
-        upkeep,
-    )
-)
+registered.load_all()
 
 
 def commands(group: click.Group = cli, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -169,6 +133,11 @@ CONTRACT = {
     "control request shutdown": {"--session", "--reason", "--timeout", "--request-id"},
     "control request task": {"--session", "--title", "--body", "--context", "--plan-required", "--request-id"},
     "control report": {"--session", "--phase", "--body", "--artifact", "--error"},
+    "setup": {"--project", "--git", "--diff", "--dry-run", "--yes", "--remove"},
+    "help": {"--all"},
+    "approve": {"--session", "--reason", "--mode", "--input", "--scope", "--host", "--always"},
+    "deny": {"--session", "--reason"},
+    "pending": {"--session", "--all"},
     "control approve": {"--session", "--reason", "--mode", "--input", "--scope", "--host", "--always"},
     "control deny": {"--session", "--reason"},
     "control answer": {"--session", "--reason", "--mode", "--input", "--scope", "--host"},
@@ -232,7 +201,7 @@ CONTRACT = {
     "teams bridge": {"--once", "--interval", "--wait"},
     "teams export": {"--format"},
 }
-NO_JSON = {"mcp", "hook", "export", "swarm state export"}
+NO_JSON = {"help", "mcp", "hook", "export", "swarm state export"}
 
 
 def options(command: click.Command) -> set[str]:
@@ -255,11 +224,11 @@ def test_every_command_and_option_has_help(path: tuple[str, ...]) -> None:
 @each("path", [path for path in ALL if path not in LEAVES])
 def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> None:
     """A group's help gives each command its own line of eighty columns at most, and breaks none off."""
-    result = CliRunner().invoke(cli, [*path, "--help"], terminal_width=80)
+    result = CliRunner().invoke(cli, [*path, "--help"] if path else ["help", "--all"], terminal_width=80)
     group = ALL[path]
     assert isinstance(group, Commands)
     titles = [f"{title}:" for title in group.sections or ["Commands"]]
-    rest = result.output[result.output.index(f"\n{titles[0]}\n") :].splitlines()
+    rest = result.output[f"\n{result.output}".index(f"\n{titles[0]}\n") :].splitlines()
     assert [line for line in rest if line.endswith(":") and not line.startswith(" ")] == titles
     listed = [line for line in rest if line.startswith("  ")]
     shown = sorted(line.split()[0] for line in listed)

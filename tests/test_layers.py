@@ -57,12 +57,12 @@ SYSTEM = {
 """The modules of Python that ask the system; ``builtins.open`` is one more."""
 BYPASSES = {
     ("store.projection.sqlite", "_sqlite3"): "SQLite does its own input and output",
-    ("upkeep.steward", "subprocess"): "crontab is a program",
+    ("upkeep.crontab", "subprocess"): "crontab is a program",
     ("upkeep.notice_ways", "subprocess"): "the person's own program",
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
     ("upkeep.waker", "subprocess"): "the person's own program",
     ("upkeep.notify", "time"): "the person's hour of the day",
-    ("upkeep.steward", "pathlib"): "the place of the package",
+    ("upkeep.crontab", "pathlib"): "the place of the package",
     ("upkeep.extras", "pathlib"): "the place of the package",
     ("store.user_state.processes", "_socket"): "the maker of a hook's socket, as the kernel knows it",
     ("control.shutdown", "subprocess"): "the person's own program",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
@@ -29,12 +29,17 @@ SECTIONS = {
         "wait",
     ),
     "People": ("roster", "mute", "unmute", "console", "notify"),
-    "Coordination": ("control", "lease", "watch", "teams"),
-    "Setting up": ("init", "install", "uninstall", "hook", "mcp"),
+    "Coordination": ("approve", "deny", "pending", "control", "lease", "watch", "teams"),
+    "Setting up": ("setup", "init", "install", "uninstall", "hook", "mcp", "help"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
     "Other machines": ("engine", "swarm"),
 }
-"""The sections of the program's help, and the commands of each."""
+"""All commands, by subject."""
+FIRST = (
+    *("setup", "send", "check", "reply", "status", "search"),
+    *("pending", "approve", "deny", "console", "doctor", "help"),
+)
+"""The commands of a first week: the program's help lists these, and ``help --all`` the others."""
 
 
 class Commands(click.Group):
@@ -57,9 +62,14 @@ class Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line per command."""
         for title, listed in (self.sections or {"Commands": tuple(self.list_commands(ctx))}).items():
-            shown = [(name, command) for name in listed if (command := self.get_command(ctx, name)) is not None]
-            with formatter.section(title):
-                formatter.write_dl([(name, _in_short(command)) for name, command in shown])
+            self._write_section(ctx, formatter, title, listed)
+
+    def _write_section(
+        self, ctx: click.Context, formatter: click.HelpFormatter, title: str, listed: Iterable[str]
+    ) -> None:
+        shown = [(name, command) for name in listed if (command := self.get_command(ctx, name)) is not None]
+        with formatter.section(title):
+            formatter.write_dl([(name, _in_short(command)) for name, command in shown])
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -68,6 +78,16 @@ class Commands(click.Group):
             hint = meant.command(args[0], ctx, self.list_commands(ctx))
             raise Malformed(f"unknown command: {args[0]!r}", hint, code="usage")
         return super().resolve_command(ctx, args)
+
+
+class Program(Commands):
+    """The program itself: its help lists the commands of a first week."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write one line for each of these, and where the others are."""
+        self._write_section(ctx, formatter, "Commands", FIRST)
+        formatter.write_paragraph()
+        formatter.write_text("All commands, by subject: agent-mailbox help --all")
 
 
 class DefaultCommands(Commands):
@@ -88,7 +108,7 @@ def _in_short(command: click.Command) -> str:
     return command.get_short_help_str(sys.maxsize).removesuffix(".")
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Program, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--dir",
     "directory",

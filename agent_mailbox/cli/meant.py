@@ -12,7 +12,6 @@ import click
 from ..core.text import near, shell_quoted
 
 COMMANDS = {
-    "help": "--help",
     "version": "--version",
     **dict.fromkeys(("inbox", "mail", "mails", "messages", "unread", "receive", "get"), "check"),
     **dict.fromkeys(("list", "ls", "agents", "sessions", "who", "people", "members"), "roster list"),
@@ -41,12 +40,13 @@ OPTIONS = {
 def command(word: str, ctx: click.Context, known: list[str]) -> str:
     """Return the hint for a word that is no command of a group."""
     is_root = ctx.parent is None
-    if word in ("help", "version") or (is_root and word in COMMANDS):
-        path = ctx.command_path if word == "help" else ctx.find_root().command_path
-        return f"run `{path} {COMMANDS[word].format(word)}`"
+    if word == "help":
+        return f"run `{ctx.command_path} --help`"
+    if word == "version" or (is_root and word in COMMANDS):
+        return f"run `{ctx.find_root().command_path} {COMMANDS[word].format(word)}`"
     if meant := near(word, known):
         return f"did you mean {' or '.join(meant)}?"
-    return f"`{ctx.command_path} --help` lists the commands"
+    return f"`{ctx.command_path} {'help --all' if is_root else '--help'}` lists the commands"
 
 
 def option(error: click.NoSuchOption) -> str | None:

@@ -46,6 +46,7 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
 
 
 RESERVED: dict[tuple[str, ...], Condition] = {
+    ("setup",): _always,
     ("install",): _always,
     ("uninstall",): _always,
     ("init",): _always,  # hooks believe each mailbox that it recorded

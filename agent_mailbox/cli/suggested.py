@@ -18,6 +18,7 @@ _SENDING = ("send", "reply", "swarm send")
 """Commands that take their session by ``--from``."""
 _ACTING = (
     *("ack", "check", "dead-letters", "history", "mute", "read", "release", "status", "unmute", "wait"),
+    *("approve", "deny", "pending"),
     *("control", "lease", "watch", "swarm create", "swarm join", "swarm leave", "swarm pair"),
 )
 """Commands, and groups of commands, that take it by ``--session``."""

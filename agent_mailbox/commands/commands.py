@@ -16,9 +16,13 @@ def load(name: str) -> None:
             from . import roster_commands as roster_commands
         case "install" | "uninstall":
             from . import install_command as install_command
+        case "help":
+            from . import help_command as help_command
+        case "setup":
+            from . import setup_command as setup_command
         case "hook" | "init" | "steward" | "doctor" | "backup" | "restore" | "export" | "notify":
             from . import upkeep as upkeep
-        case "control":
+        case "control" | "approve" | "deny" | "pending":
             from . import control_commands as control_commands
         case "lease":
             from . import lease_commands as lease_commands

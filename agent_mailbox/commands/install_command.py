@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..cli import reserved, widening
 from ..cli.group import Commands, cli
 from ..cli.mailbox_place import locate
 from ..cli.options import App, Verb, pass_app, set_json
 from ..clients import places, texts
+from ..clients.checks import settings
 from ..clients.checks.overview import installed, overview
 from ..clients.install import installation as installer
 from ..core.text import neutral, neutral_lines, typed
@@ -23,6 +25,7 @@ from ..known_clients.cursor_cli import CURSOR_CLI
 from ..known_clients.every_client import CLIENTS, INSTALLED
 from ..store.files import paths
 from .hook_command import program
+from .uninstall_all import uninstall_all
 
 HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 """A host as the client's sandbox names it: a name, or ``*.`` and a name for its subdomains."""
@@ -136,9 +139,12 @@ def uninstall(ctx: click.Context, everything: bool, state: bool, dry_run: bool) 
     Example: agent-mailbox uninstall --all
     """
     if ctx.invoked_subcommand is None and everything:
-        from .uninstall_all import uninstall_all  # where somebody leaves
-
-        return uninstall_all(ctx.ensure_object(App), state=state, dry_run=dry_run)
+        app = ctx.ensure_object(App)
+        reserved.check(app, ["uninstall"], {"state": state})
+        records = ", and your records go: nobody stays bound" if state else ""
+        what = f"uninstall for every client: no lead and no rule of ours holds your sessions{records}"
+        widening.check(app, lambda: "" if dry_run else what)
+        return uninstall_all(app, state=state, dry_run=dry_run)
     if ctx.invoked_subcommand is None or everything or state or dry_run:
         hint = "name a client, or pass --all without one; options of a client stand behind its name"
         raise Malformed("uninstall what?", hint, code="usage")
@@ -277,8 +283,6 @@ def _kept_mailbox(app: App, target: Target) -> str:
 
 def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> bool:
     """Return whether to install only the bounds: another installation covers the project's sessions."""
-    from ..clients.checks import settings  # the doctor's, with its lock library
-
     if force or target.user or not bounded or settings.is_there(target):
         return False
     return bool(settings.elsewhere(target, app.environ))
@@ -304,8 +308,6 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
 
     Renewing an installation, and adding one for all sessions beside one for some, is allowed.
     """
-    from ..clients.checks import settings  # the doctor's, with its lock library
-
     covering = settings.covering(target, app.environ)
     if force or not covering or settings.is_there(target):
         for other in settings.elsewhere(target, app.environ):

@@ -11,7 +11,6 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..cli import reserved, widening
 from ..clients.checks import hook_sources, settings
 from ..clients.install import everywhere
 from ..clients.install import installation as installer
@@ -21,7 +20,7 @@ from ..space import space as mailbox_space
 from ..store.files import paths
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
-from ..upkeep.steward import TAG
+from ..upkeep.crontab import TAG
 from .hook_command import program
 
 if TYPE_CHECKING:
@@ -38,15 +37,13 @@ UNKNOWN = "not known to us: hooks that somebody copied by hand, and other machin
 NAMED = "it names agent-mailbox in words that we did not write: hooks, rules or a server; take them out by hand"
 
 
-def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
+def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, mailbox: str = "") -> int:
     """Undo every installation that is known; with ``state`` delete the user's own records, too. Tell what stays.
+
+    ``diff``: a dry run shows it. ``mailbox``: one that went, or would go, which is told here.
 
     Return the exit code: that of the last place which could not be changed. It is told, and stops no other place.
     """
-    reserved.check(app, ["uninstall"], {"state": state})
-    records = ", and your records go: nobody stays bound" if state else ""
-    what = f"uninstall for every client: no lead and no rule of ours holds your sessions{records}"
-    widening.check(app, lambda: "" if dry_run else what)
     word = program(app.environ.get("PATH", ""))
     shown, code = "", 0
     targets = everywhere.targets(os.getcwd(), app.environ)
@@ -61,20 +58,22 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
         except MailboxError as error:
             left, code = [*left, (where, error.what)], error.exit_code
             continue
+        plan = plan.replace(changes=tuple(change for change in plan.changes if change.path not in changed))
         shown += "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
         left += plan.left
         changed += [change.path for change in plan.changes if change.after != change.before]
         gone |= {change.path for change in plan.changes if change.after is None}
     for path, why in left:
         app.warn(f"left unchanged: {path}: {why}")
-    if not dry_run:
-        shim = installer.forget_shim(app.environ)
-        changed, gone = changed + shim, gone.union(shim)
+    shim = installer.forget_shim(app.environ) if not dry_run else [] if left else installer.written_shim(app.environ)
+    changed, gone = changed + shim, gone.union(shim)
     remains = everywhere.remains(app.environ)
-    deleted = [remains.state] if state and not code and os.path.isdir(remains.state) else []
-    spaces_left = dict(_spaces(remains.mailboxes, app.environ)) if deleted else {}
-    if deleted and not dry_run:
+    remains = remains.replace(mailboxes=tuple(box for box in remains.mailboxes if box != mailbox))
+    records = [remains.state] if state and not code and os.path.isdir(remains.state) else []
+    spaces_left = dict(_spaces(remains.mailboxes, app.environ)) if records else {}
+    if records and not dry_run:
         _delete(remains.state)
+    deleted = [*([mailbox] if mailbox else []), *records]
     known = {*(path for path, _ in left), *(changed if dry_run else ())}
     stays = [(path, NAMED) for path in _naming(targets) if path not in known]
     stays += _staying(app, remains, deleted)
@@ -95,7 +94,7 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool) -> int:
         "dry_run": dry_run,
         "diff": shown,
     }
-    app.done((shown if dry_run else "") + "".join(f"{line}\n" for line in [*lines, UNKNOWN]), value)
+    app.done((shown if dry_run and diff else "") + "".join(f"{line}\n" for line in [*lines, UNKNOWN]), value)
     return code
 
 

@@ -196,10 +196,10 @@ def run(app: App, max_live: int | None, trust_clock: bool) -> None:
 @pass_app
 def crontab(app: App, install: bool) -> None:
     """Print the cron line that runs the steward every hour."""
-    from ..upkeep import steward as stewards
+    from ..upkeep import crontab as timer
 
-    line = stewards.crontab_line(app.mailbox)
-    if install and not stewards.install_crontab(line):
+    line = timer.crontab_line(app.mailbox.directory)
+    if install and not timer.install_crontab(line):
         app.out(f"already in your crontab: {line}\n", {"line": line})
         return
     app.out(f"{line}\n", {"line": line})

@@ -24,12 +24,13 @@ LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze",
 """Verbs of ``roster``: those that only look, and those that change an entry."""
 SPEAKING = (
     *("send", "reply", "check", "read", "status", "ack", "release"),
-    *("dead-letters", "wait", "mute", "unmute", "control", "lease", "watch"),
+    *("dead-letters", "wait", "mute", "unmute", "control", "approve", "deny", "pending", "lease", "watch"),
 )
 """Verbs that act in somebody's name, beside changes of the roster."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
+    *("setup", "help", "approve", "deny", "pending"),
     *("export", "control", "lease", "watch", "mute", "unmute", "notify", "teams", "console", "swarm", "engine", "mcp"),
 )
 VALUED = (

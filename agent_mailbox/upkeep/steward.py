@@ -6,10 +6,7 @@ the rules; ``store.archive.rotation`` moves the mail.
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import nullcontext
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..control_plane import watch_reports
@@ -18,7 +15,6 @@ from ..core.keeping import retention
 from ..core.proofs import STEWARD
 from ..core.records import Record, RosterEvent
 from ..core.roster import DEAD
-from ..core.text import shell_quoted
 from ..errors import BadData, MailboxError, Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
@@ -37,8 +33,6 @@ if TYPE_CHECKING:
 
 _GOES_BY = ("steward", "ttl")
 """The tables of a mailbox's configuration by which it ends agents and archives mail."""
-TAG = " # agent-mailbox steward"
-"""The end of our crontab lines. Cron mails or logs the errors that a line writes."""
 
 
 class Report(Record):
@@ -177,60 +171,3 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     for group in mailbox.by_machine(debtors):
         mailbox.give_back(group, STEWARD)
     return (*gone, *decision.events)
-
-
-def command() -> list[str]:
-    """Return the words that start this installation from any directory: the absolute interpreter and the module."""
-    return [sys.executable, "-m", "agent_mailbox"]
-
-
-def crontab_line(mailbox: Mailbox) -> str:
-    """Return the crontab(5) line that runs the steward hourly in cron's bare environment.
-
-    Raises ``Refused`` for a path that a crontab cannot hold.
-    """
-    words = [*command(), "--dir", mailbox.directory, "steward", "run"]
-    package_root = str(Path(__file__).absolute().parents[2])
-    if any(not word.isprintable() or "%" in word for word in (*words, package_root)):
-        raise Refused(
-            f"a crontab cannot hold a path with % or a character that does not print: {mailbox.directory}",
-            "move the mailbox or the installation",
-        )
-    quoted = " ".join(shell_quoted(word) for word in words)
-    return f"17 * * * * cd {shell_quoted(package_root)} && {quoted} >/dev/null{TAG}"
-
-
-def _started(line: str) -> str:
-    """Return a crontab line's command, without what becomes of its output (earlier versions dropped errors, too)."""
-    return line.rpartition(" >/dev/null")[0]
-
-
-def install_crontab(line: str) -> bool:
-    """Put the line into the user's crontab instead of an earlier one; return whether that changed anything.
-
-    Raises ``Refused`` if the ``crontab`` program is missing or fails.
-    """
-    try:
-        present = subprocess.run(["crontab", "-l"], capture_output=True, check=False)
-        said = present.stderr.decode("utf-8", "replace").strip()
-        if present.returncode != 0 and "no crontab" not in said:
-            raise Refused(
-                f"cannot read your crontab: {said}", "add the line yourself; `agent-mailbox steward crontab` prints it"
-            )
-        table = present.stdout.decode("utf-8", "surrogateescape") if present.returncode == 0 else ""
-        lines = table.removesuffix("\n").split("\n") if table else []
-        if line in lines:
-            return False
-        same_mailbox = " --dir " + _started(line).split(" --dir ")[1]
-        kept = [other for other in lines if not (other.endswith(TAG) and _started(other).endswith(same_mailbox))]
-        wanted = "\n".join([*kept, line]) + "\n"
-        text = wanted.encode("utf-8", "surrogateescape")
-        done = subprocess.run(["crontab", "-"], input=text, capture_output=True, check=False)
-    except FileNotFoundError:
-        raise Refused("the crontab program is missing", "install cron, or run the line by another timer") from None
-    if done.returncode != 0:
-        raise Refused(
-            f"crontab refused the line: {done.stderr.decode('utf-8', 'replace').strip()}",
-            "add it yourself; `agent-mailbox steward crontab` prints it",
-        )
-    return True

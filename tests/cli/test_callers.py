@@ -560,6 +560,8 @@ def bind(post: Post, session_id: str) -> None:
 
 
 THEIRS = [
+    ("setup", "--yes"),
+    ("setup", "--remove"),
     ("install", "claude-code"),
     ("install", "codex", "--dry-run"),
     ("uninstall", "claude-code"),

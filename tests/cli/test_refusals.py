@@ -97,7 +97,6 @@ MALFORMED = [
     (("roster", "freeze", "alpha-one", "--session-id", "alpha-two"), "twice"),
     (("steward", "run", "--max-live", "-1"), "--max-live"),
     (("chek",), "did you mean check"),
-    (("help",), "run `agent-mailbox --help`"),
     (("version",), "run `agent-mailbox --version`"),
     (("inbox",), "run `agent-mailbox check`"),
     (("list",), "run `agent-mailbox roster list`"),
@@ -113,7 +112,7 @@ MALFORMED = [
     (("send", "--from", "Bob", "Bob", "hi"), " --to Bob --body hi`"),
     (("reply", "0bc9f3d7", "yes, do"), " --body 'yes, do'`"),
     (("roster", "regster"), "did you mean register"),
-    (("nothing-like-it",), "--help"),
+    (("nothing-like-it",), "help --all"),
 ]
 
 

@@ -155,7 +155,7 @@ def test_help_and_version_need_no_mailbox(program: Program) -> None:
         assert (result.rc, result.stderr) == (0, "")
         assert result.stdout.startswith("Usage: agent-mailbox")
     top = program.call("--help").stdout
-    for word in ("send", "check", "steward", "Exit codes", "_AGENT_MAILBOX_COMPLETE"):
+    for word in ("send", "check", "setup", "Exit codes", "_AGENT_MAILBOX_COMPLETE"):
         assert word in top
     assert re.fullmatch(r"agent-mailbox, version \d+\.\d+\.\d+\n", program.call("--version").stdout)
     assert program.call().rc in (0, 2)
@@ -176,7 +176,7 @@ def test_the_shell_completes_commands_options_and_addresses(pair: Post) -> None:
     pair.register("carla", "--name", "Carla", "--tags", "concern:y")
     pair.register("dead-one", "--role", "ghost")
     pair.ok("roster", "retire", "dead-one")
-    assert complete(pair, "agent-mailbox se") == ["search", "send"]
+    assert complete(pair, "agent-mailbox se") == ["search", "send", "setup"]
     assert complete(pair, "agent-mailbox roster re") == ["register", "retire"]
     assert "--priority" in complete(pair, "agent-mailbox send --pr")
     assert complete(pair, "agent-mailbox send --to a") == ["alice", "all"]

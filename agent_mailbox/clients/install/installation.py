@@ -288,11 +288,17 @@ def _note_shim(path: str, environ: Mapping[str, str]) -> None:
     ours.record(state, (*ours.installed(state), os.path.realpath(path)))
 
 
+def written_shim(environ: Mapping[str, str]) -> list[str]:
+    """Return the path of the shim that was written for hooks, if there is one."""
+    hook, text = shim(environ)
+    return [hook] if text is not None and os.path.exists(hook) else []
+
+
 def forget_shim(environ: Mapping[str, str]) -> list[str]:
     """Remove the shim that was written for hooks, unless another installation calls it; returns its path if it went."""
-    hook, text = shim(environ)
-    if text is None or not os.path.exists(hook) or not files.Records(environ).none_left():
+    if not (written := written_shim(environ)) or not files.Records(environ).none_left():
         return []
+    (hook,) = written
     state = user_state.directory(environ)
     try:
         os.unlink(hook)
@@ -301,4 +307,4 @@ def forget_shim(environ: Mapping[str, str]) -> list[str]:
         raise paths.storage_failed("remove", hook, error) from None
     place = os.path.dirname(hook)
     files.remove_empty((os.path.dirname(place), place))
-    return [hook]
+    return written

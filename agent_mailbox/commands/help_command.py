@@ -1,0 +1,57 @@
+"""``help``: the commands of a first week, all commands by subject, a topic, or one command.
+
+Belongs here: which of them the words mean. ``topics/`` holds the pages, one a file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, pass_app
+from ..errors import Malformed
+
+PAGES = Path(__file__).parent / "topics"
+
+
+def topics() -> list[str]:
+    """Return the names of the topics."""
+    return sorted(page.stem for page in PAGES.glob("*.txt"))
+
+
+@cli.command("help", cls=Verb, prints_json=False)
+@click.argument("words", metavar="[TOPIC|COMMAND…]", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="List all commands, by subject.")
+@pass_app
+def help_command(app: App, /, words: Sequence[str], everything: bool) -> None:
+    """Explain a topic or a command, or list the commands.
+
+    Topics: addresses, approvals, machines, teams.
+
+    \b
+    Example: agent-mailbox help approvals
+    """
+    root = click.get_current_context().find_root()
+    if everything:
+        formatter = root.make_formatter()
+        Commands.format_commands(cli, root, formatter)
+        app.print(formatter.getvalue().lstrip("\n"))
+    elif len(words) == 1 and words[0] in topics():
+        app.print((PAGES / f"{words[0]}.txt").read_text(encoding="utf-8"))
+    else:
+        app.print(_of_command(root, words) + "\n")
+
+
+def _of_command(root: click.Context, words: Sequence[str]) -> str:
+    """Return the help of a command; raise ``Malformed`` if the words name none."""
+    ctx, command = root, root.command
+    for word in words:
+        found = command.get_command(ctx, word) if isinstance(command, click.Group) else None
+        if found is None:
+            topic = f"a topic ({', '.join(topics())}) or a command"
+            raise Malformed(f"no help on {' '.join(words)!r}", f"name {topic}; `agent-mailbox help --all` lists them")
+        ctx, command = click.Context(found, info_name=word, parent=ctx), found
+    return ctx.get_help()

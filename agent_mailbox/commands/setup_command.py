@@ -1,0 +1,220 @@
+"""``setup``: a mailbox, and hooks in every client that is found, behind one question.
+
+Belongs here: what is set up, in which order, its words, and taking it back. ``install`` and ``init`` do the parts.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+import click
+
+from ..cli import new_place, widening
+from ..cli.group import cli
+from ..cli.options import App, Verb, pass_app
+from ..clients import places
+from ..clients.checks import settings
+from ..clients.checks.overview import installed
+from ..clients.install import everywhere
+from ..clients.install import installation as installer
+from ..core import frame
+from ..core.records import Record
+from ..core.text import neutral, neutral_lines, typed
+from ..errors import MailboxError, Refused
+from ..identity import callers
+from ..known_clients import abilities
+from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.every_client import INSTALLED
+from ..store.files import paths
+from ..store.user_state import creation
+from ..upkeep import crontab
+from . import unused_mailbox
+from .hook_command import program
+from .uninstall_all import uninstall_all
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..clients.places import Target
+    from ..known_clients.known_client import KnownClient
+
+SHOWN = 5
+"""Files of a client that are named before the question; ``--diff`` shows all."""
+MISSING = (
+    "no client is found on your PATH: install one, then repeat this command; for another client see `agent-mailbox mcp`"
+)
+UNASKED = "pass --yes to set it up without a question, or --dry-run to look"
+
+
+class ClientSetup(Record):
+    """A client that is found. ``plan`` is None if something else calls us for its sessions: ``covered`` names it, or
+    what is wrong with its files."""
+
+    target: Target
+    plan: installer.InstallPlan | None
+    covered: str = ""
+
+    @property
+    def changed(self) -> list[str]:
+        """Return the paths of the files that would change."""
+        return [one.path for one in self.plan.changes if one.before != one.after] if self.plan else []
+
+
+@cli.command(cls=Verb)
+@click.argument("where", metavar="[DIR]", required=False)
+@click.option("--project", is_flag=True, help="Set up the clients for sessions of this project alone.")
+@click.option("--git", "in_git", is_flag=True, help="Make the mailbox in .git, where all worktrees share it.")
+@click.option("--diff", is_flag=True, help="Show every line that would change, and change nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do it without a question.")
+@click.option("--remove", is_flag=True, help="Take it back: clients, timer, and the mailbox if it never held mail.")
+@pass_app
+def setup(
+    app: App, /, where: str | None, project: bool, in_git: bool, diff: bool, dry_run: bool, yes: bool, remove: bool
+) -> int:
+    """Set up a mailbox here, and hooks in each client found. It shows what it will do, and asks once.
+
+    DIR is the mailbox (default: the one in use here, else data/ of the project). Run it again after you install
+    another client. `init` and `install` do the parts.
+
+    \b
+    Example: agent-mailbox setup
+    """
+    if remove:
+        return _remove(app, _place(app, where, in_git), dry_run=dry_run or diff, diff=diff)
+    place = _place(app, where, in_git)
+    is_new = not paths.is_mailbox(place)
+    word = program(app.environ.get("PATH", ""))
+    found = [_look(app, client, word, project=project) for client in _found(app)]
+    lines = [*_told(place, found, is_new=is_new)]
+    if not (dry_run or diff):
+        _ask(app, lines, yes=yes)
+        place = creation.create(place, app.environ)
+        changed = [path for one in found if one.plan for path in _install(app, one.target, word)]
+        _finish(app, place, found, changed, is_new=is_new)
+        return 0
+    shown = "".join(f"{line}\n" for one in found if one.plan for line in neutral_lines(installer.diff(one.plan)))
+    text = shown if diff else "".join(f"{line}\n" for line in lines)
+    app.out(text or "nothing to change\n", _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown})
+    return 0
+
+
+def _place(app: App, where: str | None, in_git: bool) -> str:
+    """Return the mailbox: the one named, the one that covers this place, or a new one's place."""
+    place = new_place.meant(app, where, in_git)
+    if not paths.is_mailbox(place):
+        new_place.refuse_session(app, place)
+        if where is None and not in_git and (covering := new_place.covering(place)):
+            return covering
+        new_place.refuse_second(place, f"agent-mailbox init {typed(place)} --here")
+    return os.path.realpath(place)
+
+
+def _found(app: App) -> Iterator[KnownClient]:
+    path = app.environ.get("PATH", "")
+    yield from (client for client in INSTALLED if client.program and shutil.which(client.program, path=path))
+
+
+def _look(app: App, client: KnownClient, word: str, *, project: bool) -> ClientSetup:
+    """Return what is to become of a client's files; one that cannot be read or merged is told and left."""
+    here = os.getcwd()
+    target = places.project(client, here) if project else places.user(client, app.environ)
+    own = os.path.realpath(target.settings)
+    elsewhere = [path for path in installed(client, here, app.environ) if path != own]
+    if client is CLAUDE_CODE:  # it alone has plugins
+        elsewhere = [settings.name(source) for source in settings.covering(target, app.environ)]
+    if elsewhere:
+        return ClientSetup(target, None, f"hooks are installed already, in {frame.some(elsewhere, 2)}")
+    try:
+        return ClientSetup(target, installer.installation(target, app.environ, word))
+    except MailboxError as error:
+        return ClientSetup(target, None, f"left alone: {error.what}")
+
+
+def _install(app: App, target: Target, word: str) -> list[str]:
+    """Install into one client. The plan is made anew: the client before it wrote the shim, which they share."""
+    plan = installer.installation(target, app.environ, word)
+    for path, why in plan.left:
+        app.warn(f"left unchanged: {path}: {why}")
+    return installer.carry_out(plan, app.environ)
+
+
+def _told(place: str, found: list[ClientSetup], *, is_new: bool) -> Iterator[str]:
+    """Yield the lines that say what will be done."""
+    yield f"mailbox: {place}, {'new, and left out of git' if is_new else 'there already'}"
+    for one in found:
+        base, names = one.target.base, [os.path.basename(path) for path in one.changed]
+        does = f"{frame.some(names, SHOWN)} in {base}" if names else one.covered or "set up already"
+        yield f"{one.target.client.title}: {does}"
+    if not found:
+        yield MISSING
+    yield "`agent-mailbox setup --diff` shows every line; `agent-mailbox setup --remove` takes it back"
+
+
+def _ask(app: App, lines: list[str], *, yes: bool) -> None:
+    """Ask the person once; raise ``Refused`` if they say no, or if nobody can be asked."""
+    is_sure = yes and not widening.needs_question(app)
+    if is_sure:
+        return
+    if not app.caller.is_person:
+        raise Refused("nothing changed: this is no terminal of the person's to ask at", UNASKED)
+    widening.ask(lines, "Set it up? Mail commands then run unasked.")
+
+
+def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], *, is_new: bool) -> None:
+    value = _value(place, found, changed, is_new=is_new)
+    lines = [f"mailbox at {neutral(place)}{'' if is_new else ' (it was there)'}"]
+    for one in found:
+        lines += [f"{one.target.client.title}: {one.covered or ('set up' if one.changed else 'set up already')}"]
+        lines += [f"  {one.target.client.after}"] if one.changed and one.target.client.after else []
+    lines += ["", *_try(found[0].target.client)] if found else [MISSING]
+    app.done("".join(f"{line}\n" for line in lines), value | {"dry_run": False})
+
+
+def _try(client: KnownClient) -> Iterator[str]:
+    """Yield what to type next, and what comes of it."""
+    yield "Try it, in two terminals of this project:"
+    yield f"  AGENT_MAILBOX_NAME=Ann {client.program}"
+    yield f"  AGENT_MAILBOX_NAME=Bob {client.program}"
+    yield "and tell Bob: ask Ann by agent-mailbox what she works on."
+    yield (
+        "Bob's message wakes Ann, and she answers."
+        if "wake when idle" in abilities.of(client)
+        else ("Ann is shown Bob's message with her next prompt, and answers.")
+    )
+    yield "See both: `agent-mailbox history --all`. Your page: `agent-mailbox console`."
+    yield "Archive old mail each hour: `agent-mailbox steward crontab --install`."
+
+
+def _value(place: str, found: list[ClientSetup], changed: list[str], *, is_new: bool) -> dict[str, object]:
+    return {
+        "dir": place,
+        "new": is_new,
+        "clients": [
+            {
+                "client": one.target.client.name,
+                "directory": one.target.base,
+                "files": one.changed,
+                "covered": one.covered or None,
+                "next": one.target.client.after or None,
+            }
+            for one in found
+        ],
+        "changed": changed,
+    }
+
+
+def _remove(app: App, place: str, *, dry_run: bool, diff: bool) -> int:
+    """Take a setup back. A mailbox that was used stays, and so do the records that prove its mail."""
+    place = os.path.realpath(place)
+    goes = paths.is_mailbox(place) and unused_mailbox.is_unused(place)
+    others = [box for box in everywhere.remains(app.environ).mailboxes if box != place]
+    if not dry_run:
+        widening.check(app, lambda: "uninstall for every client: no lead and no rule of ours holds your sessions")
+        if crontab.remove_crontab(place):
+            app.warn("the line that ran the steward hourly is gone from your crontab")
+        goes = goes and unused_mailbox.remove_unused(place)
+    state = goes and not others and app.caller.kind != callers.PROGRAM
+    return uninstall_all(app, state=state, dry_run=dry_run, diff=diff, mailbox=place if goes else "")

@@ -1,0 +1,66 @@
+"""``help``: the commands of a first week, all of them by subject, topics, and each command's own page."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from agent_mailbox.cli.group import FIRST, SECTIONS, DefaultCommands, cli
+from agent_mailbox.commands import commands
+from agent_mailbox.commands.help_command import PAGES, topics
+from tests.helpers import refused
+
+if TYPE_CHECKING:
+    from tests.helpers import Program
+
+
+def test_the_first_page_lists_a_week_s_commands_and_where_the_others_are(program: Program) -> None:
+    """The first page has at most fourteen commands, each on a whole line. The second has every command, by subject."""
+    first, rest = program.call("help").stdout, program.call("help", "--all").stdout
+    assert program.call("--help").stdout == first
+    assert [row.split()[0] for row in first.partition("\nCommands:\n")[2].partition("\n\n")[0].splitlines()] == [*FIRST]
+    assert len(FIRST) <= 14
+    assert "agent-mailbox help --all" in first
+    listed = [row.split()[0] for row in rest.splitlines() if row.startswith("  ")]
+    assert listed == [name for names in SECTIONS.values() for name in names]
+    assert not re.search(r"\.\.\.$|…$", first + rest, flags=re.MULTILINE)
+
+
+def test_each_topic_shows_commands_that_exist(program: Program) -> None:
+    """A page fits on a screen, and each command on it knows each option shown."""
+    commands.load_all()
+    for topic in topics():
+        page = program.call("help", topic).stdout
+        assert page == (PAGES / f"{topic}.txt").read_text(encoding="utf-8")
+        lines = page.splitlines()
+        assert len(lines) <= 22
+        assert max(map(len, lines)) <= 80, topic
+        found = re.findall(r"agent-mailbox (\S+(?: \S+)*)", page)
+        assert found
+        for text in found:
+            words, command = shlex.split(text), cli
+            while words and isinstance(command, click.Group) and words[0] in command.commands:
+                command = command.commands[words.pop(0)]
+            if isinstance(command, DefaultCommands):
+                command = command.commands[command.default]
+            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+            assert command is not cli, text
+            assert {word for word in words if word.startswith("--")} <= known, text
+    assert ", ".join(topics()) in program.call("help", "help").stdout
+
+
+def test_help_of_a_command_is_its_own(program: Program) -> None:
+    """A command within a group has its own help, too; an unknown word gets the topics."""
+    for words in (["send"], ["control", "policy"], ["roster"]):
+        assert program.call("help", *words).stdout == program.call(*words, "--help").stdout
+    refused(program.call("help", "nothing"), 2, "addresses, approvals, machines, teams")
+
+
+def test_an_answer_needs_one_word(program: Program) -> None:
+    """`approve`, `deny` and `pending` are `control`'s own."""
+    for word in ("approve", "deny", "pending"):
+        short, long = (program.call(*words, "--help").stdout for words in ((word,), ("control", word)))
+        assert short.replace("agent-mailbox ", "agent-mailbox control ", 1) == long or short.split("\n", 1)[1] in long

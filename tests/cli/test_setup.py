@@ -1,0 +1,138 @@
+"""``setup``: one command from nothing to sessions that have mail, and back to the byte."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import MESSAGES
+from tests.surroundings import at_terminal, line
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from tests.helpers import Program
+
+CLIENTS = {"claude": ".claude/settings.json", "codex": ".codex/hooks.json", "gemini": ".gemini/settings.json"}
+"""The programs of three clients, and where each has its hooks."""
+
+
+@pytest.fixture
+def found(program: Program) -> Program:
+    """The program beside three clients on the PATH: ``setup`` looks for them, and starts none."""
+    (tools := program.scratch / "tools").mkdir()
+    for name in CLIENTS:
+        (tools / name).touch(0o755)
+    program.env["PATH"] = f"{tools}:{program.env['PATH']}"
+    return program
+
+
+def files(scratch: Path) -> dict[str, bytes]:
+    """Every file below a directory."""
+    return {str(path): path.read_bytes() for path in scratch.rglob("*") if path.is_file()}
+
+
+def test_one_command_makes_the_mailbox_and_sets_up_each_client_found(found: Program) -> None:
+    """The answer names all that changed and what to type next; a second time nothing changes, and it is no error."""
+    done = found.call("setup", "--yes", "--json")
+    assert done.rc == 0, done
+    assert done.json["dir"] == str(found.cwd / "data")
+    assert [one["client"] for one in done.json["clients"]] == ["claude-code", "codex", "gemini"]
+    for settings in CLIENTS.values():
+        assert str(found.home / settings) in done.json["changed"]
+    assert (found.cwd / "data/.gitignore").read_text() == "*\n"
+    before = files(found.home)
+    again = found.call("setup", "--yes")
+    assert "AGENT_MAILBOX_NAME=Ann claude" in again.stdout
+    assert "set up already" in again.stdout
+    assert files(found.home) == before
+
+
+def test_remove_takes_all_of_it_back_to_the_byte(found: Program) -> None:
+    """Settings that were there are what they were; the records go too, for no mailbox is left that needs them."""
+    (settings := found.home / ".claude/settings.json").parent.mkdir()
+    settings.write_text('{"model": "opus"}\n')
+    before = files(found.scratch)
+    assert found.call("setup", "--yes").rc == 0
+    told = found.call("setup", "--remove", "--dry-run")
+    assert settings.read_text() != '{"model": "opus"}\n'
+    done = found.call("setup", "--remove")
+    assert done.rc == 0, done
+    assert files(found.scratch) == before
+    assert not (found.cwd / "data").exists()
+    assert sorted(row.split()[-1] for row in told.stdout.splitlines() if row.startswith("would")) == sorted(
+        row.split()[-1] for row in done.stdout.splitlines() if row.startswith(("changed", "removed", "deleted"))
+    )
+
+
+def test_a_mailbox_that_was_used_stays_with_its_records(found: Program) -> None:
+    """One message, or one registered session, and `--remove` deletes neither the mailbox nor the key of its seals."""
+    for words in (("send", "--from", "a", "--to", "b", "--body", "x"), ("roster", "register", "--session-id", "a")):
+        assert found.call("setup", "--yes").rc == 0
+        assert found.call(*words).rc == 0
+        done = found.call("setup", "--remove", "--json")
+        assert (found.cwd / "data" / MESSAGES).exists()
+        assert (found.user_state / "key").exists()
+        assert str(found.cwd / "data") in [one["path"] for one in done.json["stays"]]
+        assert not (found.home / ".codex/hooks.json").exists()
+
+
+@pytest.mark.parametrize("how", ["--dry-run", "--diff"])
+def test_a_look_changes_nothing(found: Program, how: str) -> None:
+    """A dry run names the files of each client, a diff has every line; nothing is made."""
+    before = files(found.scratch)
+    shown = found.call("setup", how).stdout
+    assert files(found.scratch) == before
+    assert ("settings.json in" in shown) == (how == "--dry-run")
+    assert (f"+++ {found.home / CLIENTS['codex']}" in shown) == (how == "--diff")
+
+
+def test_a_client_whose_files_cannot_be_merged_is_told_and_left(found: Program) -> None:
+    """The others are set up, and the file keeps every byte."""
+    (settings := found.home / ".claude/settings.json").parent.mkdir()
+    settings.write_text('{"model": "opus", // mine\n}')
+    done = found.call("setup", "--yes", "--json")
+    broken, *others = done.json["clients"]
+    assert str(settings) in broken["covered"]
+    assert settings.read_text() == '{"model": "opus", // mine\n}'
+    assert all(one["files"] for one in others)
+
+
+def test_a_client_that_calls_us_already_is_left(found: Program) -> None:
+    """Else each hook would run twice in this project."""
+    assert found.call("install", "codex", "--project", found.cwd).rc == 0
+    clients = {one["client"]: one for one in found.call("setup", "--yes", "--json").json["clients"]}
+    assert str(found.cwd / ".codex/hooks.json") in clients["codex"]["covered"]
+    assert not (found.home / ".codex/hooks.json").exists()
+
+
+def test_the_mailbox_in_use_is_used(found: Program) -> None:
+    """A directory of a project uses the project's mailbox; `--project` keeps the hooks in that directory."""
+    assert found.call("init").rc == 0
+    (below := found.cwd / "below").mkdir()
+    done = found.call("setup", "--yes", "--project", "--json", cwd=below)
+    assert (done.json["dir"], done.json["new"]) == (str(found.cwd / "data"), False)
+    assert not (found.home / ".codex").exists()
+    assert (below / ".codex/hooks.json").exists()
+
+
+def test_without_a_client_the_mailbox_is_made_and_the_way_on_is_said(program: Program) -> None:
+    """Somebody may install the client afterwards."""
+    (empty := program.scratch / "empty").mkdir()
+    done = program.call("setup", "--yes", env={"PATH": str(empty)})
+    assert done.rc == 0, done
+    assert "no client is found on your PATH" in done.stdout
+    assert (program.cwd / "data" / MESSAGES).exists()
+
+
+def test_the_question_is_asked_once_and_no_changes_nothing(found: Program) -> None:
+    """A person at a terminal is shown the files and asked; where nobody can be asked, the error names `--yes`."""
+    found.env.pop("AGENT_MAILBOX_TEST_CALLER")
+    before = files(found.scratch)
+    assert "hint: pass --yes" in found.run("setup").stderr
+    assert files(found.scratch) == before
+    for answer, makes in (("n\n", False), ("y\n", True)):
+        done = at_terminal(found, line("setup"), answer=answer)
+        assert done.stdout.count("Set it up?") == 1, done
+        assert (found.cwd / "data").exists() == makes, done
