@@ -19,6 +19,7 @@ from ..core.records import USER
 from ..errors import Malformed
 from ..store.locks.lock import Patience
 from . import control_output, widened_output
+from . import task_commands as task_commands
 
 _reason = click.option("--reason", metavar="TEXT", help="The reason, in a sentence.")
 _request_id = click.option("--request-id", metavar="ID", help="The request's id (default: a new one).")
@@ -176,7 +177,7 @@ def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None
 @_request_id
 @pass_app
 def task(app: App, /, agent: str, session: str | None, title: str, body: str | None, **given: Any) -> None:
-    """Give an agent a task."""
+    """Give an agent a task. It is another name for `task add`."""
     payload = messages.TaskAssignment(
         title=title,
         instructions="" if body is None else values.body(app, body),
@@ -206,7 +207,7 @@ def report(
     artifacts: Sequence[str],
     errors: Sequence[str],
 ) -> None:
-    """Report on a task of yours; REQUEST is the task.
+    """Report on a task of yours. It is another name for `task progress` and `task done`; REQUEST is the task.
 
     \b
     Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
@@ -214,10 +215,9 @@ def report(
     desk = app.desk(Control)
     me = app.acting(session, desk, "the report")
     text = "" if body is None else values.body(app, body)
-    again = desk.find(request).state == transitions.DONE
     reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
-    value = {"request": control_output.request_json(reported, desk), "already": again}
-    app.done(control_output.request_text(reported, desk, app.style, already=again), value)
+    value = {"request": control_output.request_json(reported.task, desk), "already": reported.already}
+    app.done(control_output.request_text(reported.task, desk, app.style, already=reported.already), value)
 
 
 def _answering(command: Any) -> Any:

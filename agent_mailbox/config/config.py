@@ -42,6 +42,7 @@ class Config(Record):
     hook_tokens: int = 1000
     doorbell: bool = True
     control_timeout: float = 300
+    task_silent: float = 15
     swarm: Mapping[str, Any] = {}
     misplaced: tuple[str, ...] = ()
     faults: tuple[Fault, ...] = ()

@@ -35,6 +35,7 @@ _INTEGERS = {
 _NUMBERS = {
     ("steward", "freeze_after_hours"): "freeze_after_hours",
     ("steward", "retire_after_days"): "retire_after_days",
+    ("tasks", "silent"): "task_silent",
 }
 _SWARM_INTEGERS = (
     *("messages_per_minute", "swarm_messages_per_minute", "joins_per_hour", "requests_per_minute"),

@@ -1,7 +1,7 @@
-"""The task board: every task as a card in the column of its state, and the form that gives one.
+"""The task board: every task as a card in the column of its state, and the forms that add, give, take back and cancel.
 
-Belongs here: the columns and their filter, of the facade's fold; a form's fields as a task. A task's worker alone
-reports on it, so the board moves no card by hand.
+Belongs here: the columns and their filter, of the facade's tasks; a form's fields as one call. A task's
+holder alone says how far it is, so the board moves no card by hand.
 """
 
 from __future__ import annotations
@@ -10,40 +10,44 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import compose
 from ..core.control import authority, messages, transitions
+from ..core.control.task import BLOCKED
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import Malformed
 from . import presenters
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from ..control.requests import ControlRequest
+    from ..control.tasking import TaskView
     from ..core.roster import Roster
     from .desk import Looking
     from .survey import Survey
 
-BLOCKED = "blocked"
-COLUMNS = (transitions.ASSIGNED, transitions.WORKING, BLOCKED, transitions.DONE)
+COLUMNS = (
+    *(transitions.OPEN, transitions.ASSIGNED, transitions.CLAIMED, BLOCKED),
+    *(transitions.DONE, transitions.CANCELLED),
+)
 MOST = 50
 """Cards of a column, the latest; the rest is only counted."""
 
 
 class BoardTask(Record):
-    """A task in words. ``at``: the instant (ms) of its end, or of its assignment. ``is_gone``: no living agent holds
-    it."""
+    """A task in words. ``at``: the instant (ms) of its end, or of its assignment. ``worker``: its holder, or for whom
+    it is open. ``waits_for``: the ids and titles of those that block it."""
 
     id: str
     title: str
     worker: str
     worker_id: str
-    is_gone: bool
     asker: str
     phase: str
     told: str
     artifacts: tuple[str, ...]
     errors: tuple[str, ...]
+    waits_for: tuple[tuple[str, str], ...]
     needs_plan: bool
+    is_over: bool
     at: int
     iso: str
     moment: str
@@ -63,43 +67,47 @@ class BoardColumn(Record):
         return len(self.tasks) + self.more
 
 
-def columns(tasks: list[ControlRequest], roster: Roster, now: int) -> list[BoardColumn]:
-    """Return the board's columns; the latest task of each is its first."""
-    return [_column(state, [task for task in tasks if _state(task) == state], roster, now) for state in COLUMNS]
+def columns(
+    chosen: Sequence[TaskView], roster: Roster, now: int, titles: Mapping[str, str] | None = None
+) -> list[BoardColumn]:
+    """Return the board's columns; the latest task of each is its first. ``titles``: of all tasks, by their ids."""
+    named = titles or {}
+    return [_column(state, [one for one in chosen if _state(one) == state], roster, now, named) for state in COLUMNS]
 
 
-def _column(state: str, tasks: list[ControlRequest], roster: Roster, now: int) -> BoardColumn:
-    latest = sorted(tasks, key=lambda task: (_when(task), task.place), reverse=True)
-    return BoardColumn(state, tuple(_task(task, roster, now) for task in latest[:MOST]), max(len(latest) - MOST, 0))
+def _column(state: str, views: Sequence[TaskView], roster: Roster, now: int, titles: Mapping[str, str]) -> BoardColumn:
+    latest = sorted(views, key=lambda one: (_when(one), one.task.place), reverse=True)
+    shown = tuple(_task(one, roster, now, titles) for one in latest[:MOST])
+    return BoardColumn(state, shown, max(len(latest) - MOST, 0))
 
 
-def _state(task: ControlRequest) -> str:
-    if task.state == transitions.WORKING and getattr(task.answer, "phase", "") == BLOCKED:
-        return BLOCKED
-    return task.state
+def _state(view: TaskView) -> str:
+    """Return the task's column; a holder that cannot go on is blocked, too."""
+    return BLOCKED if view.state == transitions.CLAIMED and view.task.phase == BLOCKED else view.state
 
 
-def _when(task: ControlRequest) -> int:
-    return task.asked if task.decided is None else task.decided
+def _when(view: TaskView) -> int:
+    return view.task.asked if view.task.decided is None else view.task.decided
 
 
-def _task(task: ControlRequest, roster: Roster, now: int) -> BoardTask:
-    asked, answer, at = task.payload, task.answer, _when(task)
-    assert isinstance(asked, messages.TaskAssignment)
-    heirs = roster.heirs(task.answerer)
+def _task(view: TaskView, roster: Roster, now: int, titles: Mapping[str, str]) -> BoardTask:
+    task, answer, at = view.task, view.task.answer, _when(view)
+    asked = task.payload if isinstance(task.payload, messages.TaskAssignment) else messages.TaskAssignment()
     done = answer if isinstance(answer, messages.TaskCompleted) else messages.TaskCompleted()
+    said = (getattr(answer, key, "") for key in ("message", "reason"))
     return BoardTask(
         id=task.id,
         title=presenters.line(asked.title) or task.id,
-        worker=presenters.name(heirs[-1] if heirs else task.answerer, roster),
-        worker_id=heirs[-1] if heirs else task.answerer,
-        is_gone=not heirs,
+        worker=presenters.name(view.holder, roster) if view.holder else presenters.line(" or ".join(task.to)),
+        worker_id=view.holder,
         asker=presenters.name(task.asker, roster),
-        phase=answer.phase if isinstance(answer, messages.TaskProgress) else "",
-        told=presenters.line(getattr(answer, "message", "") or done.summary),
+        phase=task.phase,
+        told=presenters.line(next(filter(None, said), "") or done.summary),
         artifacts=tuple(map(presenters.line, done.artifacts)),
         errors=tuple(map(presenters.line, done.errors)),
+        waits_for=() if task.is_over else tuple((one, presenters.line(titles.get(one, ""))) for one in view.waits_for),
         needs_plan=asked.plan_required,
+        is_over=task.is_over,
         at=at,
         iso=presenters.iso(at),
         moment=presenters.moment(at, now),
@@ -111,24 +119,24 @@ def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the board of the live log's tasks: of one lead's agents, or of those with a tag, or of all."""
     roster = now.roster
     lead, tag = params.get("lead", ""), params.get("tag", "")
-    tasks = list(now.control.plane().tasks.values())
-    leads = {authority.lead_of(task.answerer, roster) for task in tasks}
-    tags = {held for task in tasks for held in _tags(task, roster)}
+    tasks = now.control.tasks(USER, everything=True)
+    leads = {_lead(one, roster) for one in tasks}
+    tags = {held for one in tasks for held in _tags(one, roster)}
     chosen = [
-        task
-        for task in tasks
-        if (not lead or authority.lead_of(task.answerer, roster) == lead) and (not tag or tag in _tags(task, roster))
+        one for one in tasks if (not lead or _lead(one, roster) == lead) and (not tag or tag in _tags(one, roster))
     ]
     living = [agent for agent in roster.agents.values() if agent.state != DEAD]
     named = sorted(((presenters.name(a.session_id, roster), a.session_id) for a in living), key=_by_name)
+    roles = {held for agent in living for held in agent.tags}
     return {
         "title": "Tasks",
-        "columns": columns(chosen, roster, now.mailbox.now()),
+        "columns": columns(chosen, roster, now.mailbox.now(), {one.task.id: one.task.title for one in tasks}),
         "leads": sorted(((presenters.name(one, roster), one) for one in leads), key=_by_name),
         "tags": sorted((presenters.label(one), one) for one in tags),
         "lead": lead,
         "tag": tag,
         "workers": named,
+        "addresses": sorted((presenters.label(one), one) for one in roles),
         "to": params.get("to", ""),
     }
 
@@ -137,9 +145,13 @@ def _by_name(pair: tuple[str, str]) -> str:
     return pair[0].casefold()
 
 
-def _tags(task: ControlRequest, roster: Roster) -> tuple[str, ...]:
-    agent = roster.get(task.answerer)
-    return () if agent is None else agent.tags
+def _lead(view: TaskView, roster: Roster) -> str:
+    return authority.lead_of(view.holder, roster) if view.holder else view.task.asker
+
+
+def _tags(view: TaskView, roster: Roster) -> tuple[str, ...]:
+    agent = roster.get(view.holder)
+    return tuple(one for one in view.task.to if ":" in one) if agent is None else agent.tags
 
 
 def once(kind: str, fields: Mapping[str, str]) -> str:
@@ -149,7 +161,7 @@ def once(kind: str, fields: Mapping[str, str]) -> str:
 
 
 def assign(now: Looking, fields: Mapping[str, str]) -> str:
-    """Give an agent a task as the person. A form that is sent twice gives one task."""
+    """Add a task as the person, for an agent, a role or a tag. A form that is sent twice adds one task."""
     title = fields.get("subject", "").strip()
     if not title:
         raise Malformed("the task has no title", "name it in a few words")
@@ -159,7 +171,29 @@ def assign(now: Looking, fields: Mapping[str, str]) -> str:
         instructions=fields.get("body", "").replace("\r\n", "\n").strip(),
         context=fields.get("context", "").replace("\r\n", "\n").strip(),
         plan_required=bool(fields.get("plan")),
+        after=tuple(fields.get("after", "").replace(",", " ").split()),
     )
     known = now.control.plane().tasks.get(payload.request_id)
-    task = known or now.control.request(USER, payload, to=fields.get("to", "").strip())
+    task = known or now.control.add_task(USER, (fields.get("to", "").strip(),), payload).task
+    if not task.answerer:
+        return f"The task “{presenters.line(title)}” is open to {presenters.line(' or '.join(task.to))}."
     return f"{presenters.name(task.answerer, now.roster)} has the task “{presenters.line(title)}”."
+
+
+def give(now: Looking, fields: Mapping[str, str]) -> str:
+    """Give a task to an agent, whoever holds it now."""
+    view = now.control.claim_task(USER, fields.get("task", ""), fields.get("agent", ""))
+    return f"{presenters.name(view.holder, now.roster)} has the task “{presenters.line(view.task.title)}”."
+
+
+def take_back(now: Looking, fields: Mapping[str, str]) -> str:
+    """Take a task from its holder: it is open again."""
+    view = now.control.drop_task(USER, fields.get("task", ""), fields.get("reason", "").strip() or "taken back")
+    return f"The task “{presenters.line(view.task.title)}” is open again."
+
+
+def cancel(now: Looking, fields: Mapping[str, str]) -> str:
+    """Cancel a task."""
+    view, waiting = now.control.cancel_task(USER, fields.get("task", ""), fields.get("reason", "").strip())
+    left = f" {len(waiting)} more wait for it, and stay blocked." if waiting else ""
+    return f"The task “{presenters.line(view.task.title)}” is cancelled.{left}"

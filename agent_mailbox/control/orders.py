@@ -1,7 +1,7 @@
-"""Orders of a lead (modes, policies), reports of a worker, and the steps that all of the control plane shares.
+"""Orders of a lead (modes, policies), and the steps that all of the control plane shares.
 
-Belongs here: looking into the fold, sending one control message, finding a request, refusing who has no right; orders
-and reports. Requests and their answers are ``control.requests``.
+Belongs here: looking into the fold, sending one control message, finding a request, refusing who has no right; orders.
+Tasks are ``control.tasking``. Requests and their answers are ``control.requests``.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from ..core.control import authority, message_fields, message_text, messages, tr
 from ..core.control.control_requests import ControlRequest
 from ..core.control.state import ControlState
 from ..core.control.verdicts import REFUSED, UNPROVEN
-from ..core.control.watches import IDLE, TASK
-from ..core.records import USER, Read
+from ..core.control.watches import IDLE
+from ..core.records import MAX_TTL_HOURS, USER, Read
 from ..core.roster import DEAD
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Posting
@@ -53,7 +53,7 @@ def written(payload: Payload) -> str:
 
 
 class Coordination(Posting):
-    """The part of the facade for orders and reports, on which ``Control`` is built."""
+    """The part of the facade for orders, on which ``Control`` is built."""
 
     def plane(self) -> ControlState:
         """Return the fold of all control messages, up to this moment."""
@@ -67,8 +67,11 @@ class Coordination(Posting):
         """Return the part of the fold that may bind or end an agent, up to this moment."""
         return control_log.of_agents(self, [session_id])
 
-    def post(self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None) -> Sent:
-        """Send one control message. Raises as ``send`` does."""
+    def post(
+        self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None, lasts: bool = False
+    ) -> Sent:
+        """Send one control message; one that ``lasts`` never expires, and goes to nobody by mistake. Raises as ``send``
+        does."""
         roster = self.logs.read_roster()
         agent = roster.get(me)
         teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
@@ -79,9 +82,11 @@ class Coordination(Posting):
             agent_name=(agent.name or "") if agent is not None else "",
         )
         content = written(payload)
-        draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread)
+        hours = MAX_TTL_HOURS if lasts else None
+        draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread, ttl_hours=hours)
         # An answer goes to the asker, even if the roster has it dead by now.
-        return self.send_all([draft], answering=to[0] if len(to) == 1 else None, by_id=False)[0]
+        answering = to[0] if len(to) == 1 and not lasts else None
+        return self.send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
 
     def read_own(self, me: str, sent: Sent) -> None:
         """Record a message of ``me`` to itself as read: it waits for nobody."""
@@ -116,43 +121,6 @@ class Coordination(Posting):
         why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
         note(self, ControlStep(me, what, REFUSED, worker, cause=why))
         raise Refused(f"{what}: {why}", f"ask {who} to do it", code="not_lead")
-
-    def report(
-        self,
-        me: str,
-        word: str,
-        phase: str,
-        text: str,
-        *,
-        artifacts: Sequence[str] = (),
-        errors: Sequence[str] = (),
-    ) -> ControlRequest:
-        """Report on a task (``phase``: one of ``PHASES``; ``done`` ends it, with what it made and what went wrong).
-
-        Raises ``NotFound``; ``Malformed`` for artifacts or errors before the end; ``Refused`` if the task is done or is
-        another agent's. It also raises that if the caller's proof is another's, as the person's is."""
-        if (artifacts or errors) and phase != "done":
-            raise Malformed(f"artifacts and errors do not go with {phase}", "report them with --phase done")
-        task = self.find(word)
-        if task.flow != transitions.TASK:
-            raise Refused(f"{task.id} is not a task", "`agent-mailbox control answer` decides a request")
-        if not authority.is_same(me, task.answerer, self.now(), self.logs.read_roster()):
-            raise Refused(
-                f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
-            )
-        if task.state == transitions.DONE and phase == "done":
-            return task
-        if task.state == transitions.DONE:
-            raise Refused(f"{task.id} is done", "ask for a new task", code="decided")
-        done = messages.TaskCompleted(
-            request_id=task.id, summary=text, artifacts=tuple(artifacts), errors=tuple(errors)
-        )
-        payload = done if phase == "done" else messages.TaskProgress(request_id=task.id, phase=phase, message=text)
-        sent = self.post(me, payload, (task.asker,), thread=task.message_id)
-        self.refuse_unapplied(sent, f"have {task.answerer} itself report: another's word in its name does not count")
-        if phase == "done":
-            self._tell_watchers(me, TASK, task.id)
-        return self.find(task.id)
 
     def _tell_watchers(self, me: str, event: str, task: str = "") -> None:
         if Watched(self.logs.trail).is_watched(me):

@@ -15,6 +15,7 @@ from ..core import codec, frame
 from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
 from ..core.control.control_requests import ControlRequest
 from ..core.control.state import ControlState
+from ..core.control.task import Task
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Read, Record
 from ..core.roster import DEAD
@@ -22,7 +23,8 @@ from ..core.text import typed
 from ..errors import Malformed, Refused
 from ..store.files import system, watch
 from ..store.locks.lock import Patience
-from .orders import Coordination, written
+from .orders import written
+from .tasking import Tasking
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,7 +40,6 @@ PREFIXES = {
     messages.PermissionRequest: "perm",
     messages.SandboxRequest: "net",
     messages.ShutdownRequest: "shutdown",
-    messages.TaskAssignment: "task",
 }
 _FOLLOWS = ("mode", "updated_input", "updates", "scope", "hosts")
 """Fields of an answer that have effects: an answer with others is not the same answer."""
@@ -53,17 +54,19 @@ class WaitAbort(Record):
     why: Callable[[], str]
 
 
-class Control(Coordination):
+class Control(Tasking):
     """The part of the facade that coordinates: all of it."""
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
     def request(self, me: str, payload: Payload, *, to: str | None = None) -> ControlRequest:
-        """Ask: a worker its lead (the person, if it has none), a lead its worker (``to``: a shutdown, a task).
+        """Ask: a worker its lead (the person, if it has none), a lead its worker (``to``: a shutdown, or a task).
 
         Without a ``request_id`` one is made; idempotent for the same id with the same words. Raises ``Refused`` if the
         sender may not ask this, else as ``send``.
         """
+        if isinstance(payload, messages.TaskAssignment):
+            return self.add_task(me, (to or "",), payload).task
         roster = self.logs.read_roster()
         if isinstance(payload, _ASKS):
             if me == USER:
@@ -73,16 +76,11 @@ class Control(Coordination):
             raise Malformed("the agent to ask is missing", "name it with --to")
         else:
             to = roster.find(to).session_id
-            if isinstance(payload, messages.ShutdownRequest) or (
-                isinstance(payload, messages.TaskAssignment) and payload.plan_required
-            ):
-                self.refuse_other(me, to, message_fields.name(payload))
+            self.refuse_other(me, to, message_fields.name(payload))
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = self.post(me, payload.replace(request_id=request_id), (to,))
         fold = control_log.of_sent(self, sent.message.id)
-        found = (fold.requests if type(payload) in transitions.FLOWS and not _is_task(payload) else fold.tasks).get(
-            request_id
-        )
+        found = fold.requests.get(request_id)
         verdict = fold.verdicts.get(sent.message.id)
         if found is None or (verdict is not None and verdict.outcome == REFUSED):
             raise Refused(
@@ -114,6 +112,8 @@ class Control(Coordination):
         """Return the deciders of a request: for a shutdown the worker, else its lead, or the person if it has none. For
         a task: its assignee."""
         roster = self.logs.read_roster()
+        if isinstance(request, Task):
+            return [holder] if (holder := request.holder(roster)) else []
         if request.answerer:
             return roster.heirs(request.answerer) or [request.answerer]
         return [authority.lead_of(request.asker, roster)]
@@ -229,10 +229,6 @@ def overdue(request: ControlRequest, now: int) -> bool:
 
 def _waits(request: ControlRequest) -> bool:
     return request.state in transitions.UNFINISHED
-
-
-def _is_task(payload: Payload) -> bool:
-    return transitions.FLOWS.get(type(payload)) == transitions.TASK
 
 
 def _is_shutdown(request: ControlRequest) -> bool:

@@ -150,6 +150,11 @@ def of_open(desk: OpenMailbox) -> ControlState:
     return part(desk, lambda *_: [control_table.of_open()])
 
 
+def of_tasks(desk: OpenMailbox) -> ControlState:
+    """Return the part with every task that may not be over, and all that these wait for."""
+    return part(desk, lambda *_: [control_table.of_tasks()])
+
+
 def of_leases(desk: OpenMailbox) -> ControlState:
     """Return the part with every lease that may still hold."""
     return part(desk, lambda *_: [control_table.of_leases()])

@@ -94,6 +94,8 @@ def _others(message: Message, stored: str, roster: Roster) -> list[str]:
 def waits_for_nobody(message: Message, state: MailState, now: int) -> bool:
     """Return whether one of the message's addresses means no agent that is not dead, and nobody took the message
     through it."""
+    if message.type == "note":
+        return False
     return not state.expired(message, now) and bool(lonely_addresses(message, state.reads, state.roster))
 
 

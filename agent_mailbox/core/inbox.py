@@ -6,8 +6,8 @@ Belongs here: unread, and the ``MailState`` (the folded logs). Every question ab
 
 from __future__ import annotations
 
-from . import claims, expiry
-from .address import Reader, route
+from . import claims, codec, expiry
+from .address import DIRECT, Reader, route
 from .claims import Reads
 from .records import USER, Message, Read, Record
 from .roster import Roster
@@ -71,6 +71,7 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
     - expired mail
     - mail read by it (or a session it continues) and not released
     - role mail that another holds
+    - notes, and tasks that are open to a role or a tag: they wait on a board, and not in an inbox
 
     Role mail that another claimed and has not read is ``withheld``.
     """
@@ -78,6 +79,8 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
         return None
     way = route(message.recipients, reader, message.bare)
     if way is None or claims.read_by(message, state.reads, reader.lineage, state.roster):
+        return None
+    if message.type not in _USUAL and is_on_board(message, way.mode):
         return None
     if way.claims and claims.holder(message, state.reads, state.roster, way.via) is not None:
         return None
@@ -89,6 +92,21 @@ def item_for(message: Message, reader: Reader, state: MailState, now: int) -> It
     muted = bool(reader.muted) and _is_muted(message, reader, state.roster)
     withheld = claimed is not None and _is_withheld(claimed, message, reader, state, now)
     return Item(message, way.mode, way.via, way.claims, deadline, before, muted, "", claimed, withheld)
+
+
+_TASK = "task_assignment"
+_USUAL = ("message", "notification", "system")
+"""Types of messages that are mail, whatever they say."""
+
+
+def is_on_board(message: Message, mode: str) -> bool:
+    """Return whether a message that comes by a mode is a note, or a task for whoever claims it: no mail to be read."""
+    if message.type == "note":
+        return True
+    if message.type != "control" or mode == DIRECT or _TASK not in message.content:
+        return False
+    said = codec.parse(message.content.encode("utf-8", "surrogatepass"))
+    return isinstance(said, dict) and said.get("type") == _TASK
 
 
 def _is_withheld(claim: Read, message: Message, reader: Reader, state: MailState, now: int) -> bool:

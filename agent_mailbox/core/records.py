@@ -88,7 +88,7 @@ MAX_WORD = 60
 """Characters of a client's name in an id: two of them and the sign between stay under ``address.MAX_ID``."""
 MAX_TTL_HOURS = 24 * 366 * 100
 """A century: more is a typing error, and "no expiry" has a spelling of its own."""
-TYPES = ("message", "control", "notification", "system")
+TYPES = ("message", "control", "notification", "system", "note")
 PRIORITIES = ("low", "normal", "high")
 READ_EVENTS = ("read", "ack", "release", "seen", "claim")
 ROSTER_EVENTS = ("register", "update", "freeze", "thaw", "retire")

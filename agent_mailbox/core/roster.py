@@ -89,6 +89,11 @@ class Agent(Record):
         """Return whether it counts as alive, or as frozen since its client's process was gone."""
         return self.state == ALIVE or (self.state == FROZEN and self.reason == CLIENT_ENDED)
 
+    @property
+    def has_ended(self) -> bool:
+        """Return whether it is frozen since its client's process was gone."""
+        return self.state == FROZEN and self.reason == CLIENT_ENDED
+
 
 def shown_state(agent: Agent, gone: Collection[str]) -> str:
     """Return an agent's state for people: its state in the roster, or that it is among the ``gone``."""

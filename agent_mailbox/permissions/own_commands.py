@@ -24,14 +24,14 @@ LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze",
 """Verbs of ``roster``: those that only look, and those that change an entry."""
 SPEAKING = (
     *("send", "reply", "check", "read", "status", "ack", "release"),
-    *("dead-letters", "wait", "mute", "unmute", "control", "approve", "deny", "pending", "lease", "watch"),
+    *("dead-letters", "wait", "mute", "unmute", "task", "control", "approve", "deny", "pending", "lease", "watch"),
 )
 """Verbs that act in somebody's name, beside changes of the roster."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("setup", "help", "approve", "deny", "pending"),
-    *("export", "control", "lease", "watch", "mute", "unmute", "notify", "teams", "console", "swarm", "engine", "mcp"),
+    *("setup", "help", "approve", "deny", "pending", "task", "export", "control", "lease", "watch", "mute", "unmute"),
+    *("notify", "teams", "console", "swarm", "engine", "mcp"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
@@ -48,7 +48,7 @@ VALUED = (
     "--task",
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),
     *("--space", "--machine", "--credential", "--authority", "--nodes", "--into", "--system", "--url", "--speaks"),
-    "--postgresql",
+    *("--postgresql", "--after", "--ack-by", "--task-id", "--message", "--summary"),
 )
 """Options that take the next word, whatever it looks like."""
 

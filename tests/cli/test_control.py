@@ -572,7 +572,7 @@ def test_a_required_plan_goes_from_task_to_approval(team: Team) -> None:
     team.control("approve", plan, "--mode", "acceptEdits", me=LEAD)
     found = team.standing(WORKER)
     assert (found["waits_for_plan"], found["mode"]) == (False, "acceptEdits")
-    assert team.control("report", task["id"], "--phase", "verifying", me=WORKER)["request"]["state"] == "working"
+    assert team.control("report", task["id"], "--phase", "verifying", me=WORKER)["request"]["state"] == "claimed"
     refused(team.call("control", "report", task["id"], "--phase", "done", "--session", PEER), 1, "worker-1's task")
     with ExitStack() as stack:
         waiter = team.waits(stack, task["id"], LEAD)

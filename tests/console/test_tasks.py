@@ -28,7 +28,7 @@ def test_each_task_stands_where_its_worker_has_brought_it(running: Running) -> N
     post.ok("control", "report", ids["wait"], "--phase", "blocked", *said)
     post.ok("control", "report", ids["end"], "--phase", "done", "--artifact", "x.tar", "--error", "slow", *said)
     page = running.ask("/tasks").text
-    for title, state in (("begin <b>", "assigned"), ("build", "working"), ("wait", "blocked"), ("end", "done")):
+    for title, state in (("begin <b>", "assigned"), ("build", "claimed"), ("wait", "blocked"), ("end", "done")):
         assert ids[title] in column(page, state)
         assert page.count(f'data-key="{ids[title]}"') == 1
     assert "begin &lt;b&gt;" in page

@@ -11,6 +11,7 @@ from ..records import Record
 from . import transitions
 
 if TYPE_CHECKING:
+    from ..records import Proof
     from .messages import Payload
 
 
@@ -37,8 +38,8 @@ class ControlRequest(Record):
     decided: int | None = None
     proven: bool = True
     answer_proven: bool = True
-    proof: str | None = None
-    answer_proof: str | None = None
+    proof: Proof | None = None
+    answer_proof: Proof | None = None
 
     @property
     def is_open(self) -> bool:

@@ -28,7 +28,10 @@ from .messages import (
     ShutdownRejected,
     ShutdownRequest,
     TaskAssignment,
+    TaskCancelled,
+    TaskClaim,
     TaskCompleted,
+    TaskDropped,
     TaskProgress,
     WatchAgent,
     WatchEnd,
@@ -85,8 +88,11 @@ SPECS: dict[str, tuple[type[Payload], tuple[Field, ...]]] = {
             _field("instructions", "task.instructions", "text", "instructions", "description"),
             _field("context", "task.context", "text", "context"),
             _field("plan_required", "task.planModeRequired", "flag", "planModeRequired"),
+            _field("after", "task.blockedBy", "texts", "blockedBy"),
+            _field("ack_by", "task.ackBy", "instant"),
         ),
     ),
+    "task_claim": (TaskClaim, (_ID, _field("holder", "holder"), _field("over", "takesOver"))),
     "task_progress": (
         TaskProgress,
         (
@@ -106,6 +112,8 @@ SPECS: dict[str, tuple[type[Payload], tuple[Field, ...]]] = {
             _field("status", "result.status", "text", "status"),
         ),
     ),
+    "task_dropped": (TaskDropped, (_ID, _REASON)),
+    "task_cancelled": (TaskCancelled, (_ID, _REASON)),
     "idle_notification": (
         IdleNotification,
         (

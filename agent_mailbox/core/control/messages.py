@@ -50,12 +50,37 @@ class Answer(Payload):
 
 
 class TaskAssignment(Payload):
-    """Lead to worker: a piece of work. ``plan_required``: nothing irreversible before a plan is approved."""
+    """A piece of work for an agent, or for whoever of a role or tag claims it.
+
+    ``plan_required``: nothing irreversible before a plan is approved. ``after``: the tasks that must be done before.
+    ``ack_by``: the instant (ms) until which its adder wants it done.
+    """
 
     title: str = ""
     instructions: str = ""
     context: str = ""
     plan_required: bool = False
+    after: tuple[str, ...] = ()
+    ack_by: int | None = None
+
+
+class TaskClaim(Payload):
+    """Any agent: the task is mine, or ``holder``'s. ``over``: the claim (a message's id) whose place this one takes."""
+
+    holder: str = ""
+    over: str = ""
+
+
+class TaskDropped(Payload):
+    """Its holder, or who commands it: the task is given back, and open again."""
+
+    reason: str = ""
+
+
+class TaskCancelled(Payload):
+    """Its adder, or who commands that one: nobody is to do the task."""
+
+    reason: str = ""
 
 
 class TaskProgress(Payload):

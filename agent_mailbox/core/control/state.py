@@ -35,7 +35,7 @@ from .messages import (
     SandboxRequest,
     SandboxResponse,
     TaskAssignment,
-    TaskProgress,
+    TaskClaim,
     Unknown,
     WatchAgent,
     WatchEnd,
@@ -54,6 +54,7 @@ from .standing_orders import (
     policy,
     waits_for_plan,
 )
+from .tasks import Tasks, TaskStep, is_same
 from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNKNOWN, UNPROVEN, Verdict
 from .watches import Watches
 
@@ -62,6 +63,7 @@ if TYPE_CHECKING:
 
     from ..records import Message
     from ..roster import Roster
+    from .task import Task
 
     Listed = LeasePaths | LeaseRelease | WatchAgent | WatchReport | WatchEnd
 
@@ -82,11 +84,12 @@ class ControlState:
         self._parse = parse or message_text.parse
         self._place = 0
         self.requests: dict[str, ControlRequest] = {}
-        self.tasks: dict[str, ControlRequest] = {}
+        self.tasks = Tasks()
+        self.tasks.roster = roster
         self.verdicts: dict[str, Verdict] = {}
         self.idle: dict[str, Message] = {}
         self.leases = Leases(roster)
-        self.watches = Watches(roster, self._is_done)
+        self.watches = Watches(roster, self.tasks.is_over)
         self._orders: list[Order] = []
         self._groups: dict[str, list[str]] = {}
         self._proven: set[str] = set()
@@ -126,15 +129,12 @@ class ControlState:
         return [request for request in self.requests.values() if request.is_open]
 
     def is_decided(self, request_id: str) -> bool:
-        """Return whether that is a request, and decided, or a lease or watch that is over: none comes back."""
+        """Return whether that is a request, and decided, or a lease, watch or task that is over: none comes back."""
         request = self.requests.get(request_id)
         if request is None:
-            return self.leases.is_past(request_id) or self.watches.is_past(request_id)
+            is_past = self.leases.is_past(request_id) or self.watches.is_past(request_id)
+            return is_past or self.tasks.is_over(request_id)
         return not request.is_open
-
-    def _is_done(self, task_id: str) -> bool:
-        task = self.tasks.get(task_id)
-        return task is not None and task.decided is not None
 
     def may_answer(self, speaker: str, request: ControlRequest, when: int) -> bool:
         """Return whether the speaker may decide the request at that instant.
@@ -163,7 +163,8 @@ class ControlState:
     def standing(self, now: int) -> frozenset[str]:
         """Return the ids of the messages that still count at ``now`` (see ``groups``)."""
         kept = {*order_ids(self._orders, self.roster), *self.leases.standing(now), *self.watches.standing(now)}
-        for request in (*self.requests.values(), *self.tasks.values()):
+        kept |= self.tasks.standing()
+        for request in self.requests.values():
             ending = request.flow == transitions.SHUTDOWN and request.state == transitions.APPROVED
             gone = self.roster.get(request.worker) is not None and not self.roster.heirs(request.worker)
             if (ending or request.state in transitions.UNFINISHED) and not gone:
@@ -231,7 +232,7 @@ class ControlState:
             if not authority.commands(self._speaker(message), answerer, message.timestamp, self.roster):
                 return self._forbidden(message, about)
         if known is not None:
-            if known.asker == message.sender and _same(known.payload, payload):
+            if known.asker == message.sender and is_same(known.payload, payload):
                 return Verdict(REPEATED, "", "asked before", about=about)
             return Verdict(REFUSED, "", "another request has this id", about=about)
         if message.sender == USER and flow != transitions.SHUTDOWN:
@@ -310,35 +311,27 @@ class ControlState:
         return Verdict(APPLIED, "", "; ".join([*why, *refused]), about=about)
 
     def _task(self, message: Message, payload: Payload) -> Verdict:
-        known = self.tasks.get(payload.request_id)
-        what = transitions.event(payload)
-        if isinstance(payload, TaskAssignment):
-            if known is not None or payload.request_id in self.requests:
-                same = known is not None and known.asker == message.sender and _same(known.payload, payload)
-                return Verdict(REPEATED if same else REFUSED, "", "this task is there already")
-            worker = message.recipients[0]
-            leads = authority.commands(self._speaker(message), worker, message.timestamp, self.roster, proven=False)
-            if payload.plan_required and leads:
-                self._order(message, worker, HOLD, self._place)
-            why = "" if leads or not payload.plan_required else "only the lead can make a plan required"
-            state = transitions.after(transitions.TASK, None, what) or transitions.ASSIGNED
-            self.tasks[payload.request_id] = ControlRequest(
-                payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, self._place,
-                message.timestamp, state, proven=self._is_proven(message), proof=message.proof,
-            )  # fmt: skip
-            return Verdict(APPLIED, "", why, after=state, about=worker)
-        if known is None:
-            return Verdict(NOTED, "", "of a task that was not assigned here", about=message.sender)
-        if not self._is_proven(message) and self.roster.has_client(known.answerer):
-            return self._forbidden(message, known.answerer, UNPROVEN)
-        if not authority.is_same(self._speaker(message), known.answerer, message.timestamp, self.roster):
-            return self._forbidden(message, known.answerer, f"the task is {word(known.answerer)}'s")
-        after = transitions.after(transitions.TASK, known.state, what)
-        if after is None:
-            return Verdict(LATE, "", f"the task is {known.state}", before=known.state, after=known.state)
-        done = {} if isinstance(payload, TaskProgress) else {"decided": message.timestamp, "answer_id": message.id}
-        self.tasks[known.id] = known.replace(state=after, answer=payload, by=message.sender, **done)
-        return Verdict(APPLIED, "", before=known.state, after=after, about=known.answerer)
+        step = TaskStep(message, self._speaker(message), self._place, self.roster)
+        if not isinstance(payload, TaskAssignment):
+            verdict = self.tasks.take(step, payload)
+        else:
+            verdict = self.tasks.assign(step, payload, is_taken=payload.request_id in self.requests)
+        if verdict.outcome == APPLIED and isinstance(payload, TaskAssignment | TaskClaim):
+            why = self._hold_for_plan(message, self.tasks[payload.request_id])
+            return verdict.replace(why=why)
+        return verdict
+
+    def _hold_for_plan(self, message: Message, task: Task) -> str:
+        """Have a task's holder wait for a plan's approval, if its lead required that; return why not."""
+        asked, worker = task.payload, task.answerer
+        if not (isinstance(asked, TaskAssignment) and asked.plan_required and worker):
+            return ""
+        adder, at = self._speaker(message.replace(sender=task.asker, proof=task.proof)), message.timestamp
+        if not authority.commands(adder, worker, at, self.roster, proven=False):
+            return "only the lead can make a plan required"
+        proven = task.proven and authority.commands(adder, worker, at, self.roster)
+        self._orders.append(Order(self._place, adder, at, worker, HOLD, self._place, message.id, proven))
+        return ""
 
     def _listed(self, message: Message, payload: Listed) -> Verdict:
         """Put a lease or a watch on its list, or end it, and return the fate: nothing else follows from it."""
@@ -373,7 +366,6 @@ class ControlState:
         return proofs.speaker(message.proof, message.sender) is not None
 
     def _speaker(self, message: Message) -> str:
-        """Return the deciding speaker: the proven one, or its teammate that it wrote for; else the named one."""
         speaker = proofs.speaker(message.proof, message.sender)
         return message.sender if speaker is None or ("@" in message.sender and speaker != USER) else speaker
 
@@ -397,11 +389,6 @@ def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]
         return tuple(map(message_text.check_rule, allow)), tuple(map(message_text.check_rule, deny))
     except ValueError:
         return (), ()
-
-
-def _same(one: Payload, other: Payload) -> bool:
-    """Return whether two messages ask the same, whenever each was written."""
-    return type(one) is type(other) and {**one.__dict__, "timestamp": None} == {**other.__dict__, "timestamp": None}
 
 
 def opens(content: str) -> bool:

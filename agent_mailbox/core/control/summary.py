@@ -32,6 +32,9 @@ _ALONE: dict[type[m.Payload], str] = {
     m.PolicyUpdate: "removes all rules and hosts",
     m.IdleNotification: "its turn ended",
     m.TaskCompleted: "done",
+    m.TaskClaim: "claimed",
+    m.TaskDropped: "given back",
+    m.TaskCancelled: "cancelled",
     m.ShutdownRequest: "asks to end the work",
     m.ShutdownApproved: "agrees to end the work",
     m.ShutdownRejected: "goes on working",
@@ -53,7 +56,9 @@ def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.Answer):
         return _answer(p)
     if isinstance(p, m.TaskAssignment):
-        return p.title, p.instructions, p.context, "plan required" if p.plan_required else ""
+        return p.title, p.instructions, p.context, "plan required" if p.plan_required else "", _listed("after", p.after)
+    if isinstance(p, m.TaskClaim):
+        return (f"claimed for {p.holder}" if p.holder else "",)
     if isinstance(p, m.TaskProgress):
         return p.phase, p.message
     if isinstance(p, m.TaskCompleted):

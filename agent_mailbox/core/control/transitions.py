@@ -20,16 +20,20 @@ from .messages import (
     ShutdownRejected,
     ShutdownRequest,
     TaskAssignment,
+    TaskCancelled,
+    TaskClaim,
     TaskCompleted,
+    TaskDropped,
     TaskProgress,
 )
 
 OPEN, APPROVED, DENIED, TIMED_OUT = "open", "approved", "denied", "timed_out"
-ASSIGNED, WORKING, DONE = "assigned", "working", "done"
-UNFINISHED = (OPEN, ASSIGNED, WORKING)
+ASSIGNED, CLAIMED, DONE, CANCELLED = "assigned", "claimed", "done", "cancelled"
+UNFINISHED = (OPEN, ASSIGNED, CLAIMED)
 """States that still wait for an event."""
 REQUEST, APPROVE, DENY = "request", "approve", "deny"
-ASSIGN, PROGRESS, COMPLETE = "assign", "progress", "complete"
+ASSIGN, OFFER, CLAIM, PROGRESS, COMPLETE = "assign", "offer", "claim", "progress", "complete"
+DROP, CANCEL = "drop", "cancel"
 PLAN, PERMISSION, SANDBOX, SHUTDOWN, TASK = "plan", "permission", "sandbox", "shutdown", "task"
 
 _ASKED = {
@@ -45,10 +49,12 @@ TABLES: dict[str, dict[tuple[str | None, str], str]] = {
     SHUTDOWN: dict(_ASKED),
     TASK: {
         (None, ASSIGN): ASSIGNED,
-        (ASSIGNED, PROGRESS): WORKING,
-        (WORKING, PROGRESS): WORKING,
-        (ASSIGNED, COMPLETE): DONE,
-        (WORKING, COMPLETE): DONE,
+        (None, OFFER): OPEN,
+        **{(state, CLAIM): CLAIMED for state in UNFINISHED},
+        **{(state, PROGRESS): CLAIMED for state in (ASSIGNED, CLAIMED)},
+        **{(state, COMPLETE): DONE for state in (ASSIGNED, CLAIMED)},
+        **{(state, DROP): OPEN for state in (ASSIGNED, CLAIMED)},
+        **{(state, CANCEL): CANCELLED for state in UNFINISHED},
     },
 }
 """Every flow's table. An answered request has no further step: the first decision is the only one."""
@@ -64,16 +70,26 @@ FLOWS: dict[type[Payload], str] = {
     ShutdownApproved: SHUTDOWN,
     ShutdownRejected: SHUTDOWN,
     TaskAssignment: TASK,
+    TaskClaim: TASK,
     TaskProgress: TASK,
     TaskCompleted: TASK,
+    TaskDropped: TASK,
+    TaskCancelled: TASK,
 }
 """The flow a message belongs to; a message that is not here belongs to none."""
-_TASKS: dict[type[Payload], str] = {TaskAssignment: ASSIGN, TaskProgress: PROGRESS, TaskCompleted: COMPLETE}
+_TASKS: dict[type[Payload], str] = {
+    TaskAssignment: ASSIGN,
+    TaskClaim: CLAIM,
+    TaskProgress: PROGRESS,
+    TaskCompleted: COMPLETE,
+    TaskDropped: DROP,
+    TaskCancelled: CANCEL,
+}
 
 
 def event(payload: Payload) -> str:
     """Return the event that a flow's message is."""
-    if isinstance(payload, TaskAssignment | TaskProgress | TaskCompleted):
+    if type(payload) in _TASKS:
         return _TASKS[type(payload)]
     if isinstance(payload, ShutdownApproved):
         return APPROVE

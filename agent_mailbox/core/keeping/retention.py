@@ -33,10 +33,12 @@ def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
     move: set[str] = set()
     if len(state.messages) > max_live:
         replies = obligations.repliers(state)
-        finished = {m.id for m in state.messages.values() if is_finished(m, state, now, replies)}
+        plane = ControlState(state.roster, state.messages.values())
+        over = plane.tasks.over()
+        finished = {m.id for m in state.messages.values() if m.id in over or is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
-        if any(m.type == "control" for m in state.messages.values()):
-            move = without_standing(move, state, now)
+        if plane.verdicts:
+            move = _without_standing(move, plane, now)
     pending = sum(is_pending(m, state, now) for m in state.messages.values() if m.id not in move)
     return RetentionPlan(move=frozenset(move), pending=pending)
 
@@ -75,7 +77,10 @@ def without_standing(move: set[str], state: MailState, now: int) -> set[str]:
 
     A request whose answer was moved would be open again.
     """
-    plane = ControlState(state.roster, state.messages.values())
+    return _without_standing(move, ControlState(state.roster, state.messages.values()), now)
+
+
+def _without_standing(move: set[str], plane: ControlState, now: int) -> set[str]:
     move = move - plane.standing(now)
     for group in plane.groups():
         if not move.issuperset(group):

@@ -15,8 +15,9 @@ The table has a line's position under these words, in capitals if the line was p
     OPENED    no word: a message that asks for a decision
     LEASED    no word: a message that leases paths, or ends a lease
     WATCHED   no word: a message that watches an agent
-    SETTLED   no word: a message of the last three kinds whose request is decided, whose lease or watch is over. Nobody
-              reads it again
+    TASKED    no word: a message that adds a task
+    SETTLED   no word: a message of the last four kinds whose request is decided, whose lease, watch or task is over.
+              Nobody reads it again, but for what belongs to it
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from ...core.control.messages import (
     SandboxResponse,
     ShutdownRequest,
     TaskAssignment,
+    TaskClaim,
     WatchAgent,
 )
 from ...core.records import Message
@@ -59,9 +61,10 @@ if TYPE_CHECKING:
     Word = tuple[bytes, bytes]
 
 ORDERED, REQUEST, ID, OPENED, LEASED, WATCHED, SETTLED = b"o", b"q", b"i", b"p", b"l", b"w", b"s"
-TABLE = "control-2"
+TASKED = b"t"
+TABLE = "control-3"
 """The table's file: its name changes with the words in it, for an earlier version writes no words of a later one."""
-SETTLING = (OPENED, LEASED, WATCHED)
+SETTLING = (OPENED, LEASED, WATCHED, TASKED)
 MANY, MUCH = 64, 1 << 20
 """New control messages, and new bytes of log, for which the table is written again; fewer cost less to read again."""
 _MARK = b'"control"'
@@ -125,6 +128,11 @@ def of_watches() -> Word:
     return WATCHED, b""
 
 
+def of_tasks() -> Word:
+    """Return the word by which all tasks are found that may not be over."""
+    return TASKED, b""
+
+
 def _spelt(word: str) -> bytes:
     return word.encode("utf-8", "surrogatepass")
 
@@ -143,7 +151,7 @@ class ControlTable:
         self._file: TableFile | None = None
         self._at = self._count = 0
         self._opened_at: dict[int, str] = {}
-        """The requests, leases and watches that the last answer found by ``of_open`` and its like, by their places."""
+        """The requests and their like that the last answer found by ``of_open`` and its like, by their places."""
 
     def ask(self, words: Iterable[Word]) -> list[Message]:
         """Return the messages that one of the words concerns, and all that belong to them, in log order.
@@ -168,7 +176,7 @@ class ControlTable:
         return found
 
     def settle(self, decided: Callable[[str], bool]) -> None:
-        """Note which of the requests that the last answer found are decided, once these are many."""
+        """Note which of the requests and their like that the last answer found are decided, once these are many."""
         over = [entry(SETTLED, b"", at) for at, request_id in self._opened_at.items() if decided(request_id)]
         if len(over) < MANY:
             return
@@ -227,6 +235,10 @@ class ControlTable:
             yield of_leases()
         if isinstance(payload, WatchAgent):
             yield of_watches()
+        if isinstance(payload, TaskAssignment):
+            yield of_tasks()
+        if isinstance(payload, TaskClaim):
+            yield of_agent(payload.holder or message.sender)
         if isinstance(payload, _ORDERS):
             yield from map(of_agent, message.recipients)
         if isinstance(payload, Ask):
@@ -303,6 +315,8 @@ def _belonging(message: Message, payload: Payload) -> Iterator[Word]:
     yield of_id(message.id)
     if payload.request_id:
         yield of_request(payload.request_id)
+    if isinstance(payload, TaskAssignment):
+        yield from map(of_request, payload.after)  # they are folded before what waits for them
 
 
 def _has_effects(payload: Payload) -> bool:

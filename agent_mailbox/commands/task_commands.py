@@ -1,0 +1,206 @@
+"""``task``: what is to be done, by whom, and how far it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..cli import values
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, pass_app, session_option
+from ..control.tasking import Tasking, TaskView
+from ..core.control import messages
+from ..core.records import USER
+from ..errors import Malformed
+from . import task_output
+
+PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
+
+
+@cli.group(cls=Commands)
+def task() -> None:
+    """Add tasks, claim them, and say how far they are.
+
+    A task for an agent is assigned to it. One for a role or a tag is open, and exactly one agent claims it. TASK is the
+    id of a task, or a unique beginning of it.
+    """
+
+
+_which = click.argument("task_id", metavar="TASK")
+
+
+def _desk(app: App, session: str | None, what: str) -> tuple[Tasking, str]:
+    desk = app.desk(Tasking)
+    return desk, app.acting(session, desk, what)
+
+
+def _looking(app: App, session: str | None) -> tuple[Tasking, str]:
+    """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
+    desk = app.desk(Tasking)
+    try:
+        return desk, app.me(session, desk)
+    except Malformed as error:
+        if error.code != "no_session":
+            raise
+        return desk, ""
+
+
+def _reported(app: App, desk: Tasking, found: TaskView) -> None:
+    value = {"task": task_output.task_json(found), "already": found.already}
+    app.done(task_output.step_text(found, desk, app.style), value)
+
+
+@task.command(cls=Verb)
+@click.option("--to", "to", multiple=True, metavar="ADDR", required=True, help="An agent, role:NAME or a tag.")
+@click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
+@click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
+@click.option("--context", metavar="TEXT", help="Facts that help: files, decisions, earlier tries.")
+@click.option("--after", multiple=True, metavar="TASK", help="A task that must be done before; repeat it for several.")
+@click.option("--ack-by", metavar="TIME", help="When it should be done: 2026-03-16T14:30:00Z, or 24h from now.")
+@click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
+@click.option("--task-id", metavar="ID", help="The task's id, for a retry (default: a new one).")
+@session_option
+@pass_app
+def add(app: App, /, to: Sequence[str], title: str, body: str | None, session: str | None, **given: Any) -> None:
+    """Add a task for an agent, or for whoever of a role or tag claims it.
+
+    \b
+    Example: agent-mailbox task add --to role:worker --title "Fix the date filter" --body "see #91"
+    """
+    desk, me = _desk(app, session, "the task")
+    payload = messages.TaskAssignment(
+        request_id=given["task_id"] or "",
+        title=title,
+        instructions="" if body is None else values.body(app, body),
+        context=given["context"] or "",
+        after=tuple(given["after"]),
+        ack_by=values.expiry(given["ack_by"], desk.now()),
+        plan_required=given["plan_required"],
+    )
+    added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
+    app.done(task_output.added_text(added, desk, app.style, app.command), {"task": task_output.task_json(added)})
+
+
+@task.command("list", cls=Verb)
+@click.option("--mine", is_flag=True, help="Only those that I hold.")
+@click.option("--open", "is_open", is_flag=True, help="Only those that I could claim now.")
+@click.option("--to", metavar="ADDR", help="Only those for this agent, role or tag.")
+@click.option("--all", "everything", is_flag=True, help="Those that are done or cancelled, too.")
+@session_option
+@pass_app
+def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everything: bool, session: str | None) -> None:
+    """List the tasks, oldest first. Each has its state, its holder, or what it waits for."""
+    desk, me = _looking(app, session)
+    found = desk.tasks(me, everything=everything)
+    if to is not None:
+        stored = desk.stored_address(to)
+        found = [one for one in found if stored in one.task.to or one.holder == stored]
+    if mine:
+        found = [one for one in found if one.is_mine]
+    if is_open:
+        found = [one for one in found if one.is_open_to_me or (me in ("", USER) and one.state == "open")]
+    value = {"tasks": [task_output.task_json(one) for one in found]}
+    app.out(app.framed(task_output.list_text(found, desk, app.style)), value)
+
+
+@task.command(cls=Verb)
+@click.argument("task_id", metavar="[TASK]", required=False)
+@click.option("--next", "is_next", is_flag=True, help="Claim the oldest that is open to me.")
+@click.option("--to", metavar="ADDR", help="With --next: only one for this role or tag.")
+@click.option("--for", "holder", metavar="AGENT", help="Give it to this agent: as its adder, its lead or the person.")
+@session_option
+@pass_app
+def claim(
+    app: App, /, task_id: str | None, is_next: bool, to: str | None, holder: str | None, session: str | None
+) -> None:
+    """Claim a task. From then on it is yours alone, and you see what it says."""
+    if (task_id is None) != is_next:
+        raise Malformed("TASK or --next is missing" if task_id is None else "--next goes without TASK",
+                        "name a task of `agent-mailbox task list`, or take the next with --next")  # fmt: skip
+    if to is not None and not is_next:
+        raise Malformed("--to goes with --next", "leave it out, or give the task to an agent with --for")
+    if holder is not None and is_next:
+        raise Malformed("--for goes with TASK", "name the task")
+    desk, me = _desk(app, session, "the claim")
+    found = desk.claim_next_task(me, to or "") if task_id is None else desk.claim_task(me, task_id, holder or "")
+    value = {"task": task_output.task_json(found, whole=True), "already": found.already}
+    if not found.is_mine:
+        app.done(task_output.step_text(found, desk, app.style), value)
+        return
+    lost = app.out_in_full(app.framed(task_output.whole_text(found, desk, app.style, app.command)), value)
+    if lost is not None:
+        raise lost
+    desk.read_assignment(me, found)
+
+
+@task.command(cls=Verb)
+@_which
+@click.option("--phase", type=click.Choice(PHASES), required=True, help="How far it is.")
+@click.option("--message", metavar="TEXT", default="", help="What you found, or what blocks you.")
+@session_option
+@pass_app
+def progress(app: App, /, task_id: str, phase: str, message: str, session: str | None) -> None:
+    """Say how far a task of yours is. Your lead hears of it only if it is blocked."""
+    desk, me = _desk(app, session, "the report")
+    _reported(app, desk, desk.report(me, task_id, phase, message))
+
+
+@task.command(cls=Verb)
+@_which
+@click.option("--summary", metavar="TEXT", required=True, help="What was done; - reads standard input, @FILE a file.")
+@click.option("--artifact", "artifacts", multiple=True, metavar="TEXT", help="A file or link that it made; repeatable.")
+@click.option("--error", "errors", multiple=True, metavar="TEXT", help="What went wrong; repeat it for several.")
+@session_option
+@pass_app
+def done(
+    app: App, /, task_id: str, summary: str, artifacts: Sequence[str], errors: Sequence[str], session: str | None
+) -> None:
+    """Say that a task of yours is done. Those that waited for it are open then.
+
+    \b
+    Example: agent-mailbox task done task-91c5 --summary "the filter takes UTC" --artifact src/dates.py
+    """
+    desk, me = _desk(app, session, "the report")
+    text = values.body(app, summary)
+    _reported(app, desk, desk.report(me, task_id, "done", text, artifacts=artifacts, errors=errors))
+
+
+@task.command(cls=Verb)
+@_which
+@click.option("--reason", metavar="TEXT", required=True, help="Why, in a sentence.")
+@session_option
+@pass_app
+def drop(app: App, /, task_id: str, reason: str, session: str | None) -> None:
+    """Give a task back. It is open again. Its adder and its holder's lead may take it back so."""
+    desk, me = _desk(app, session, "giving a task back")
+    _reported(app, desk, desk.drop_task(me, task_id, reason))
+
+
+@task.command(cls=Verb)
+@_which
+@click.option("--reason", metavar="TEXT", default="", help="Why, in a sentence.")
+@session_option
+@pass_app
+def cancel(app: App, /, task_id: str, reason: str, session: str | None) -> None:
+    """Cancel a task of yours. That is one that you, or an agent that you lead, added or holds."""
+    desk, me = _desk(app, session, "cancelling a task")
+    found, waiting = desk.cancel_task(me, task_id, reason)
+    for one in waiting:
+        app.warn(f"{one} waits for it, and stays blocked: `agent-mailbox task cancel {one}`, or add it again")
+    _reported(app, desk, found)
+
+
+@task.command(cls=Verb)
+@_which
+@session_option
+@pass_app
+def show(app: App, /, task_id: str, session: str | None) -> None:
+    """Show a task: what it says, its state, and its history."""
+    desk, me = _looking(app, session)
+    found = desk.task(task_id, me)
+    history = desk.task_history(found)
+    text = task_output.whole_text(found, desk, app.style, app.command, history)
+    value = {"task": {**task_output.task_json(found, whole=True), "history": task_output.history_json(history)}}
+    app.out(app.framed(text), value)

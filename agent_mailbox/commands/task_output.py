@@ -1,0 +1,137 @@
+"""Tasks as text and as JSON.
+
+Belongs here: how a task, its history and a list of tasks are shown. A task's text is other people's.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ..core import frame, instant
+from ..core.control import message_text, messages, summary
+from ..core.control.task import BLOCKED
+from ..core.text import neutral, neutral_lines, typed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..cli.mail_output import Style
+    from ..control.tasking import Tasking, TaskView
+    from ..core.control.task import Task
+    from ..core.control.verdicts import Verdict
+    from ..core.records import Message
+
+    History = Sequence[tuple[Message, Verdict]]
+
+NOTE = re.compile(r"\bnote-[0-9a-f]{4,36}\b")
+"""A note that a task's text names."""
+
+
+def task_json(found: TaskView, *, whole: bool = False) -> dict[str, Any]:
+    """Return a task as programs see it; ``whole``: with what it says."""
+    task, said = found.task, _said(found.task)
+    value: dict[str, Any] = {
+        "id": task.id,
+        "title": task.title,
+        "to": task.to[0] if len(task.to) == 1 else list(task.to),
+        "state": found.state,
+        "holder": found.holder or None,
+        "phase": task.phase or None,
+        "after": list(task.after),
+        "waits_for": list(found.waits_for),
+        "added_by": task.asker,
+        "added": instant.text(task.asked),
+        "ack_by": None if said.ack_by is None else instant.text(said.ack_by),
+        "message_id": task.message_id,
+        "proof": task.proof if task.proven else None,
+    }
+    if whole:
+        value |= {"body": said.instructions, "context": said.context, "plan_required": said.plan_required}
+    end = task.answer
+    if isinstance(end, messages.TaskCompleted):
+        value |= {"summary": end.summary, "artifacts": list(end.artifacts), "errors": list(end.errors)}
+    elif isinstance(end, messages.TaskDropped | messages.TaskCancelled):
+        value["reason"] = end.reason
+    return value
+
+
+def history_json(history: History) -> list[dict[str, Any]]:
+    """Return the messages about a task, each with its outcome."""
+    return [
+        {
+            "id": message.id, "sender": message.sender, "timestamp": instant.text(message.timestamp),
+            "type": verdict.kind, "outcome": verdict.outcome, "why": verdict.why or None,
+        }
+        for message, verdict in history
+    ]  # fmt: skip
+
+
+def _said(task: Task) -> messages.TaskAssignment:
+    assert isinstance(task.payload, messages.TaskAssignment)
+    return task.payload
+
+
+def state_text(found: TaskView, desk: Tasking) -> str:
+    """Return a task's state in a few words: who holds it, how far it is, what it waits for."""
+    roster, phase = desk.logs.read_roster(), found.task.phase
+    if found.state == BLOCKED:
+        return f"blocked by {', '.join(map(neutral, found.waits_for))}"
+    if found.state == "open":
+        return f"open to {' or '.join(frame.party(one, roster) for one in found.task.to)}"
+    if found.state == "cancelled":
+        return "cancelled"
+    way = "to" if found.state == "assigned" else "by"
+    return f"{found.state}{f' ({phase})' if phase else ''} {way} {frame.name_of(found.holder, roster)}"
+
+
+def step_text(found: TaskView, desk: Tasking, style: Style) -> str:
+    """Return the state of a task after a step, in a line."""
+    again = ": nothing changed" if found.already else ""
+    state = f"{'already ' if found.already else ''}{state_text(found, desk)}{again}"
+    return f"{style(neutral(found.task.id), 'id')}  {state}\n"
+
+
+def added_text(found: TaskView, desk: Tasking, style: Style, command: Callable[[str], str]) -> str:
+    """Return the answer to whoever added a task."""
+    return f"{step_text(found, desk, style)}  {command(f'task show {typed(found.task.id)}')}\n"
+
+
+def list_text(found: Sequence[TaskView], desk: Tasking, style: Style) -> str:
+    """Return the tasks, a line each."""
+    lines = [
+        f'{style(neutral(one.task.id), "id")}  {state_text(one, desk)}: "{frame.quoted(one.task.title)}"'
+        for one in found
+    ]
+    return "\n".join(lines or ["no tasks"]) + "\n"
+
+
+def whole_text(
+    found: TaskView, desk: Tasking, style: Style, command: Callable[[str], str], history: History = ()
+) -> str:
+    """Return what a task says, behind the bar, its state, and what its holder does next."""
+    task, said, roster = found.task, _said(found.task), desk.logs.read_roster()
+    by = frame.name_of(task.asker, roster) + ("" if task.proven else " (unverified)")
+    lines = [f"{style(neutral(task.id), 'id')}  {state_text(found, desk)}, added by {style(by, 'sender')}"]
+    texts = [task.title, said.instructions, said.context]
+    lines += [frame.BAR + line for text in texts if text for line in neutral_lines(text)]
+    if said.ack_by is not None:
+        lines.append(f"wanted by {frame.when(said.ack_by)}")
+    if said.plan_required:
+        lines.append(f"a plan comes first: {command('control request plan --body …')}")
+    notes = dict.fromkeys(NOTE.findall(" ".join(texts)))
+    lines += [f"note: {command(f'note show {note}')}" for note in notes]
+    if history:
+        lines += [_step(message, verdict, desk) for message, verdict in history]
+    else:
+        which = typed(task.id)
+        lines.append(f"thread: {command(f'thread {frame.short_typed(task.message_id)}')}")
+        lines.append(f'done: {command(f"task done {which} --summary")} "…" (or task drop {which} --reason "…")')
+    return "\n".join(lines) + "\n"
+
+
+def _step(message: Message, verdict: Verdict, desk: Tasking) -> str:
+    who = frame.named(message, desk.logs.read_roster())
+    outcome = "" if verdict.outcome in ("applied", "noted") else f" ({verdict.outcome}: {neutral(verdict.why)})"
+    told = summary.line(message_text.parse(message.content))
+    return f"{frame.when(message.timestamp)}  {who}{outcome} {frame.BAR}{told}"

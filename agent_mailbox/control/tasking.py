@@ -1,0 +1,355 @@
+"""Tasks on a mailbox: adding, claiming, reporting, giving back, cancelling and finding them.
+
+Belongs here: the order of those steps. A claimer looks and claims under the messages' lock, so a race has one winner
+and leaves one line. The rules are ``core.control.tasks``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..control_plane import control_log, task_reports
+from ..core import codec, compose, frame
+from ..core.address import route
+from ..core.compose import Draft
+from ..core.control import authority, messages, transitions
+from ..core.control.task import BLOCKED, Task
+from ..core.control.watches import TASK
+from ..core.records import USER, Read, Record
+from ..core.text import typed
+from ..errors import Malformed, NotFound, Refused
+from ..mailbox.sending import random_id
+from ..store.files import system
+from ..store.files.board import TASKS, Board
+from .orders import Coordination, written
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+
+    from ..core.control.messages import Payload
+    from ..core.control.state import ControlState
+    from ..core.control.verdicts import Verdict
+    from ..core.records import Message
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.log.log import HeldLog
+
+_LIST = "`agent-mailbox task list` lists them"
+
+
+class TaskView(Record):
+    """A task as a reader sees it at one moment: its state, its holder, the tasks that it waits for."""
+
+    task: Task
+    state: str
+    holder: str
+    waits_for: tuple[str, ...] = ()
+    is_mine: bool = False
+    is_open_to_me: bool = False
+    already: bool = False
+
+
+class Tasking(Coordination):
+    """The part of the facade for tasks."""
+
+    # -- finding ------------------------------------------------------------------------------------------------------
+
+    def tasks(self, me: str = "", *, everything: bool = False) -> list[TaskView]:
+        """Return the tasks that are not over, oldest first, as ``me`` sees them; ``everything``: all live ones."""
+        fold = control_log.of(self) if everything else control_log.of_tasks(self)
+        gone = self._gone(fold)
+        found = [self._view(task, fold, me, gone) for task in fold.tasks.values()]
+        return [one for one in found if everything or not one.task.is_over]
+
+    def task(self, word: str, me: str = "") -> TaskView:
+        """Return the task of an id, or of a unique beginning; raises ``NotFound``, ``Ambiguous`` or ``Refused``."""
+        found = self.find_task(word)
+        fold = control_log.of_request(self, found.id)
+        return self._view(fold.tasks.get(found.id, found), fold, me, self._gone(fold))
+
+    def find_task(self, word: str) -> Task:
+        """Return the same as it stands in the log."""
+        try:
+            found = self.find(word)
+        except NotFound as error:
+            if "undecided" in error.what:
+                raise
+            raise NotFound(f"no task {word!r}", _LIST) from None
+        if not isinstance(found, Task):
+            raise Refused(f"{found.id} is not a task", "`agent-mailbox control answer` decides a request")
+        return found
+
+    def task_history(self, view: TaskView) -> list[tuple[Message, Verdict]]:
+        """Return the messages about a task in log order, each with its outcome."""
+        return self.log(view.task.id)
+
+    def _gone(self, fold: ControlState) -> set[str]:
+        holders = {task.holder(fold.roster) for task in fold.tasks.values() if not task.is_over}
+        return self.gone(holders - {"", USER})
+
+    def _view(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
+        state, holder = fold.tasks.state(task, gone), fold.tasks.holder(task, gone)
+        reader = fold.roster.reader(me)
+        is_for_me = bool(me) and route(task.to, reader) is not None
+        return TaskView(
+            task=task, state=state, holder=holder, waits_for=tuple(fold.tasks.waits_for(task)),
+            is_mine=bool(me) and holder == me,
+            is_open_to_me=state == transitions.OPEN and is_for_me,
+        )  # fmt: skip
+
+    # -- the steps ----------------------------------------------------------------------------------------------------
+
+    def add_task(self, me: str, to: Sequence[str], payload: messages.TaskAssignment) -> TaskView:
+        """Add a task for an agent, or for whoever of a role or tag claims it. Idempotent for the same id and words.
+
+        Raises ``Refused`` for a plan that ``me`` may not require, ``NotFound`` for a task that it is to wait for, and
+        as ``send``."""
+        if not payload.title.strip():
+            raise Malformed("the task has no title", "name it with --title, in a few words")
+        if not to or any(not word.strip() for word in to):
+            raise Malformed("the task is for nobody", "name an agent, a role or a tag with --to")
+        roster = self.logs.read_roster()
+        agent = roster.meant(to[0]) if len(to) == 1 and ":" not in to[0] and to[0] != USER else None
+        if payload.plan_required and agent is not None:
+            self.refuse_other(me, agent.session_id, "task_assignment")
+        task_id = payload.request_id or f"task-{system.urandom(4).hex()}"
+        after = tuple(dict.fromkeys(one.id for one in map(self._needed(task_id), payload.after) if one is not None))
+        Board(self.logs.trail, TASKS).note_use()
+        sent = self.post(me, payload.replace(request_id=task_id, after=after), to, lasts=True)
+        self.refuse_unapplied(sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
+        return self.task(task_id, me)
+
+    def _needed(self, task_id: str) -> Callable[[str], Task | None]:
+        """Return what finds a task to wait for; it gives None for one that is done."""
+
+        def found(word: str) -> Task | None:
+            if word == task_id:
+                raise Refused(f"{word} would wait for itself", "leave that --after out")
+            task = self.find_task(word)
+            if task.state == transitions.CANCELLED:
+                raise Refused(f"{task.id} is cancelled, and never gets done", "leave that --after out")
+            return None if task.state == transitions.DONE else task
+
+        return found
+
+    def claim_task(self, me: str, word: str, holder: str = "") -> TaskView:
+        """Claim a task, or give it to ``holder``; the same again is no error.
+
+        Raises ``NotFound``; ``Refused`` if another holds it, it waits for others, or it is not for ``me``."""
+        task = self.find_task(word)
+        holder = self.logs.read_roster().find(holder).session_id if holder else me
+        before = self.task(task.id, me)
+        if not (before.holder == holder and task.state == transitions.CLAIMED):
+            self._decide(lambda log: self._claim(log, me, holder, task.id))
+        found = self.task(task.id, me)
+        if found.holder != holder:
+            raise _held(found, self)
+        if holder != me:
+            self.logs.trail.try_to_disturb(holder)
+        return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
+
+    def claim_next_task(self, me: str, to: str = "") -> TaskView:
+        """Claim the oldest task that is open to ``me``; ``to``: that is for this address. Raises ``NotFound`` if none
+        is."""
+        stored = self.stored_address(to) if to else ""
+        found: list[str] = []
+
+        def act(log: HeldLog | OrderedLog) -> None:
+            fold = control_log.of_tasks(self)
+            gone = self._gone(fold)
+            views = (self._view(task, fold, me, gone) for task in fold.tasks.values())
+            one = next((v for v in views if v.is_open_to_me and (not stored or stored in v.task.to)), None)
+            if one is not None:
+                found.append(one.task.id)
+                self._claim(log, me, me, one.task.id)
+
+        self._decide(act)
+        if not found:
+            raise NotFound(
+                f"no task{f' for {to}' if to else ''} is open to {me}",
+                "`agent-mailbox task list` shows all tasks, and what they wait for",
+                code="nothing_open",
+            )
+        return self.task(found[0], me)
+
+    def stored_address(self, word: str) -> str:
+        """Return an address as it stands in the log: an agent's id, a role or a tag."""
+        roster = self.logs.read_roster()
+        return compose.resolve((word,), roster, self.config.namespaces).recipients[0]
+
+    def _decide(self, act: Callable[[HeldLog | OrderedLog], None]) -> None:
+        self.in_order(self.logs.messages).decide(act)
+
+    def _claim(self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str) -> None:
+        """Append the claim under the lock, if nothing speaks against it."""
+        fold = control_log.of_request(self, task_id)
+        task = fold.tasks[task_id]
+        view = self._view(task, fold, holder, self._gone(fold))
+        if view.holder == holder and task.state == transitions.CLAIMED:
+            return
+        if task.is_over or view.waits_for or view.holder not in ("", holder):
+            if holder != me and not task.is_over and not view.waits_for and self._may_give(me, task, holder):
+                pass  # who may give it may take it from its holder
+            else:
+                raise _held(view, self)
+        self._refuse_stranger(me, holder, view, fold)
+        payload = messages.TaskClaim(
+            request_id=task_id, timestamp=self.now(), agent_id=me, holder=holder if holder != me else "",
+            over=task.claim if task.answerer else "",
+        )  # fmt: skip
+        draft = Draft(sender=me, to=(holder,), content=written(payload), type="control", thread=task.message_id)
+        message = compose.message(draft, draft.to, random_id(), self.now())
+        log.append([compose.stored_line(message)], {holder}, [self.prove(me)])
+        log.sync()
+
+    def _refuse_stranger(self, me: str, holder: str, view: TaskView, fold: ControlState) -> None:
+        if holder == me:
+            if me == USER or view.holder == me or route(view.task.to, fold.roster.reader(me)) is not None:
+                return
+            to = " or ".join(frame.party(one, fold.roster) for one in view.task.to)
+            raise Refused(
+                f"{view.task.id} is for {to}, not for {me}",
+                "its adder, your lead or the person may give it to you: "
+                f"`agent-mailbox task claim {typed(view.task.id)} --for {typed(me)}`",
+                code="not_yours",
+            )
+        if not self._may_give(me, view.task, holder):
+            raise Refused(
+                f"{me} may not give {view.task.id} to {holder}",
+                f"only the person, {view.task.asker} or the lead of {holder} may",
+                code="not_lead",
+            )
+
+    def _may_give(self, me: str, task: Task, holder: str) -> bool:
+        roster, now = self.logs.read_roster(), self.now()
+        is_adder = authority.is_same(me, task.asker, now, roster)
+        return me == USER or is_adder or authority.commands(me, holder, now, roster)
+
+    def report(
+        self,
+        me: str,
+        word: str,
+        phase: str,
+        text: str,
+        *,
+        artifacts: Sequence[str] = (),
+        errors: Sequence[str] = (),
+    ) -> TaskView:
+        """Report on a task (``phase``: one of ``PHASES``; ``done`` ends it, with what it made and what went wrong).
+
+        Raises ``NotFound``; ``Malformed`` for artifacts or errors before the end; ``Refused`` if the task is over or is
+        not the caller's. It also raises that if the caller's proof is another's, as the person's is."""
+        if (artifacts or errors) and phase != "done":
+            raise Malformed(f"artifacts and errors do not go with {phase}", "report them with --phase done")
+        view = self.task(word, me)
+        task = view.task
+        if task.answerer and not authority.is_same(me, task.answerer, self.now(), self.logs.read_roster()):
+            raise Refused(
+                f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
+            )
+        if task.state == transitions.DONE and phase == "done":
+            return view.replace(already=True)
+        self._refuse_step(view)
+        if phase == "done":
+            payload: Payload = messages.TaskCompleted(
+                request_id=task.id, summary=text, artifacts=tuple(artifacts), errors=tuple(errors)
+            )
+        else:
+            payload = messages.TaskProgress(request_id=task.id, phase=phase, message=text)
+        is_news = phase == "done" or (phase == BLOCKED and task.phase != BLOCKED)
+        to = task_reports.hearer(task, me, self.logs.read_roster()) if is_news else me
+        self._say(me, payload, to, task, f"have {task.answerer} itself report: another's word does not count")
+        if phase == "done":
+            self._tell_watchers(me, TASK, task.id)
+            self._stir(lambda one: task.id in one.task.after)
+        return self.task(task.id, me)
+
+    def drop_task(self, me: str, word: str, reason: str) -> TaskView:
+        """Give a task back: it is open again. Its adder, its holder's lead and the person may take it back so.
+
+        Raises as ``report``."""
+        view = self.task(word, me)
+        task = view.task
+        if not task.is_over and not task.answerer:
+            return view.replace(already=True)
+        self._refuse_step(view, even_blocked=True)
+        is_mine = authority.is_same(me, task.answerer, self.now(), self.logs.read_roster())
+        if not is_mine and not self._may_give(me, task, task.answerer):
+            raise Refused(
+                f"{task.id} is {task.answerer}'s task",
+                f"{task.answerer}, its lead, {task.asker} or the person gives it back",
+                code="not_yours",
+            )
+        to = task_reports.hearer(task, task.answerer, self.logs.read_roster()) if is_mine else task.answerer
+        self._say(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, _LIST)
+        self._stir(lambda one: one.task.id == task.id)
+        return self.task(task.id, me)
+
+    def cancel_task(self, me: str, word: str, reason: str = "") -> tuple[TaskView, list[str]]:
+        """Cancel a task; return it, and the ids of those that wait for it. Raises ``Refused`` unless ``me`` added it,
+        or commands who did or its holder."""
+        view = self.task(word, me)
+        task = view.task
+        if task.state == transitions.CANCELLED:
+            return view.replace(already=True), []
+        if task.is_over:
+            self._refuse_step(view)
+        if not any(self._may_give(me, task, who) for who in (task.asker, task.answerer) if who):
+            raise Refused(
+                f"{task.id} is not {me}'s to cancel",
+                f"{task.asker}, its lead or the person cancels it; its holder gives it back by "
+                f"`agent-mailbox task drop {typed(task.id)} --reason …`",
+                code="not_yours",
+            )
+        self._say(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, _LIST)
+        return self.task(task.id, me), [one.task.id for one in self.tasks() if task.id in one.task.after]
+
+    def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
+        task = view.task
+        if task.is_over:
+            raise Refused(f"{task.id} is {task.state}", "ask for a new task", code="decided")
+        if not even_blocked and view.waits_for:
+            raise _held(view, self)
+        if not task.answerer:
+            claim = f"`agent-mailbox task claim {typed(task.id)}`"
+            raise Refused(f"{task.id} is open: nobody holds it", f"claim it first: {claim}", code="not_yours")
+
+    def _say(self, me: str, payload: Payload, to: str, task: Task, hint: str) -> None:
+        """Send one step; one that nobody needs to hear of goes to its writer, as read."""
+        sent = self.post(me, payload, (to,), thread=task.message_id)
+        if to == me:
+            self.read_own(me, sent)
+        self.refuse_unapplied(sent, hint)
+
+    def _stir(self, which: Callable[[TaskView], bool]) -> None:
+        """Have the hooks of those look again to whom these tasks are open now."""
+        roster = self.logs.read_roster()
+        for one in self.tasks():
+            if one.state == transitions.OPEN and which(one):
+                for address in one.task.to:
+                    for agent in roster.carriers(address) if ":" in address else map(roster.get, roster.heirs(address)):
+                        if agent is not None:
+                            self.logs.trail.try_to_disturb(agent.session_id)
+
+    def read_assignment(self, me: str, view: TaskView) -> None:
+        """Record that the holder was shown what its task says, and read its own claim: nobody else needs them."""
+        way = route(view.task.to, self.logs.read_roster().reader(me))
+        ways = {view.task.message_id: way.via if way is not None else me, view.task.claim: me}
+        reads = [Read(message_id, me, self.now(), via=via) for message_id, via in ways.items()]
+        self.logs.reads.append(map(codec.spell_read, reads), (), [self.prove(me)] * len(reads))
+
+
+def _held(view: TaskView, desk: Tasking) -> Refused:
+    """Return the error for a step that the task's state refuses, with what to do next."""
+    task, show = view.task, f"`agent-mailbox task show {typed(view.task.id)}`"
+    if task.is_over:
+        return Refused(f"{task.id} is {task.state}", f"{show} has its history", code="decided")
+    if view.waits_for:
+        waits = ", ".join(view.waits_for)
+        return Refused(f"{task.id} waits for {waits}", f"claim another: `agent-mailbox task claim --next`; {show}",
+                       code="blocked")  # fmt: skip
+    name = frame.name_of(view.holder, desk.logs.read_roster())
+    return Refused(
+        f"{task.id} is {name}'s" if view.holder else f"{task.id} could not be claimed",
+        f"claim another: `agent-mailbox task claim --next`; {show}",
+        code="held",
+    )

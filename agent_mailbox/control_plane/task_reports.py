@@ -1,0 +1,92 @@
+"""Telling of tasks: who hears of one, and one message about a holder that ended or is silent.
+
+Belongs here: those messages, each sent once, by whoever looks first. The holder's own steps are messages of
+``control.tasking``.
+"""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from ..core import compose, frame
+from ..core.compose import Draft
+from ..core.control import authority
+from ..core.ids import uuid_of
+from ..core.proofs import STEWARD
+from ..core.records import USER
+from ..core.text import clipped, neutral, typed
+from ..errors import MailboxError
+from ..store.files.board import TASKS, Board
+from . import control_log
+
+if TYPE_CHECKING:
+    from ..core.control.task import Task
+    from ..core.roster import Roster
+    from ..mailbox.opened import OpenMailbox
+
+
+def hearer(task: Task, holder: str, roster: Roster) -> str:
+    """Return who hears what becomes of a task: its holder's lead, else who added it, else the person."""
+    agent = roster.get(holder)
+    if agent is not None and agent.lead not in (None, USER):
+        return authority.lead_of(holder, roster)
+    if task.asker == USER or "@" in task.asker:
+        return task.asker
+    heirs = roster.heirs(task.asker)
+    return heirs[-1] if heirs else USER
+
+
+def tell(desk: OpenMailbox, me: str) -> None:
+    """Tell, in the name of ``me`` who looks, of each task whose holder ended or is silent, if nobody told it before."""
+    board = Board(desk.logs.trail, TASKS)
+    if not board.is_used():
+        return
+    try:
+        for key, task, holder, said in _news(desk):
+            if not board.read_told(key) and board.is_first(key):
+                board.keep_told(key, ["told"])
+                _send(desk, me, task, holder, said, key)
+    except MailboxError:
+        pass  # whoever looks next tells it
+
+
+def _news(desk: OpenMailbox) -> list[tuple[str, Task, str, str]]:
+    """Return what there is to tell: a name for it, the task, its holder, the words."""
+    fold, now = control_log.of_tasks(desk), desk.now()
+    held = [task for task in fold.tasks.values() if task.answerer and not task.is_over]
+    gone = desk.gone({task.answerer for task in held} - {USER}) if held else set()
+    found = []
+    for task in held:
+        claim = _digest(task.claim, str(task.moved))
+        if task.answerer == USER:
+            continue
+        holder = fold.tasks.holder(task, gone)
+        if not holder:
+            found.append((f"open-{claim}", task, task.answerer, "its holder ended; the task is open again"))
+            continue
+        silent = desk.config.task_silent * 60_000
+        seen = desk.last_seen([holder]).get(holder, 0)
+        if task.state == "claimed" and not fold.tasks.waits_for(task) and now - max(seen, task.moved) >= silent:
+            minutes = round((now - max(seen, task.moved)) / 60_000)
+            found.append(
+                (f"silent-{claim}", task, holder, f"no progress and no turn of its holder for {minutes} minutes")
+            )
+    return found
+
+
+def _digest(*words: str) -> str:
+    return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def _send(desk: OpenMailbox, me: str, task: Task, holder: str, said: str, key: str) -> None:
+    roster = desk.logs.read_roster()
+    to = hearer(task, holder, roster)
+    sender = STEWARD if me == to else me
+    title, name = clipped(neutral(task.title), 80), frame.name_of(holder, roster)
+    content = f"{task.id} ({title}), held by {name}: {said}. `agent-mailbox task show {typed(task.id)}`"
+    draft = Draft(sender=sender, to=(to,), content=content, subject=f"Task {task.id}", type="notification",
+                  thread=task.message_id)  # fmt: skip
+    message = compose.message(draft, draft.to, uuid_of(_digest(key), "8", variant="8"), desk.now())
+    line, readers = compose.stored_line(message), {to, *roster.heirs(to)}
+    desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [desk.prove(sender)]))

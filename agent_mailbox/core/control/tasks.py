@@ -1,0 +1,224 @@
+"""All tasks: their fold in log order.
+
+Belongs here: who may take which step with a task, and when it is open. The log's order alone decides. The first
+claim counts, and a later one takes the place of just that claim which it names. So a task has one holder, everywhere
+alike. Whether a holder has ended is the roster's to say, at the moment of the question (``Task.holder``).
+
+Nothing that its writer could not be proven to have written closes a task.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import proofs
+from ..address import DIRECT
+from ..records import USER
+from ..text import word
+from . import authority, transitions
+from .messages import (
+    Payload,
+    TaskAssignment,
+    TaskCancelled,
+    TaskClaim,
+    TaskDropped,
+    TaskProgress,
+)
+from .task import BLOCKED, Task
+from .verdicts import APPLIED, LATE, NOTED, REFUSED, REPEATED, UNPROVEN, Verdict
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from ..records import Message
+    from ..roster import Roster
+
+
+class TaskStep:
+    """A message about a task, with what is known of its speaker: the steps ask it who that is."""
+
+    def __init__(self, message: Message, speaker: str, place: int, roster: Roster) -> None:
+        self.message = message
+        self.speaker = speaker
+        self.place = place
+        self.is_proven = proofs.speaker(message.proof, message.sender) is not None
+        self._roster = roster
+
+    def is_by(self, who: str) -> bool:
+        """Return whether an agent wrote it, or one that has its place."""
+        return authority.is_same(self.speaker, who, self.message.timestamp, self._roster)
+
+    def commands(self, who: str) -> bool:
+        """Return whether its proven speaker may command an agent."""
+        return self.is_proven and authority.commands(self.speaker, who, self.message.timestamp, self._roster)
+
+    def refused(self, about: str, why: str) -> Verdict:
+        """Return the verdict for a step that is not its sender's to take."""
+        return Verdict(REFUSED, "", why, about=about, forbidden=True)
+
+
+class Tasks(dict[str, Task]):
+    """The fold: every task by its id. ``roster``: the agents."""
+
+    roster: Roster
+
+    # -- questions ----------------------------------------------------------------------------------------------------
+
+    def state(self, task: Task, gone: Collection[str] = ()) -> str:
+        """Return the state as a reader sees it. ``gone``: agents whose client is gone, though no record says so."""
+        if task.is_over:
+            return task.state
+        if self.waits_for(task):
+            return BLOCKED
+        if not self.holder(task, gone):
+            return transitions.OPEN
+        return task.state
+
+    def holder(self, task: Task, gone: Collection[str] = ()) -> str:
+        """Return its holder at this moment; empty if it is open."""
+        holder = task.holder(self.roster)
+        return "" if holder in gone and not task.is_over else holder
+
+    def waits_for(self, task: Task) -> list[str]:
+        """Return the tasks that are not done, and that must be done before it."""
+        return [one for one in task.after if one not in self or self[one].state != transitions.DONE]
+
+    def _undone(self, task: Task) -> list[str]:
+        """Return those that are known here: of an archived task the others are not."""
+        return [one for one in self.waits_for(task) if one in self]
+
+    def _leads_to(self, task_id: str, after: Iterable[str]) -> bool:
+        """Return whether one of these tasks waits for that task, if only through others."""
+        left, seen = [*after], set[str]()
+        while left:
+            if (one := left.pop()) == task_id:
+                return True
+            if one in self and one not in seen:
+                seen.add(one)
+                left += self[one].after
+        return False
+
+    def is_over(self, task_id: str) -> bool:
+        """Return whether a task is done or cancelled."""
+        return task_id in self and self[task_id].is_over
+
+    def standing(self) -> set[str]:
+        """Return the assignments that stay live: of tasks that are not over, and those that these wait for."""
+        left = [task for task in self.values() if not task.is_over]
+        needed = {one for task in left for one in task.after if one in self}
+        return {task.message_id for task in left} | {self[one].message_id for one in needed}
+
+    def over(self) -> set[str]:
+        """Return the assignments of tasks that are over."""
+        return {task.message_id for task in self.values() if task.is_over}
+
+    # -- the fold -----------------------------------------------------------------------------------------------------
+
+    def assign(self, step: TaskStep, payload: TaskAssignment, *, is_taken: bool) -> Verdict:
+        """Fold a new task in. ``is_taken``: a request has its id."""
+        message, known = step.message, self.get(payload.request_id)
+        if known is not None or is_taken:
+            again = known is not None and known.asker == message.sender and is_same(known.payload, payload)
+            return Verdict(REPEATED if again else REFUSED, "", "this task is there already")
+        if self._leads_to(payload.request_id, payload.after):
+            return Verdict(REFUSED, "", "it would wait for itself", about=message.sender)
+        direct = all(self.roster.mode(stored) == DIRECT for stored in message.recipients)
+        worker = message.recipients[0] if direct else ""
+        state = transitions.after(transitions.TASK, None, transitions.ASSIGN if direct else transitions.OFFER)
+        task = Task(
+            payload.request_id, transitions.TASK, message.sender, worker, payload, message.id, step.place,
+            message.timestamp, state or transitions.OPEN, proven=step.is_proven, proof=message.proof,
+            to=message.recipients, claim=message.id if direct else "", moved=message.timestamp,
+        )  # fmt: skip
+        self[task.id] = task
+        return Verdict(APPLIED, "", after=task.state, about=worker or message.sender)
+
+    def take(self, step: TaskStep, payload: Payload) -> Verdict:
+        """Fold a step of a task in."""
+        task = self.get(payload.request_id)
+        if task is None:
+            return Verdict(NOTED, "", "of a task that was not assigned here", about=step.message.sender)
+        after = transitions.after(transitions.TASK, task.state, transitions.event(payload))
+        if task.is_over:
+            return Verdict(LATE, "", f"the task is {task.state}", before=task.state, after=task.state)
+        if isinstance(payload, TaskCancelled):
+            verdict = self._cancelled(step, task)
+        elif isinstance(payload, TaskClaim):
+            verdict = self._claimed(step, task, payload)
+        else:
+            verdict = self._moved(step, task, payload)
+        if verdict is not None:
+            return verdict.replace(before=task.state, after=task.state)
+        self[task.id] = self._after(step, task, payload, after or task.state)
+        return Verdict(APPLIED, "", before=task.state, after=after, about=self[task.id].answerer or task.asker)
+
+    def _after(self, step: TaskStep, task: Task, payload: Payload, state: str) -> Task:
+        now = {"state": state, "answer": payload, "by": step.message.sender, "moved": step.message.timestamp}
+        if isinstance(payload, TaskClaim):
+            now |= {"answerer": payload.holder or step.speaker, "claim": step.message.id, "phase": ""}
+            now |= {"held_proven": step.is_proven}
+        elif isinstance(payload, TaskDropped):
+            now |= {"answerer": "", "claim": "", "phase": ""}
+        elif isinstance(payload, TaskProgress):
+            now |= {"phase": payload.phase}
+        else:
+            now |= {"decided": step.message.timestamp, "answer_id": step.message.id}
+            now |= {"answer_proven": step.is_proven, "answer_proof": step.message.proof}
+        return task.replace(**now)
+
+    def _claimed(self, step: TaskStep, task: Task, payload: TaskClaim) -> Verdict | None:
+        """Return why a claim does not count; None if it does."""
+        holder = payload.holder or step.speaker
+        if not step.is_proven and self.roster.has_client(holder):
+            return step.refused(holder, UNPROVEN)
+        if not step.is_by(holder) and not self._may_give(step, task, holder):
+            return step.refused(holder, f"{word(step.speaker)} cannot claim for {word(holder)}")
+        if waits := self._undone(task):
+            return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
+        if not task.answerer:
+            return None
+        if authority.is_same(holder, task.answerer, step.message.timestamp, self.roster):
+            is_begun = task.state == transitions.CLAIMED
+            return Verdict(REPEATED, "", "it is the holder's already", about=holder) if is_begun else None
+        names = bool(payload.over) and payload.over == task.claim
+        if task.held_proven and not (names and step.is_proven):
+            return Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
+        return None if names or step.is_proven else Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
+
+    def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
+        """Return whether the speaker may give the task to another agent: the person, its adder, the agent's lead."""
+        return step.is_proven and (step.speaker == USER or step.is_by(task.asker) or step.commands(holder))
+
+    def _cancelled(self, step: TaskStep, task: Task) -> Verdict | None:
+        is_adder = step.is_by(task.asker) and (step.is_proven or not task.proven)
+        if is_adder or step.commands(task.asker) or (task.answerer and step.commands(task.answerer)):
+            return None
+        if step.is_proven and step.speaker == USER:
+            return None
+        why = "only who added it, its lead or the person cancels it"
+        return step.refused(task.answerer or task.asker, why if step.is_proven else UNPROVEN)
+
+    def _moved(self, step: TaskStep, task: Task, payload: Payload) -> Verdict | None:
+        """Return why its holder's step does not count; None if it does."""
+        if not task.answerer:
+            return step.refused(task.asker, "nobody holds it: claim it first")
+        if isinstance(payload, TaskDropped):
+            is_adder = step.is_proven and (step.speaker == USER or step.is_by(task.asker))
+            if is_adder or step.commands(task.answerer):
+                return None
+        if not step.is_proven and (
+            transitions.event(payload) == transitions.COMPLETE
+            or (task.state == transitions.CLAIMED and task.held_proven)
+            or self.roster.has_client(task.answerer)
+        ):
+            return step.refused(task.answerer, UNPROVEN)
+        if not step.is_by(task.answerer):
+            return step.refused(task.answerer, f"the task is {word(task.answerer)}'s")
+        if not isinstance(payload, TaskDropped) and (waits := self._undone(task)):
+            return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=task.answerer)
+        return None
+
+
+def is_same(one: Payload, other: Payload) -> bool:
+    """Return whether two messages ask the same, whenever each was written."""
+    return type(one) is type(other) and {**one.__dict__, "timestamp": None} == {**other.__dict__, "timestamp": None}

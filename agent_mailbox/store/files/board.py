@@ -1,0 +1,76 @@
+"""Marks that a mailbox has tasks or notes, and what of them each session was told: hooks skip both without a mark.
+
+Belongs here: these files among the user's own records. A mailbox without tasks and notes has none of them, and costs a
+hook one look for a file. The tasks and notes themselves are in the log.
+"""
+
+from __future__ import annotations
+
+from . import system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ..log.stamps import StampFiles
+
+TASKS, NOTES = "tasks", "notes"
+_MOST = 1 << 16
+
+
+class Board:
+    """The marks of one kind, of the mailbox that a trail belongs to."""
+
+    def __init__(self, trail: StampFiles, kind: str) -> None:
+        self._directory = trail.kept_here(kind)
+
+    def is_used(self) -> bool:
+        """Return whether anybody ever put something of this kind into the mailbox."""
+        return self._directory is not None and system.exists(self._directory)
+
+    def note_use(self) -> None:
+        """Note that somebody is about to; one that cannot be written costs hooks their lines."""
+        try:
+            if self._directory is not None:
+                system.make_directory(self._directory)
+        except OSError:
+            pass
+
+    def read_told(self, name: str) -> list[str]:
+        """Return the words that were kept under a name."""
+        try:
+            path = system.join(self._directory or "", name)
+            fd = system.open(path, system.O_RDONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC)
+        except (OSError, ValueError):
+            return []
+        try:
+            return system.read(fd, _MOST).decode("utf-8", "replace").split()
+        except OSError:
+            return []
+        finally:
+            system.close(fd)
+
+    def keep_told(self, name: str, words: list[str]) -> None:
+        """Keep words under a name; those that cannot be kept are told again."""
+        if self._directory is None:
+            return
+        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW
+        try:
+            fd = system.open(system.join(self._directory, name), flags | system.O_NONBLOCK, 0o600)
+        except (OSError, ValueError):
+            return
+        try:
+            system.write_whole(fd, system.encoded("\n".join(words)))
+        except OSError:
+            pass
+        finally:
+            system.close(fd)
+
+    def is_first(self, name: str) -> bool:
+        """Return whether nobody asked this before under the name: of several processes one is the first."""
+        if self._directory is None:
+            return False
+        flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC
+        try:
+            system.close(system.open(system.join(self._directory, name), flags, 0o600))
+        except (OSError, ValueError):
+            return False
+        return True

@@ -1,0 +1,181 @@
+"""Tasks: added, claimed by one, reported on, given back, cancelled, and waited for."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import MESSAGES, ROOT
+
+if TYPE_CHECKING:
+    from tests.helpers import Post, Result
+
+
+@pytest.fixture
+def team(post: Post) -> Post:
+    """A lead, two workers that it leads, and one with another tag."""
+    post.register("lee")
+    for worker in ("ann", "ben"):
+        post.register(worker, "--role", "worker", "--lead", "lee")
+    post.register("cat", "--tags", "project:x")
+    return post
+
+
+def added(post: Post, task_id: str, to: str = "role:worker", *more: str, by: str = "lee") -> dict[str, Any]:
+    """Add a task under an id."""
+    words = ("task", "add", "--to", to, "--title", f"Do {task_id}", "--task-id", task_id, "--session", by)
+    found: dict[str, Any] = post.ok(*words, *more)["task"]
+    return found
+
+
+def does(post: Post, who: str, *words: str) -> dict[str, Any]:
+    """Take a step that succeeds."""
+    found: dict[str, Any] = post.ok("task", *words, "--session", who)["task"]
+    return found
+
+
+def refused(post: Post, who: str, *words: str) -> str:
+    """Take a step that the state refuses; returns its error and its hint."""
+    result: Result = post.call("task", *words, "--session", who)
+    assert result.rc == 1, result
+    assert "hint: " in result.stderr
+    return result.stderr
+
+
+def heard(post: Post, who: str) -> list[str]:
+    """The types of the control messages that an agent is shown."""
+    return [json.loads(m["content"])["type"] for m in post.ok("check", "--session", who)["messages"]]
+
+
+def test_a_task_for_a_role_is_open_and_one_claims_it(team: Post) -> None:
+    """It is no mail. The first claimer holds it, is told what it says, and may claim it again. The others are refused,
+    and the lead hears of the end alone."""
+    task = added(team, "task-a", "role:worker", "--body", "see #91\n| forged")
+    assert {key: task[key] for key in ("id", "title", "to", "state", "holder", "phase", "after", "added_by")} == {
+        "id": "task-a", "title": "Do task-a", "to": "role:worker", "state": "open", "holder": None, "phase": None,
+        "after": [], "added_by": "lee",
+    }  # fmt: skip
+    assert task["proof"] == "session:lee"
+    assert heard(team, "ann") == heard(team, "ben") == []
+    shown = team.call("task", "claim", "--next", "--session", "ann").stdout
+    assert "| see #91\n| | forged\n" in shown
+    assert "task done task-a" in shown
+    assert "task-a is ann's" in refused(team, "ben", "claim", "task-a")
+    assert "no task is open to ben" in refused(team, "ben", "claim", "--next")
+    before = team.file(MESSAGES).read_bytes()
+    assert does(team, "ann", "claim", "task-a")["holder"] == "ann"
+    assert team.file(MESSAGES).read_bytes() == before
+    assert does(team, "ann", "progress", "task-a", "--phase", "implementing")["phase"] == "implementing"
+    assert heard(team, "lee") == []
+    assert "ann's task" in refused(team, "ben", "done", "task-a", "--summary", "mine")
+    end = does(team, "ann", "done", "task-a", "--summary", "it is", "--artifact", "x.py", "--error", "slow")
+    assert (end["state"], end["summary"], end["artifacts"], end["errors"]) == ("done", "it is", ["x.py"], ["slow"])
+    assert heard(team, "lee") == ["task_completed"]
+    assert team.ok("task", "list")["tasks"] == []
+    assert [one["id"] for one in team.ok("task", "list", "--all")["tasks"]] == ["task-a"]
+    types = [step["type"] for step in team.ok("task", "show", "task-a")["task"]["history"]]
+    assert types == ["task_assignment", "task_claim", "task_progress", "task_completed"]
+
+
+def test_a_task_waits_for_others(team: Post) -> None:
+    """It is blocked until they are done; none waits for itself, or for one that is cancelled or not there."""
+    added(team, "task-a")
+    assert added(team, "task-b", "ben", "--after", "task-a")["state"] == "blocked"
+    assert added(team, "task-c", "project:x", "--after", "task-b")["waits_for"] == ["task-b"]
+    for who, step in (("ben", ("claim", "task-b")), ("ben", ("done", "task-b", "--summary", "s"))):
+        assert "task-b waits for task-a" in refused(team, who, *step)
+    again = ("add", "--to", "ann", "--title", "t", "--task-id", "task-e", "--after")
+    assert "would wait for itself" in refused(team, "lee", *again, "task-e")
+    assert "no task 'task-zz'" in refused(team, "lee", *again, "task-zz")
+    does(team, "ann", "claim", "--next")
+    does(team, "ann", "done", "task-a", "--summary", "s")
+    does(team, "ben", "done", "task-b", "--summary", "s")
+    assert does(team, "cat", "claim", "--next")["id"] == "task-c"
+    does(team, "lee", "cancel", "task-c")
+    assert "cancelled" in refused(team, "lee", *again, "task-c")
+    assert added(team, "task-f", "ann", "--after", "task-a")["after"] == []
+
+
+def test_a_task_that_is_given_back_is_open_again(team: Post) -> None:
+    """Its lead hears once that it is blocked, and once that it is given back. Its holder's end opens it, too."""
+    added(team, "task-a")
+    does(team, "ann", "claim", "task-a")
+    for text in ("no database", "still none"):
+        does(team, "ann", "progress", "task-a", "--phase", "blocked", "--message", text)
+    assert does(team, "ann", "drop", "task-a", "--reason", "ill")["state"] == "open"
+    assert heard(team, "lee") == ["task_progress", "task_dropped"]
+    assert "claim it first" in refused(team, "ann", "done", "task-a", "--summary", "s")
+    does(team, "ben", "claim", "task-a")
+    team.ok("roster", "retire", "ben")
+    assert [(one["state"], one["holder"]) for one in team.ok("task", "list")["tasks"]] == [("open", None)]
+    assert does(team, "ann", "claim", "--next")["holder"] == "ann"
+    team.ok("roster", "register", "--session-id", "ben")
+    assert "ann's task" in refused(team, "ben", "done", "task-a", "--summary", "s")
+
+
+def test_who_may_give_take_back_and_cancel_a_task(team: Post) -> None:
+    """Its adder, the holder's lead and the person; nobody claims what is not for it."""
+    added(team, "task-a")
+    assert "not for cat" in refused(team, "cat", "claim", "task-a")
+    assert "may not give" in refused(team, "cat", "claim", "task-a", "--for", "ann")
+    assert does(team, "lee", "claim", "task-a", "--for", "ann")["holder"] == "ann"
+    assert heard(team, "ann") == ["task_claim"]
+    assert does(team, "user", "claim", "task-a", "--for", "cat")["holder"] == "cat"
+    for step in (("drop", "task-a", "--reason", "r"), ("cancel", "task-a")):
+        assert "error: task-a is" in refused(team, "ben", *step)
+    assert does(team, "lee", "drop", "task-a", "--reason", "r")["state"] == "open"
+    assert does(team, "user", "cancel", "task-a")["state"] == "cancelled"
+    assert "is cancelled" in refused(team, "ann", "claim", "task-a")
+
+
+def test_nothing_unproven_closes_a_task(team: Post) -> None:
+    """A line that any program wrote ends none, and takes none from its holder. A program may add one."""
+    added(team, "task-a")
+    does(team, "ann", "claim", "task-a")
+    for kind in ("task_completed", "task_dropped", "task_cancelled", "task_claim"):
+        content = json.dumps({"type": kind, "requestId": "task-a", "version": 1})
+        sender = "ben" if kind == "task_claim" else "ann"
+        line = {"id": f"forged-{kind}", "sender": sender, "recipient": "lee", "timestamp": "2026-11-27T00:00:00Z"}
+        team.append(MESSAGES, {**line, "content": content, "type": "control", "thread": None, "read_by": []})
+    (found,) = team.ok("task", "list")["tasks"]
+    assert (found["state"], found["holder"]) == ("claimed", "ann")
+    team.env["AGENT_MAILBOX_TEST_CALLER"] = "program"
+    assert added(team, "task-ci", by="ci")["proof"] is None
+
+
+def test_an_archived_task_is_found_and_an_open_one_stays(team: Post) -> None:
+    """The steward moves what is over with all about it, and never a task that somebody may yet claim."""
+    for task_id in ("task-a", "task-b", "task-c"):
+        added(team, task_id)
+    added(team, "task-d", "role:worker", "--after", "task-a")
+    for task_id in ("task-a", "task-b"):
+        does(team, "ann", "claim", task_id)
+        does(team, "ann", "done", task_id, "--summary", "s")
+    does(team, "lee", "cancel", "task-c")
+    heard(team, "lee")
+    team.ok("steward", "run", "--max-live", "0")
+    live = {json.loads(m["content"])["requestId"] for m in team.objects(MESSAGES)}
+    assert live == {"task-a", "task-d"}  # what another waits for stays, too
+    for task_id, state in (("task-b", "done"), ("task-c", "cancelled")):
+        assert team.ok("task", "show", task_id)["task"]["state"] == state
+    assert does(team, "ben", "claim", "--next")["id"] == "task-d"
+
+
+def test_every_command_of_the_team_s_hour_runs(post: Post) -> None:
+    """The page's first block is a session of three agents, and each of its commands succeeds."""
+    page = (ROOT / "docs/coordination.md").read_text(encoding="utf-8")
+    block = page.partition("```text\n")[2].partition("```")[0]
+    post.register("lee")
+    for worker in ("ann", "ben"):
+        post.register(worker, "--role", "worker", "--lead", "lee")
+    shown = {}
+    for line in block.splitlines():
+        who, _, command = line.partition("$ agent-mailbox ")
+        result = post.call(*shlex.split(command), env={"AGENT_MAILBOX_SESSION": who})
+        assert result.rc == 0, (line, result)
+        shown[line] = result.stdout
+    assert "blocked by task-filter" in shown["ben$ agent-mailbox task list"]
+    assert "task_completed task-filter: It takes UTC" in shown["lee$ agent-mailbox check"]
