@@ -77,6 +77,8 @@ def test_what_was_not_synced_is_synced_by_the_repetition(
     case = case_of(command)
     calls = case.calls()
     chosen = sample([call for call in calls if call.name in ("fsync", "fdatasync")])
+    if not EXHAUSTIVE and len(chosen) > 1:  # the other way has those between
+        chosen = chosen[how == "killed before it" :: 2]
     syncs = [n for n, call in enumerate(calls) if call in chosen]
     assert syncs
     for n in syncs:
