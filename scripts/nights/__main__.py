@@ -12,18 +12,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "internals" / "night.md"
 PYTEST = (sys.executable, "-m", "pytest", "-n", os.environ.get("TEST_WORKERS", "2"), "-rs")
-KILLS = (
-    *("store/test_crash", "store/test_manifest", "store/test_backup"),
-    *("cli/test_doctor", "claude/test_install", "teams/test_kills"),
-)
 PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
-    "faults": ("every fault, every mutant", ("scripts/faults",), {}),
-    "kills": (
-        "every step of a command, killed before it and within it",
-        (*PYTEST, *(f"tests/{name}.py" for name in KILLS)),
-        {"AGENT_MAILBOX_FAULTS": "all"},
-    ),
-    "stress": ("everybody at once, killed and misled", ("scripts/stress", "--seconds", "600"), {}),
+    "faults": ("every fault at every call, every mutant", ("scripts/faults",), {}),
     "simulation": ("worlds drawn from seeds", ("scripts/simulate", "--hours", "8"), {}),
     "gateway": (
         "100,000 connections to a gateway, and a day of ten peers",
@@ -34,11 +24,6 @@ PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
         "a bound worker's attacks, all modes and installations",
         (*PYTEST, "tests/trust", "tests/cli/test_callers.py", "tests/e2e/test_trust.py", "tests/e2e/test_files.py"),
         {"AGENT_MAILBOX_NIGHT": "1"},
-    ),
-    "engine": (
-        "three machines on three servers, killed and cut off",
-        (sys.executable, "-m", "tests.engine.endurance", "--seconds", "1200"),
-        {},
     ),
     "accounts": (
         "every call of JetStream by each credential, on three servers",

@@ -20,8 +20,8 @@ from agent_mailbox.errors import Busy
 from agent_mailbox.known_clients.claude_code import BELLS, CLAUDE_CODE
 from agent_mailbox.known_clients.known_client import BELL, FILES, PERMIT
 from tests.door import switches
+from tests.faults.killing import killed
 from tests.helpers import PATIENCE, Program, copy_package, refused, refused_both
-from tests.store import crash
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -867,24 +867,6 @@ def test_the_command_that_renews_a_stale_shim_works_as_it_stands(copied: House) 
 
 # -- killed ------------------------------------------------------------------------------------------------------------
 
-KILLABLE = """
-import json, os, sys
-from tests.store.crash import Fuse, chosen, loaded, steps_of
-from agent_mailbox.clients.install import foreign_files, installation
-main = loaded()
-def run():
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return main(sys.argv[1:])
-print(json.dumps(chosen(steps_of(run)[0])), flush=True)
-for line in sys.stdin:
-    child = os.fork()
-    if child == 0:
-        Fuse(*json.loads(line)).lay()
-        os._exit(run())
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-"""Runs the command, and says which of its steps are to be tried; told one, runs it in a process that ends there."""
-
 
 @pytest.mark.parametrize("word", ["install", "uninstall"])
 def test_killed_at_any_step_each_file_is_old_or_new_and_a_repetition_completes(house: House, word: str) -> None:
@@ -894,50 +876,19 @@ def test_killed_at_any_step_each_file_is_old_or_new_and_a_repetition_completes(h
     old = house.tree()
     house.install()
     new = house.tree()
-    state, project = house.program.home, house.project
-    shutil.copytree(state, state.with_name("state.new"))
-    house.uninstall()
-    shutil.copytree(state, state.with_name("state.old"))
-    before = ("state.new", new) if word == "uninstall" else ("state.old", old)
+    if word == "install":
+        house.uninstall()
     seen = set()
-
-    def begin() -> None:
-        shutil.rmtree(state)
-        shutil.copytree(state.with_name(before[0]), state)
-        shutil.rmtree(project)
-        restore(project, before[1])
-
-    begin()
-    with house.program.start(word, "claude-code", "--project", project, python=("-c", KILLABLE), stderr=None) as child:
-        assert child.stdin is not None
-        assert child.stdout is not None
-        steps = json.loads(child.stdout.readline())
+    for _ in killed(house.program, word, "claude-code", "--project", house.project, places=[house.project]):
+        for name, data in house.tree().items():
+            if not name.endswith(".agent-mailbox"):
+                assert data in (old.get(name), new.get(name)), name
         seen.add(house.settings.read_bytes())
-        for step in steps:
-            begin()
-            child.stdin.write(json.dumps(step).encode() + b"\n")
-            child.stdin.flush()
-            assert int(child.stdout.readline()) == crash.KILLED
-            for name, data in house.tree().items():
-                if not name.endswith(".agent-mailbox"):
-                    assert data in (old.get(name), new.get(name)), (step, name)
-            seen.add(house.settings.read_bytes())
-            house.say(word)
-            assert house.tree() == (new if word == "install" else old), step
-            house.uninstall()
-            assert house.tree() == old, step
-    assert len(steps) > 10
+        house.say(word)
+        assert house.tree() == (new if word == "install" else old)
+        house.uninstall()
+        assert house.tree() == old
     assert seen == {old[".claude/settings.local.json"], new[".claude/settings.local.json"]}
-
-
-def restore(directory: Path, tree: dict[str, bytes]) -> None:
-    """A directory with these files."""
-    directory.mkdir()
-    for name, data in tree.items():
-        if data == b"/":
-            (directory / name).mkdir()
-        else:
-            (directory / name).write_bytes(data)
 
 
 # -- where an installed shim finds the user's records -----------------------------------------------------------------

@@ -25,7 +25,6 @@ from agent_mailbox.upkeep import backup, restoring
 from agent_mailbox.upkeep import steward as stewards
 from tests.cli.test_file_arguments import AGENT, project, send  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, record, refused
-from tests.store.test_crash import crashed
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -260,18 +259,6 @@ def test_a_message_names_what_the_mailbox_has(pair: Post) -> None:
         refused(pair.call("send", "--from", "ann", "--jsonl", "-", stdin=batch), code, said)
     batch = json.dumps({"recipient": "bob", "content": "x", "attachments": [known]})
     assert pair.call("send", "--from", "ann", "--jsonl", "-", stdin=batch).rc == 0
-
-
-def test_killed_at_any_step_no_message_names_what_is_not_there(pair: Post) -> None:
-    """Each line's files are whole; whatever else is left is removed when nobody can need it."""
-    words = ("send", "--from", "ann", "--to", "bob", "--body", "look", "--attach", str(pair.scratch / "plan.png"))
-    for place in crashed(pair, *words):
-        box = Mailbox(str(place / "box"), clock=lambda: NOW + 2 * DAY)
-        messages = list(box.state().messages.values())
-        assert all(attachment_files.missing(box.directory, message) is None for message in messages)
-        attachment_files.sweep(box.logs, box.archive, box.now())
-        home = place / "box" / DIRECTORY
-        assert [*home.iterdir()] == ([home / f"{DIGEST}.png"] if messages else []) if home.exists() else not messages
 
 
 def test_the_steward_removes_what_no_message_names(pair: Post) -> None:

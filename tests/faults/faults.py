@@ -32,7 +32,7 @@ EXHAUSTIVE = os.environ.get("AGENT_MAILBOX_FAULTS") == "all"
 """Every case; without it one of each kind."""
 CALLS = (
     *("write", "pwrite64", "writev", "rename", "renameat", "renameat2", "link", "linkat", "unlink", "unlinkat"),
-    *("ftruncate", "truncate", "fsync", "fdatasync", "mkdir", "mkdirat", "utimensat", "flock", "openat"),
+    *("ftruncate", "truncate", "fsync", "fdatasync", "mkdir", "mkdirat", "rmdir", "utimensat", "flock", "openat"),
 )
 """System calls that change a file, its name, its durability or who may touch it; of ``openat`` those that make one."""
 LASTING = frozenset(CALLS) - {"fsync", "fdatasync", "flock", "openat"}
@@ -49,8 +49,8 @@ def sample(calls: list[Call]) -> list[Call]:
     return calls if EXHAUSTIVE else list({call.kind: call for call in some}.values())
 
 
-NAMELESS = re.compile(r"/#\d+( ?\(deleted\))?$")
-"""The end of what strace calls a file without a name (O_TMPFILE): nothing of it stays, and no run has the same."""
+NAMELESS = re.compile(r"/preview-|/#\d+( ?\(deleted\))?$|[.-]\d{3,}(/|$)|\.[0-9a-f]{8,}\b[^/]*(/|$)")
+"""The end of what strace calls a file without a name (O_TMPFILE), or of a name that no other run has."""
 
 TRIED = commands.ALL if EXHAUSTIVE else commands.USUAL
 """The commands that meet a fault at each of their calls."""
@@ -65,10 +65,12 @@ ALIKE = (
 class Call:
     """One system call of a run: its name, the file it is about, and the how manieth of that name on that file it is."""
 
-    def __init__(self, name: str, path: str, number: int, text: str, *, new: bool) -> None:
+    def __init__(self, name: str, path: str, number: int, text: str, *, new: bool, whole: int = 0) -> None:
         self.name = name
         self.path = path
         self.number = number
+        self.whole = whole
+        """Of a file that had another name in each run: the how manieth of that name it is, on any file."""
         self.made = new and "O_CREAT" in text
         self.changes = (name != "openat" or "O_CREAT" in text) and " = -1 " not in text
         self.leaves = name in LASTING or self.made
@@ -91,7 +93,44 @@ class Call:
 
     def options(self, what: str) -> list[str]:
         """strace's options that have ``what`` happen to this call."""
-        return ["-P", self.path, "-e", f"trace={self.name}", "-e", f"inject={self.name}:{what}:when={self.number}"]
+        where = [] if self.whole else ["-P", self.path]
+        return [*where, "-e", f"trace={self.name}", "-e", f"inject={self.name}:{what}:when={self.whole or self.number}"]
+
+
+TRACING = (
+    *("-f", "-qq", "-y", "-s", "0", "--seccomp-bpf"),
+    *("-e", "signal=none", "-e", f"trace={','.join(CALLS)}"),
+)
+"""strace's options that have it write down all calls."""
+
+
+def read_calls(trace: Path, places: Sequence[Path], there: set[str]) -> list[Call]:
+    """Every call of a trace that changes something in these places, in order; the files were ``there`` before."""
+    counted: dict[tuple[str, str], int] = {}
+    whole: dict[tuple[str, str], int] = {}
+    found = []
+    below = "|".join(re.escape(str(place)) for place in places)
+    inside = re.compile(rf'[<"]({below})((?:/[^>"]*)?)[>"]')
+    for text in trace.read_text(errors="replace").splitlines():
+        name = re.match(r"(\d+) +(\w+)\(", text)
+        if not name:
+            continue
+        whole[name[1], name[2]] = whole.get((name[1], name[2]), 0) + 1
+        paths = inside.findall(text)
+        where = next((place + rest for place, rest in paths if not NAMELESS.search(rest)), "")
+        if where:
+            key = (name[2], where)
+            counted[key] = counted.get(key, 0) + 1
+            among = 0 if where == "".join(paths[0]) else whole[name[1], name[2]]
+            found.append(Call(*key, counted[key], text, new=where not in there, whole=among))
+            there.add(where)
+    return [call for call in found if call.changes]
+
+
+def assert_struck(trace: Path, call: Call) -> None:
+    """Assert that a run was killed before the call."""
+    struck = trace.read_text(errors="replace").splitlines()
+    assert any(f" {call.name}(" in one and one.endswith("= ?") for one in struck), (call, struck)
 
 
 class Case:
@@ -148,20 +187,9 @@ class Case:
     def traced(self, words: Sequence[str] = ()) -> tuple[Result, list[Call]]:
         """A run in the mailbox as it stands, perhaps of other words, and its calls, see ``calls``."""
         there = set(map(str, self.post.box.rglob("*")))
-        options = ("-f", "-qq", "-y", "-s", "0", "--seccomp-bpf", "-e", "signal=none", "-e", f"trace={','.join(CALLS)}")
-        result = self.run("strace", *options, *self._log, words=words)
-        counted: dict[tuple[str, str], int] = {}
-        found = []
-        place = re.compile(rf'[<"]({re.escape(str(self.scratch))}/[^>"]*)[>"]')
-        for text in self.trace.read_text(errors="replace").splitlines():
-            name = re.match(r"\d+ +(\w+)\(", text)
-            where = place.search(text)
-            if name and where and str(self.err) not in text and not NAMELESS.search(where[1]):
-                key = (name[1], where[1])
-                counted[key] = counted.get(key, 0) + 1
-                found.append(Call(*key, counted[key], text, new=where[1] not in there))
-                there.add(where[1])
-        return result, [call for call in found if call.changes]
+        result = self.run("strace", *TRACING, *self._log, words=words)
+        calls = read_calls(self.trace, [self.scratch], there)
+        return result, [call for call in calls if call.path != str(self.err)]
 
     def is_log(self, call: Call) -> bool:
         """Is the call about a log, live or archived, one that is to replace it, or the directory it stands in?"""
@@ -188,8 +216,7 @@ class Case:
         before = self.fresh()
         result = self.run("strace", "-f", "-qq", *call.options("signal=KILL"), *self._log)
         assert result.rc == KILLED, (call, result)
-        struck = self.trace.read_text(errors="replace").splitlines()
-        assert any(f" {call.name}(" in one and one.endswith("= ?") for one in struck), (call, struck)
+        assert_struck(self.trace, call)
         return Verdict(self.post, self.command, before, result)
 
     def refused(self, call: Call, error: str, again: bool = False) -> Verdict:

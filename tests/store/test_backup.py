@@ -23,8 +23,8 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.upkeep import backup, doctor, restoring
 from agent_mailbox.upkeep import steward as stewards
 from agent_mailbox.upkeep.snapshot import Snapshot, SnapshotFile
+from tests.faults.killing import killed
 from tests.helpers import ARCHIVE, MESSAGES, READS, Post, Program, Result, refused, refused_both
-from tests.store.test_crash import crashed
 from tests.store.test_processes import LAST, together
 
 if TYPE_CHECKING:
@@ -317,38 +317,30 @@ def test_a_link_where_a_restore_works_aside_is_not_followed(full: Post) -> None:
 # -- killed -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("force", [False, True])
-def test_a_backup_killed_at_any_step_leaves_a_whole_one_or_none(full: Post, force: bool) -> None:
+def test_a_backup_killed_at_any_step_leaves_a_whole_one_or_none(full: Post) -> None:
     """Under its name stands what stood there before, or a backup that verifies; repeated, it is made; the mailbox is
     as it was."""
-    wanted = views(full.box)
-    earlier = full.scratch / "earlier.tar"
-    full.ok("backup", earlier)
-
-    if force:
-        beside = full.scratch / "box.beside"
-        beside.mkdir()
-        shutil.copy(earlier, beside / "backup.tar")
-    for place in crashed(full, "backup", *(["--force"] if force else []), "{place}/backup.tar"):
-        file = place / "backup.tar"
-        if file.exists():
-            backup.verify(str(file))
-        else:
-            assert not force
-        backup.write(Mailbox(str(place / "box")), str(file), force=True)
-        assert [p.name for p in place.iterdir() if "unfinished" in p.name] == []
-        restoring.restore(str(file), str(place / "again"), full.env)
-        assert views(place / "again") == wanted
-        assert views(place / "box") == wanted
+    wanted, made, again = views(full.box), full.scratch / "made", full.scratch / "again"
+    made.mkdir()
+    file = made / "backup.tar"
+    full.ok("backup", file)
+    for _ in killed(full, "backup", "--force", file, places=[made]):
+        backup.verify(str(file))
+        backup.write(Mailbox(str(full.box)), str(file), force=True)
+        assert [p.name for p in made.iterdir() if "unfinished" in p.name] == []
+        restoring.restore(str(file), str(again), full.env)
+        assert views(again) == wanted
+        assert views(full.box) == wanted
+        shutil.rmtree(again)
 
 
 def test_a_restore_killed_at_any_step_leaves_a_whole_mailbox_or_none(full: Post) -> None:
     """Repeated it is made, or refused because it is there; nothing is left beside it."""
-    wanted, file = views(full.box), full.scratch / "backup.tar"
+    wanted, file, place = views(full.box), full.scratch / "backup.tar", full.scratch / "place"
     full.ok("backup", file)
-    seen = set()
-    for place in crashed(full, "restore", str(file), "{place}/new"):
-        new = place / "new"
+    place.mkdir()
+    new, seen = place / "new", set()
+    for _ in killed(full, "restore", str(file), new, places=[place]):
         seen.add(new.exists())
         if new.exists():
             assert views(new) == wanted

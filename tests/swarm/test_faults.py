@@ -1,10 +1,17 @@
-"""Exactly once, under faults: the short form of ``scripts/swarm-faults``."""
+"""Exactly once, under faults: gateways killed at their system calls."""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
+import tempfile
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 import pytest
@@ -14,36 +21,101 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.swarm import decisions, importing
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.protocol.outgoing import Outgoing, compacted
-from tests.faults import faults
-from tests.helpers import PATIENCE
-from tests.swarm import calls, exchange
-from tests.swarm.machine import Authority, Machine
+from tests.faults.killing import skip_without_strace
+from tests.helpers import MESSAGES, PATIENCE, begin_again, until
+from tests.swarm.machine import Authority, Machine, meet
 from tests.swarm.wirework import Line, Person
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SWARM = "660e8400-e29b-41d4-a716-446655440001"
 
 
-def test_every_message_arrives_once_though_gateways_die_and_the_network_flaps(
-    tmp_path: Path, authority: Authority
-) -> None:
-    """30 messages, three kills at points a seed chooses, connections cut: each is in the mailbox once."""
-    told = exchange.run(tmp_path, authority, messages=30, kills=3, seed=7)
-    assert sum(told["killed"].values()) >= 3
-    assert told["connections_cut"] > 0
+class Traced:
+    """A machine whose gateway is traced, and dies when it is about to make a call."""
+
+    def __init__(self, machine: Machine) -> None:
+        skip_without_strace()
+        self.machine = machine
+        self._kept = Path(tempfile.mkdtemp(dir=machine.scratch))
+        for place in (machine.box, machine.swarm_home):
+            shutil.copytree(place, self._kept / place.name, ignore=shutil.ignore_patterns("*.sock"))
+
+    @contextmanager
+    def dying(self, call: str, file: Path) -> Iterator[None]:
+        """The machine is as it was when this was made; its gateway runs, and dies before this call on the file."""
+        machine = self.machine
+        for place in (machine.box, machine.swarm_home):
+            shutil.rmtree(place)
+            shutil.copytree(self._kept / place.name, place)
+        begin_again(machine.box, machine.env)
+        fault = ("-P", str(file), "-e", f"trace={call}", "-e", f"inject={call}:signal=KILL:when=1")
+        machine.serve(under=("strace", "-f", "-qq", *fault, "-o", str(machine.scratch / "trace")))
+        try:
+            yield
+        finally:
+            self._end()
+
+    def is_dead(self) -> bool:
+        """Return whether the gateway has died."""
+        return self.machine.gateway is None or self.machine.gateway.poll() is not None
+
+    def _end(self) -> None:
+        """End the gateway, and with it strace, which would leave it behind."""
+        tracer = self.machine.gateway
+        if tracer is not None and tracer.poll() is None:
+            children = Path(f"/proc/{tracer.pid}/task/{tracer.pid}/children").read_text().split()
+            for pid in map(int, children):
+                with suppress(ProcessLookupError):  # it died of its fault meanwhile, and is reaped only now
+                    os.kill(pid, signal.SIGKILL)
+            tracer.wait(PATIENCE)
+        self.machine.kill()
 
 
-def test_what_is_answered_is_kept_whatever_call_the_gateway_dies_at(tmp_path: Path, authority: Authority) -> None:
-    """Killed before it writes and before it syncs (``scripts/swarm-calls``: before every call): a 200 is mail that is
-    there, and what was not answered comes again, once."""
-    if why := faults.why_no_strace():
-        pytest.skip(why)
+def test_a_message_arrives_once_whichever_gateway_dies_at_it(tmp_path: Path, authority: Authority) -> None:
+    """Who receives is killed before it writes the message, and before it syncs it: nothing is answered that is not
+    there, and what was not answered comes again. Who sends is killed before it notes what it is to send, and before it
+    notes that it was taken. Each message is there once."""
+    alpha, beta = (Machine(tmp_path, name, authority).serve() for name in ("alpha", "beta"))
+    meet(alpha, beta)
+    until(lambda: alpha.outbox() == {} or {*alpha.outbox().popitem()[1].values()} == {"delivered"})
 
-    def on_the_log(call: calls.Call) -> bool:
-        return call[0] in ("write", "fdatasync") and call[1].endswith("/agent-mailbox.jsonl")
+    def sent(text: str) -> str:
+        return alpha.send("ann", "swarm:demo/beta", text)
 
-    killed = calls.receiver(tmp_path, authority, on_the_log)
-    assert killed["write"] >= 1
-    assert killed["fdatasync"] >= 1
+    beta.kill()
+    receiver = Traced(beta)
+    for call in ("write", "fdatasync"):
+        with receiver.dying(call, beta.box / MESSAGES):
+            mail = sent(call)
+            until(receiver.is_dead)
+            assert alpha.outbox()[mail] != {"beta": "delivered"}, call
+        beta.serve()
+        until(lambda mail=mail: alpha.outbox()[mail] == {"beta": "delivered"})
+        assert Counter(beta.received())[call] == 1, call
+        assert beta.doctor() == [], call
+        beta.kill()
+    alpha.kill()
+    outbox = alpha.swarm_home / "outbox.jsonl"
+    sender = Traced(alpha)
+    with sender.dying("write", outbox):  # what it is to send
+        mail = sent("queued")
+        until(sender.is_dead)
+    alpha.serve()
+    until(lambda: mail in alpha.outbox())  # its peer does not answer yet
+    alpha.kill()
+    beta.serve()
+    sender = Traced(alpha)
+    with sender.dying("write", outbox):  # that it was taken
+        until(sender.is_dead)
+    assert beta.received().count("queued") == 1
+    alpha.serve()
+    until(lambda: alpha.outbox()[mail] == {"beta": "delivered"})
+    assert beta.received().count("queued") == 1
+    assert alpha.doctor() == []
+    alpha.kill()
+    beta.kill()
 
 
 NEWS = {
@@ -57,17 +129,15 @@ NEWS = {
 def test_what_changed_a_swarm_is_told_whoever_dies_before_telling_it(tmp_path: Path, authority: Authority) -> None:
     """Killed after the ledger's line and before the mailbox's: who left, or is master no more, is refused when it says
     so again, and yet those here learn of it, once, however often the gateway starts."""
-    if why := faults.why_no_strace():
-        pytest.skip(why)
     beta = Machine(tmp_path, "beta", authority)
     master, carol = Person("master", "https://127.0.0.1:9/swarm"), Person("carol", "https://127.0.0.1:9/swarm")
     beta.register("ann", "--tags", "swarm:demo")
     take_state(beta, master, carol)
-    traced = calls.Traced(beta)
+    traced = Traced(beta)
     for action, (told, more) in NEWS.items():
         sender = carol if action == "member_left" else master
         message = sender.system(SWARM, "beta", action=action, **more)
-        with traced.dying(("write", str(beta.box / "agent-mailbox.jsonl"), 1)):
+        with traced.dying("write", beta.box / MESSAGES):
             with Line(beta) as line, pytest.raises(httpx.HTTPError):
                 line.post("message", message)
             assert beta.gateway is not None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -299,38 +298,6 @@ def test_sixty_bridged_and_twenty_five_native_messages_each_arrive_once(teams: T
     assert sum("| bridged" in text for _, text in delivered) == 60
     assert teams.unread("ann@t") == []
     assert not path.with_name("ann.json.lock").exists()
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_killed_at_random_points_nothing_is_lost_and_every_repetition_says_so(teams: Teams, seed: int) -> None:
-    """kill -9 again and again while mail flows; at the end everything was delivered, plain at most once."""
-    teams.make("t", "ann")
-    teams.put("t", "ann")
-    log, path = teams.scratch / "delivered", teams.box_of("t", "ann")
-    log.touch()  # the first may be offered before the client has looked
-    chance = random.Random(seed)
-    wanted = 0
-    with teams.start("fetch", path, log, transcript(teams), python=("-m", "tests.teams.client")) as fetcher:
-        for _ in range(8):
-            for _ in range(4):
-                teams.send("bob", "team:t/ann", f"bridged {wanted}.")
-                wanted += 1
-            before = len(teams.lines(READS))
-            with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
-                until(lambda before=before: len(teams.lines(READS)) > before)
-                for _ in range(chance.choice((0, 1_000, 10_000, 100_000))):
-                    pass
-                worker.send_signal(signal.SIGKILL)
-        with teams.start("teams", "bridge", "t", "--interval", "0.01") as worker:
-            until(lambda: teams.unread("ann@t") == [])
-            until(lambda: all(f"| bridged {n}." in log.read_text() for n in range(wanted)))
-            worker.send_signal(signal.SIGKILL)
-        fetcher.communicate()
-    texts = [json.loads(line)["text"] for line in log.read_text().splitlines()]
-    plain = Counter(text.splitlines()[1] for text in texts if "possibly repeated" not in text)
-    everything = {text.splitlines()[1] for text in texts}
-    assert everything == {f"| bridged {n}." for n in range(wanted)}
-    assert not plain or max(plain.values()) == 1
 
 
 def test_one_bridge_a_team_and_it_ends_with_it(teams: Teams) -> None:

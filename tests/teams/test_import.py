@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.core import codec
-from agent_mailbox.core.records import Message
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.teams.mirror import Mirror
 from tests.helpers import MESSAGES, READS, ROSTER, until
@@ -274,23 +272,6 @@ def test_a_follower_sees_changes_as_they_happen(teams: Teams) -> None:
         teams.put("t", "ann", native("team-lead", "SECOND", 2))
         until(lambda: texts(teams) == ["FIRST", "SECOND"])
         follower.kill()
-
-
-def test_a_follower_killed_at_any_instant_leaves_nothing_doubled_or_lost(teams: Teams) -> None:
-    """Started again, it goes on from the logs alone."""
-    teams.make("t", "ann")
-    chance = random.Random(3)
-    entries: list[dict[str, Any]] = []
-    for turn in range(12):
-        entries += [native("team-lead", f"text {turn}.{n}", turn * 300 + n) for n in range(250)]
-        teams.put("t", "ann", *entries)
-        with teams.start("teams", "import", "t", "--follow", "--interval", "0.01") as follower:
-            wanted = min(len(teams.lines(MESSAGES)) + chance.randrange(1, 400), len(entries))
-            until(lambda wanted=wanted: len(teams.lines(MESSAGES)) >= wanted)
-            follower.send_signal(signal.SIGKILL)
-    teams.ok("teams", "import", "t")
-    whole = [found for found in map(codec.message, teams.lines(MESSAGES)) if isinstance(found, Message)]
-    assert [message.content for message in whole] == [e["text"] for e in entries]  # of a torn line nothing is taken
 
 
 def test_nothing_is_opened_where_nothing_changed(teams: Teams) -> None:
