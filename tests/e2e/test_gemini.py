@@ -47,12 +47,14 @@ class Client:
         self.settings.write_text(json.dumps(SETTINGS, indent=2))
 
     def ask(self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None, fails: bool = False) -> str:
-        """One run with one prompt; the session's id, or nothing if the run is to fail."""
+        """One run with one prompt; the session's id, or nothing if the run is to fail. The client starts itself again
+        only if asked to: that takes as long once more."""
         settings = {
             "GEMINI_API_KEY": "dummy",
             "GOOGLE_GEMINI_BASE_URL": self.model.url,
             "GEMINI_CLI_TRUST_WORKSPACE": "true",
             "TERM": "dumb",
+            "GEMINI_CLI_NO_RELAUNCH": "true",
             **NOBODY_SAID,
             **(env or {}),
         }
@@ -146,7 +148,7 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
         return [said(ANSWER)]
 
     model.script = script
-    session = client.ask("PROMPT_ONE")
+    session = client.ask("PROMPT_ONE", env={"GEMINI_CLI_NO_RELAUNCH": None})
     talks = model.asked("PROMPT_ONE")
     assert talks[0].count("agent-mailbox:") == 0
     assert [talk.count("MAIL_DURING_THE_TURN") for talk in talks] == [0, 0, 1, 1, 1]

@@ -71,7 +71,10 @@ def killed(
     between = [call for call in calls if call not in turning]
     for call in calls if EXHAUSTIVE else [*turning, *between[::every]]:
         begin()
-        assert run("-f", "-qq", *call.options("signal=KILL")) == KILLED, call
+        rc = run("-f", "-qq", *call.options("signal=KILL"))
+        if rc == ends and call.whole:
+            continue  # this time there were fewer calls of that name
+        assert rc == KILLED, call
         assert_struck(trace, call)
         yield call
     begin()
