@@ -74,9 +74,9 @@ class Traced:
 
 
 def test_a_message_arrives_once_whichever_gateway_dies_at_it(tmp_path: Path, authority: Authority) -> None:
-    """Who receives is killed before it writes the message, and before it syncs it: nothing is answered that is not
-    there, and what was not answered comes again. Who sends is killed before it notes what it is to send, and before it
-    notes that it was taken. Each message is there once."""
+    """A receiver is killed before it writes the message, and before it syncs it: nothing is answered that is not there,
+    and what was not answered comes again. A sender is killed before it notes what it is to send, and before it notes
+    that it was taken. Each message is there once."""
     alpha, beta = (Machine(tmp_path, name, authority).serve() for name in ("alpha", "beta"))
     meet(alpha, beta)
     until(lambda: alpha.outbox() == {} or {*alpha.outbox().popitem()[1].values()} == {"delivered"})
