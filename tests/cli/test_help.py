@@ -26,7 +26,7 @@ def test_the_first_page_lists_a_week_s_commands_and_where_the_others_are(program
     assert "agent-mailbox help --all" in first
     listed = [row.split()[0] for row in rest.splitlines() if row.startswith("  ")]
     assert listed == [name for names in SECTIONS.values() for name in names]
-    assert not re.search(r"\.\.\.$|…$", first + rest, flags=re.MULTILINE)
+    assert not [row for row in (first + rest).splitlines()[1:] if row.endswith(("...", "…"))]
 
 
 def test_each_topic_shows_commands_that_exist(program: Program) -> None:
