@@ -4,7 +4,7 @@ import { forget } from "./drafts.js";
 import { say, unsay } from "./notices.js";
 import { open } from "./panel.js";
 import { stale } from "./refresh.js";
-import { justMoved, noteMove } from "./requests.js";
+import { mayMiss, noteMove } from "./requests.js";
 import { signedOut } from "./stream.js";
 import { hold, isHeld } from "./undo.js";
 
@@ -13,7 +13,7 @@ document.addEventListener("submit", (event) => {
   if (form.method !== "post" || ["/leave", "/session"].includes(new URL(form.action).pathname)) return;
   event.preventDefault();
   if (form.dataset.sending) return;
-  if (form.matches(".decide") && justMoved()) {
+  if (form.matches(".decide") && mayMiss()) {
     say("news", "The list had just changed, so nothing was decided. Press the button again.");
     return;
   }
@@ -21,9 +21,13 @@ document.addEventListener("submit", (event) => {
   if (event.submitter?.name) fields.set(event.submitter.name, event.submitter.value);
   const request = fields.get("request");
   if (request && isHeld(request)) return;
+  if (form.matches(".decide") && !isObject(fields.get("input"))) {
+    say("problem", "The changed input is no JSON object, so nothing was decided.");
+    return;
+  }
   form.dataset.sending = "1";
   if (!form.matches(".decide")) send(form, fields);
-  else hold(request, told(form, fields), () => send(form, fields), () => {
+  else hold(request, form.closest(".card"), told(form, fields), () => send(form, fields), () => {
     delete form.dataset.sending;
     say("news", "Undone: nothing was decided.");
   });
@@ -34,6 +38,14 @@ document.addEventListener("change", ({ target }) => {
   $$(`input[form="${CSS.escape(target.dataset.all)}"]`).forEach((box) => { box.checked = target.checked; });
 });
 
+const isObject = (text) => {
+  if (text === null) return true; // the request has no input
+  try {
+    return JSON.parse(text)?.constructor === Object;
+  } catch {
+    return false;
+  }
+};
 const told = (form, fields) => {
   const word = { approve: "Approve", always: "Allow always", deny: "Deny" }[fields.get("decision")];
   const chosen = [...fields.keys()].filter((key) => key.startsWith("chosen:")).length;

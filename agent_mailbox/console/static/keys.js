@@ -1,8 +1,8 @@
 // The keyboard: single keys move, open, decide and write; they can be turned off (WCAG 2.1.4).
 import { $, $$, attempt } from "./dom.js";
-import { unsay } from "./notices.js";
+import { say, unsay } from "./notices.js";
 import { open, shut } from "./panel.js";
-import { prepare } from "./requests.js";
+import { denies, prepare } from "./requests.js";
 import { next } from "./seen.js";
 import { undo } from "./undo.js";
 
@@ -47,11 +47,15 @@ const keys = {
   n: () => next(),
   "?": () => $("#keys").showModal(),
 };
-const decide = (which) => prepare(which, current()?.matches(".card") ? current() : $("#main .card"));
+const decide = (which) => prepare(which, current()?.matches(".card") ? current() : entries().find((node) => node.matches(".card")));
 
 document.addEventListener("keydown", (event) => {
   const field = event.target.matches("input, textarea, select");
-  if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && field && event.target.form) {
+  if (event.key === "Enter" && field && event.target.form?.matches(".decide")) {
+    if (event.target.matches("textarea") && !event.ctrlKey && !event.metaKey) return; // a line break
+    event.preventDefault();
+    if (!denies(event.target)) say("news", "Nothing is decided. Press Approve or Deny.");
+  } else if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && field && event.target.form) {
     event.preventDefault();
     event.target.form.requestSubmit($("button", event.target.form));
   } else if (event.key === "Escape" && !$("dialog[open]")) {

@@ -56,16 +56,26 @@ const expire = (card) => {
 
 // -- deciding --------------------------------------------------------------------------------------------------------
 
-// A click on a request that just vanished must not decide the one that took its place.
+// A click on a request that just vanished must not decide the one that took its place. A key names its request.
 const SETTLES = 700;
 let moved = 0;
+let pressed = false;
+document.addEventListener("click", ({ detail }) => { pressed = detail > 0; }, true); // 0: by a key
 export const noteMove = () => { moved = Date.now(); };
-export const justMoved = () => Date.now() - moved < SETTLES;
+export const mayMiss = () => pressed && Date.now() - moved < SETTLES;
 
+let denied = null; // the reason's field in which Enter denies
 export const prepare = (which, at) => {
   const button = at && $(which, at);
   if (!button || button.disabled) return;
   at.scrollIntoView({ block: "nearest" });
-  button.focus(); // only Enter confirms: one key alone decides nothing
-  say("news", `${which === ".approve" ? "Approve" : "Deny"}: press Enter to confirm, Esc to cancel.`);
+  denied = which === ".deny" ? $("[name=reason]", at) : null;
+  (denied || button).focus(); // only Enter confirms: one key alone decides nothing
+  say("news", denied ? "Deny: write why; Enter denies, Esc cancels." : "Approve: press Enter to confirm, Esc to cancel.");
+};
+document.addEventListener("focusout", ({ target }) => { if (target === denied) denied = null; });
+export const denies = (field) => {
+  if (field !== denied) return false;
+  $(".deny", field.form).click();
+  return true;
 };

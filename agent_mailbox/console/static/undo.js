@@ -1,48 +1,72 @@
 // Decisions wait a moment before they are sent: for so long nobody can have acted on them, and the person may undo.
-import { $ } from "./dom.js";
+// Several may wait. The card of each is out of sight meanwhile, and the next one has the focus.
+import { $, $$ } from "./dom.js";
+import { noteMove } from "./requests.js";
 
 const WAITS = 5000; // ms
-let held = null;
+const LATEST = 2000; // ms before a request expires
+const held = new Map();
+const unseen = new CSSStyleSheet(); // a rule outlives the patching of a card
+document.adoptedStyleSheets.push(unseen);
 
-export const sendNow = () => {
-  const it = held;
-  if (!it) return;
-  shut();
-  it.send();
+const show = () => {
+  unseen.replaceSync([...held.keys()].filter(Boolean).map((id) => `#${CSS.escape(`r-${id}`)} { display: none }`).join(""));
+  $("#held").replaceChildren(...[...held.values()].map(({ line }) => line));
 };
+const shut = (request) => {
+  const it = held.get(request);
+  held.delete(request);
+  clearTimeout(it.ends);
+  clearInterval(it.ticks);
+  show();
+  return it;
+};
+const sendOne = (request) => shut(request).send();
+const undoOne = (request) => {
+  shut(request).undone();
+  document.getElementById(`r-${request}`)?.focus();
+};
+
+export const sendNow = () => [...held.keys()].forEach(sendOne);
 export const undo = () => {
-  const it = held;
-  if (!it) return false;
-  shut();
-  it.undone();
+  const last = [...held.keys()].at(-1);
+  if (last === undefined) return false;
+  undoOne(last);
   return true;
 };
-const shut = () => {
-  clearTimeout(held.ends);
-  clearInterval(held.ticks);
-  held = null;
-  $("#held").replaceChildren();
-};
 
-export const isHeld = (request) => held?.request === request;
-export const hold = (request, what, send, undone) => {
-  sendNow(); // one at a time: who decides on goes on
-  const until = Date.now() + WAITS;
+export const isHeld = (request) => held.has(request);
+export const hold = (request, card, what, send, undone) => {
+  const until = Date.now() + waits(card);
   const line = document.createElement("p");
   const left = document.createElement("span");
   const tick = () => { left.textContent = ` Sent in ${Math.max(Math.ceil((until - Date.now()) / 1000), 1)} s.`; };
   line.className = "said";
   line.append(what, left);
-  for (const [text, act] of [["Undo", undo], ["Send now", sendNow]]) {
+  for (const [text, act] of [["Undo", undoOne], ["Send now", sendOne]]) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "quiet";
     button.textContent = text;
-    button.addEventListener("click", act);
+    button.addEventListener("click", () => act(request));
     line.append(" ", button);
   }
   tick();
-  $("#held").replaceChildren(line);
-  held = { request, send, undone, ends: setTimeout(sendNow, WAITS), ticks: setInterval(tick, 500) };
+  const next = following(card);
+  held.set(request, {
+    line, send, undone, ends: setTimeout(() => sendOne(request), until - Date.now()), ticks: setInterval(tick, 500),
+  });
+  show();
+  noteMove();
+  next?.focus({ preventScroll: true });
+};
+const waits = (card) => {
+  const expires = Number(card && $("[data-until]", card)?.dataset.until);
+  return expires ? Math.max(Math.min(WAITS, expires - Date.now() - LATEST), 0) : WAITS;
+};
+const following = (card) => {
+  const cards = $$("#main .card").filter((one) => one === card || one.getClientRects().length);
+  const at = cards.indexOf(card);
+  return at < 0 ? null : cards[at + 1] || cards[at - 1];
 };
 window.addEventListener("pagehide", sendNow);
