@@ -167,6 +167,8 @@ export const AgentMailbox = async ({ client, directory }) => {
           const fields = { cwd, hook_event_name: "PreToolUse", tool_name: name, tool_input: input }
           const said = await call(judge, id, { ...fields, tool_use_id: callID, ...agent })
           if (said.permissionDecision === "deny") throw new Error(said.permissionDecisionReason)
+          const changed = said.updatedInput?.command
+          if (name === "Bash" && typeof changed === "string") args.command = changed // in place: another object counts for nothing
           if (said.additionalContext) notes.set(callID, said.additionalContext)
         }
     },

@@ -77,16 +77,16 @@ def mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) -> Told
     that of this one, and its priority counts for nothing: a stranger chose it.
     """
     left = room - _HEAD - 2 * units(page.program)
-    reserve = min(left // 3, (len(items) - 1) * (frame.TITLE + 20))
+    most = left // 3  # for titles, which keep only what they need of it
     full: dict[str, str] = {}
     for item in _ranked(items):
+        reserve = units("\n".join(_digest(_others(items, full, item), page, most)[1])) + 1
         block = _block(item, page, room if full else left - reserve)
         if full and units(block) + 1 > left - reserve:
             break
         full[item.message.id] = block
         left -= units(block) + 1
-    rest = sorted((item for item in items if item.message.id not in full), key=_is_from_elsewhere)
-    titles, digest = _digest(rest, page, left)
+    titles, digest = _digest(_others(items, full), page, left)
     shown = [item for item in items if item.message.id in full or item.message.id in titles]
     parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
     if more := len(items) - len(shown) + others:
@@ -98,6 +98,11 @@ def mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) -> Told
     own = {i: units(part) for i, part in (full | titles).items()}
     around = (page.around + units(text) - sum(own.values())) // len(own)
     return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()}, titles.keys())
+
+
+def _others(items: Sequence[Item], full: Collection[str], item: Item | None = None) -> list[Item]:
+    """Return the items that are not shown in full, nor the one given, as titles list them."""
+    return sorted((one for one in items if one is not item and one.message.id not in full), key=_is_from_elsewhere)
 
 
 _HEAD = 200

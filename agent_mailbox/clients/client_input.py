@@ -62,6 +62,11 @@ class Call(Record):
         return self.client is not None and self.client.only_denies
 
     @property
+    def changes(self) -> bool:
+        """Return whether the client takes another input for this tool from our answer before it."""
+        return self.client is None or not self.client.only_denies or self.tool in self.client.changes
+
+    @property
     def begins(self) -> bool:
         """Return whether the client runs this session from now on: Gemini CLI calls us at a prompt first."""
         return self.event == "SessionStart" or (self.event == "UserPromptSubmit" and self.client is GEMINI_CLI)

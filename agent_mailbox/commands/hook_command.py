@@ -11,6 +11,7 @@ from ..clients.hooks import hook_events as hooks
 from ..core.address import check_id
 from ..core.text import neutral, shell_quoted
 from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, StorageFailed
+from ..known_clients.gemini_cli import HOOK_SESSION
 from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
 from ..store.files import system, user_state
@@ -68,16 +69,19 @@ def _complain(error: MailboxError, aloud: bool) -> None:
 
 
 def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    said = given(environ)
+    if name in (BEFORE_TOOL, FILES, *hooks.PERMITS) and environ.get(HOOK_SESSION):
+        from ..clients.permission import gemini_tools  # perhaps another client below it
+
+        said, write = gemini_tools.translated(said, environ, write)
     if name == FILES:
         from ..clients.permission import file_guard  # where the shim cannot tell
 
-        said = given(environ)
         if text := file_guard.answer(said, _here(), environ):
             write(text)
         else:
             _lease(said, directory, environ, write)
         return
-    said = given(environ)
     try:
         call = client_input.parse(name, said, environ, _here())
     except Exception as error:

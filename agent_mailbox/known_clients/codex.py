@@ -81,6 +81,7 @@ CODEX = KnownClient(
     calls=_calls,
     hooks=_hooks,
     only_denies=True,
+    changes=("Bash",),
     conversation="rollout",
     directory=".codex",
     home_variable="CODEX_HOME",
@@ -99,7 +100,7 @@ CODEX = KnownClient(
     after="Codex runs only hooks that you trust, and `codex exec` skips others silently: start codex, trust these when"
     " it asks or by /hooks, and trust the project; repeat it whenever they change",
     limits={
-        "permit": "it takes a refusal and nothing else; the model is told to make the call that a lead changed",
+        "permit": "a lead changes commands; any other call that it changes the model is told to make",
         "guard": "a hook that nobody trusted does not run",
         "wake when idle": "from its first prompt on, where Codex's background server runs it; not after Escape",
     },

@@ -59,6 +59,7 @@ COPILOT_CLI = KnownClient(
     calls=_calls,
     hooks=_hooks,
     only_denies=True,
+    changes=("Bash",),
     is_flat=True,
     time_key="timeoutSec",
     directory=".github",
@@ -76,7 +77,7 @@ COPILOT_CLI = KnownClient(
     after="Copilot CLI runs a project's hooks only where you trust the folder: start copilot there, or pass"
     " --trust-folder to `copilot -p`",
     limits={
-        "permit": "we give it refusals and nothing else; the model is told to make the call that a lead changed",
+        "permit": "a lead changes commands; any other call that it changes the model is told to make",
         "start": "the mail comes beside the first prompt: it may forget what the hook at the start says",
         "stop": "the mail is the next prompt",
         "guard files": "not for the tools of MCP servers",

@@ -1,8 +1,8 @@
-"""Gemini CLI. It is still served to enterprise accounts and API keys; its hooks bring mail and judge nothing."""
+"""Gemini CLI. It is still served to enterprise accounts and API keys. Its tools have names of its own for hooks."""
 
 from __future__ import annotations
 
-from .known_client import TIMEOUT, KnownClient, Wanted
+from .known_client import BEFORE_TOOL, FILES, PERMIT, PERMIT_TIMEOUT, TIMEOUT, KnownClient, Wanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -11,6 +11,24 @@ if TYPE_CHECKING:
 
     from .known_client import Wording
 HOOK_SESSION = "GEMINI_SESSION_ID"
+TOOLS = {
+    "run_shell_command": "Bash",
+    "write_file": "Write",
+    "replace": "Edit",
+    "read_file": "Read",
+    "read_many_files": "Read",
+    "list_directory": "LS",
+    "glob": "Glob",
+    "grep_search": "Grep",
+    "search_file_content": "Grep",
+    "web_fetch": "WebFetch",
+    "google_web_search": "WebSearch",
+    "invoke_agent": "Agent",
+    "activate_skill": "Skill",
+    "write_todos": "TodoWrite",
+    "ask_user": "AskUserQuestion",
+}
+"""The names by which rules and guards know its tools. Any other tool counts as a server's."""
 
 
 def is_chat(path: str, session_id: str) -> bool:
@@ -32,7 +50,12 @@ def _hooks() -> Sequence[Wanted]:
         "AfterAgent": "Stop",
         "SessionEnd": "SessionEnd",
     }
-    return tuple(Wanted(theirs, ours, None, TIMEOUT * 1000) for theirs, ours in events.items())
+    return (
+        *(Wanted(theirs, ours, None, TIMEOUT * 1000) for theirs, ours in events.items()),
+        Wanted("BeforeTool", BEFORE_TOOL, "run_shell_command", TIMEOUT * 1000),
+        Wanted("BeforeTool", FILES, "write_file|replace|save_memory|mcp_.*", TIMEOUT * 1000),
+        Wanted("BeforeTool", PERMIT, None, PERMIT_TIMEOUT * 1000),
+    )
 
 
 def _files(wording: Wording) -> Mapping[str, str]:
@@ -64,6 +87,8 @@ GEMINI_CLI = KnownClient(
     has_launcher=True,
     calls=_calls,
     hooks=_hooks,
+    only_denies=True,
+    changes=("Bash",),
     conversation="chat",
     directory=".gemini",
     above_home="GEMINI_CLI_HOME",
@@ -82,6 +107,7 @@ GEMINI_CLI = KnownClient(
     """,
     after="Gemini CLI runs a project's hooks only where you trust the folder",
     limits={
+        "permit": "a lead changes commands; any other call that it changes the model is told to make",
         "once": "resumed, it sends every tool's result twice, and so the mail behind it",
         "plain mail unasked": "with `--user` alone: it reads no policies of a project",
     },

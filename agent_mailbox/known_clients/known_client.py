@@ -106,11 +106,11 @@ class KnownClient(Record):
     versions. ``has_launcher``: a script, or the client itself, only starts the program.
 
     *Its hooks*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``hooks`` were seen
-    to work. ``only_denies``: it takes a refusal before a tool, and goes on at any other answer. ``stop``: mail at a
-    turn's end goes as ``context``, as the reason of a ``block``, or (empty) in a turn of its own. ``conversation``: the
-    kind of file in which it keeps that, if we can read it. ``wake_tokens``: what it adds to a wake's line. ``is_flat``:
-    its hooks stand in no groups, and a hook's words for the model in no object of its answer. ``time_key``: where a
-    hook's seconds stand.
+    to work. ``only_denies``: it takes a refusal before a tool, and goes on at any other answer. ``changes``: but for
+    the input of these tools, which it takes from an answer. ``stop``: mail at a turn's end goes as ``context``, as the
+    reason of a ``block``, or (empty) in a turn of its own. ``conversation``: the kind of file in which it keeps that,
+    if we can read it. ``wake_tokens``: what it adds to a wake's line. ``is_flat``: its hooks stand in no groups, and a
+    hook's words for the model in no object of its answer. ``time_key``: where a hook's seconds stand.
 
     *Its files*: in ``directory`` of a project. For all sessions it is where ``home_variable`` says, else of this name
     (or ``home_directory``) below ``above_home`` (a variable), or ``below_config`` of the user's configuration.
@@ -144,6 +144,7 @@ class KnownClient(Record):
     calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never
     hooks: Callable[[], Sequence[Wanted]] = no_hooks
     only_denies: bool = False
+    changes: tuple[str, ...] = ()
     stop: str = "block"
     conversation: str = ""
     wake_tokens: int = 0

@@ -57,6 +57,7 @@ OPENCODE = KnownClient(
     calls=_calls,
     hooks=_hooks,
     only_denies=True,
+    changes=("Bash",),
     stop="",  # its turn is over, and no answer prolongs it
     directory=".opencode",
     below_config="opencode",
@@ -75,7 +76,7 @@ OPENCODE = KnownClient(
     """,
     after="OpenCode reads plugins as it starts: start it again where it runs",
     limits={
-        "permit": "the plugin can refuse a tool and nothing else",
+        "permit": "a lead changes commands; any other call that it changes the model is told to make",
         "stop": "mail starts a turn of its own",
         "wake when idle": "from a session's first prompt on; `opencode run` ends with its turn",
     },

@@ -142,6 +142,14 @@ def test_nobody_crowds_the_others_out() -> None:
     assert "| WORTH READING" in text
 
 
+def test_titles_keep_only_the_room_that_they_need() -> None:
+    """Of twelve texts of 1,050 characters each, three come in full, and the others by title."""
+    mail = items(*(message(f"m{n:02}", sender="ann-1", subject=f"s{n}", content="x" * 1050) for n in range(12)))
+    found = told(mail)
+    assert (len(found.items), len(found.titles)) == (12, 9)
+    assert 800 < budget.units(found.text) / budget.TOKEN <= 1000
+
+
 def test_many_become_a_digest_by_sender_and_thread() -> None:
     """Each by id and title, once; those a digest has no room for are counted and stay unread."""
     mail = [

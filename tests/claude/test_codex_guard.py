@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 from tests.claude.test_permit import LEAD, ME, Meanwhile, command, decision, led  # noqa: F401 - the fixture
 from tests.helpers import PATIENCE, Post
-
-if TYPE_CHECKING:
-    from agent_mailbox.control.requests import Control
 
 TOUCH = {"command": "touch x"}
 WHY = {**TOUCH, "description": "to mark it"}
@@ -75,22 +72,32 @@ def test_the_lead_decides_where_the_mode_asks(led: Post, approved: bool) -> None
         assert ask(led, "PermissionRequest", WHY)[0] == "deny"
 
 
-def test_a_changed_input_is_a_call_that_the_model_is_told_to_make(led: Post) -> None:  # noqa: F811
-    """The client takes none from a hook: that call passes once, without asking again."""
+def test_a_command_that_the_lead_changed_runs_by_itself(led: Post) -> None:  # noqa: F811
+    """Before a tool the client takes another input, and its own question about that is answered once."""
     command(led, "mode", ME, "safe")
     changed = {"command": "touch y"}
-
-    def approve(desk: Control, request: Any) -> None:
-        desk.answer(LEAD, request.id, True, updated_input=changed)
-
-    with Meanwhile(led, approve):
-        said = ask(led)
-    assert said[0] == "deny"
-    assert 'call Bash again, with exactly {"command":"touch y"}' in said[1]
-    assert ask(led, given=changed) is None
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True, updated_input=changed)):
+        assert ask(led)[::2] == ("allow", changed)
     assert ask(led, "PermissionRequest", {**changed, "description": "x"})[0] == "allow"
     with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)):
         assert ask(led, given=changed)[0] == "deny"
+
+
+@pytest.mark.parametrize(("event", "tool"), [("PermissionRequest", "Bash"), ("Permit", "mcp__a__b")])
+def test_elsewhere_a_changed_input_is_a_call_that_the_model_is_told_to_make(
+    led: Post,  # noqa: F811
+    event: str,
+    tool: str,
+) -> None:
+    """Its own question takes no other input, nor does a tool that is no command. That call then passes once, without
+    asking again."""
+    command(led, "mode", ME, "safe")
+    changed = {"command": "touch y"}
+    with Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, True, updated_input=changed)):
+        said = ask(led, event, tool=tool)
+    assert said[0] == "deny"
+    assert f'call {tool} again, with exactly {{"command":"touch y"}}' in said[1]
+    assert ask(led, given=changed, tool=tool) is None
 
 
 def test_whom_nobody_leads_asks_the_person(post: Post) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import client_input
 from agent_mailbox.clients.hooks import gemini_chat
+from agent_mailbox.clients.permission import gemini_tools
 from agent_mailbox.clients.transcript import ERASED, OPEN, PASSED, SEEN, SHOWN
 from agent_mailbox.core import instant
 from agent_mailbox.store.polling.offers import Offer
@@ -202,3 +203,37 @@ def test_a_gemini_session_s_own_chat_alone_is_looked_at(case: Any) -> None:
     said = {"session_id": SESSION, "transcript_path": path}
     found = client_input.parse("Stop", said, {"GEMINI_SESSION_ID": SESSION}, "/")
     assert bool(found.conversation) == kept
+
+
+def test_an_answer_before_a_tool_has_gemini_s_form(post: Post) -> None:
+    """Rules know its tools by Claude Code's names. It takes a refusal or another input in forms of its own, and drops
+    what is said beside a tool."""
+    gemini = Gemini(post)
+    gemini.hook("UserPromptSubmit", prompt="hello")
+    post.ok("control", "policy", SESSION, "--deny", "Bash(rm:*)", "--deny", "mcp__deploy", "--session", "user")
+
+    def asked(event: str, tool: str, **given: str) -> str:
+        said = {"tool_name": tool, "tool_input": given, "cwd": str(post.cwd)}
+        answer = {"session_id": SESSION, "transcript_path": str(gemini.path), "timestamp": AT, **said}
+        environ = {"GEMINI_SESSION_ID": SESSION, "GEMINI_CLI": None}
+        return str(json.loads(post.call("hook", event, stdin=json.dumps(answer), env=environ).stdout or "{}"))
+
+    file, inside = str(post.cwd / ".gemini/settings.json"), str(post.file("config.toml"))
+    assert "'decision': 'deny'" in asked("Permit", "run_shell_command", command="rm -r x")
+    assert "denies mcp__deploy" in asked("Permit", "deploy", where="x")
+    assert asked("Permit", "run_shell_command", command="ls") == "{}"
+    assert "own settings" in asked("Files", "write_file", file_path=file, content="x")
+    assert "the mailbox's own" in asked("Files", "replace", file_path=inside, instruction="x")
+    assert asked("Files", "write_file", file_path=str(post.cwd / "free"), content="x") == "{}"
+    assert "sends the file" in asked(
+        "PreToolUse", "run_shell_command", command="agent-mailbox send --body @/etc/hostname"
+    )
+    for event, body, form in (
+        ("deny", {"permissionDecisionReason": "WHY"}, {"decision": "deny", "reason": "WHY"}),
+        ("allow", {"updatedInput": {"command": "x"}}, {"hookSpecificOutput": {"hookEventName": "BeforeTool"}}),
+        ("allow", {"additionalContext": "leased"}, {}),
+    ):
+        text = gemini_tools.as_it_takes(json.dumps({"hookSpecificOutput": {"permissionDecision": event, **body}}))
+        found = json.loads(text or "{}")
+        assert found.get("hookSpecificOutput", {}).pop("tool_input", {"command": "x"}) == {"command": "x"}
+        assert found == form

@@ -43,18 +43,15 @@ def test_a_client_is_listed_as_installed_only_while_it_is(house: House, name: st
 
 
 def test_the_list_tells_the_clients_apart(house: House) -> None:
-    """Claude Code and Codex have everything; Gemini CLI has no hook at the start, and none before a tool. A limit is
-    that of an ability which the client has."""
+    """Claude Code and Codex have everything. Gemini CLI has no hook at the start, and nothing wakes it. A limit is that
+    of an ability which the client has."""
     rows = listed(house)
     lacking = {name: set(known.ABILITIES) - {"tools", *row["abilities"]} for name, row in rows.items()}
     assert [*rows] == NAMES
     assert lacking["claude-code"] == set()
     assert lacking["codex"] == set()
     assert lacking["opencode"] == {"seen"}
-    assert lacking["gemini"] == {
-        *("start", "wake when idle", "seen", "own session"),
-        *("guard", "guard files", "permit"),
-    }
+    assert lacking["gemini"] == {"start", "wake when idle"}
     assert known.of(MCP_CLIENT) == ("tools",)
     for client in INSTALLED:
         assert set(rows[client.name]["limits"]) <= set(rows[client.name]["abilities"])

@@ -231,7 +231,7 @@ def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Cod
 @shows(CODEX, "guard", "permit", "own name")
 def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     """A file is not sent, and another's name is refused by the command; the model is told why. A call runs
-    where its lead approves it, and nowhere else."""
+    where its lead approves it, as the lead changed it, and nowhere else."""
     post, model = codex.post, codex.model
     post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
     (post.home / ".profile").write_text(f"PATH='{TOOLS}':$PATH\n")  # a login shell's
@@ -251,7 +251,9 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
         for _ in calls[1:]:
             (request,) = until(lambda: desk.pending("boss"))
             answered.append(request.payload.arguments)
-            desk.answer("boss", request.id, "approved" in request.payload.arguments, notes="NOT_THAT")
+            changed = {"command": "touch changed"} if answered[-1] == "touch approved" else None
+            says_yes = "approved" in request.payload.arguments
+            desk.answer("boss", request.id, says_yes, notes="NOT_THAT", updated_input=changed)
 
     thread = threading.Thread(target=lead, daemon=True)
     thread.start()
@@ -264,7 +266,7 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     assert "NOT_THAT" in talk
     assert f"this is a process of session {session}, and 'boss' is another" in talk
     assert not any("FORGED" in m["content"] for m in post.ok("history", "--all")["messages"] if m["type"] == "message")
-    assert [(codex.project / name).exists() for name in ("denied", "approved")] == [False, True]
+    assert [(codex.project / name).exists() for name in ("denied", "approved", "changed")] == [False, False, True]
 
 
 @shows(CODEX, "prompt", "undone")

@@ -177,8 +177,8 @@ def test_mail_at_a_turn_s_end_is_the_next_prompt(copilot: Copilot) -> None:
 
 @shows(COPILOT_CLI, "guard", "guard files", "permit")
 def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> None:
-    """A file is not sent, and the model told why; a call runs where its lead approves it, and nowhere else, a
-    subagent's too. No tool writes the mailbox, and a file that another leases is told."""
+    """A file is not sent, and the model told why. A call runs where its lead approves it, as the lead changed it, and
+    nowhere else, a subagent's too. No tool writes the mailbox, and a file that another leases is told."""
     copilot.install()
     post, model = copilot.post, copilot.model
     post.register("boss")
@@ -203,7 +203,9 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
         for _ in range(4):
             (request,) = until(lambda: desk.pending("boss"))
             answered.append(request.payload.arguments)
-            desk.answer("boss", request.id, "approved" in answered[-1] or "TASK" in answered[-1], notes="NOT_THAT")
+            says_yes = "approved" in answered[-1] or "TASK" in answered[-1]
+            changed = {"command": "touch changed"} if answered[-1] == "touch approved" else None
+            desk.answer("boss", request.id, says_yes, notes="NOT_THAT", updated_input=changed)
 
     thread = threading.Thread(target=lead, daemon=True)
     thread.start()
@@ -213,9 +215,8 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
     said = ("sends the file /etc/hostname", "the mailbox's own", "denies Edit", "Created file", "NOT_THAT")
     assert [word in text for word, text in zip(said, told, strict=False)] == [True] * 5
     assert model.asked("PROMPT_TWO")[-1].count("leased by Ada") == 1
-    assert [
-        name for name in ("secret", "leased", "denied", "approved", "by-the-child") if (copilot.project / name).exists()
-    ] == ["leased", "approved"]
+    names = ("secret", "leased", "denied", "approved", "changed", "by-the-child")
+    assert [name for name in names if (copilot.project / name).exists()] == ["leased", "changed"]
     assert answered[0] == "touch denied"
     assert answered[-1] == "touch by-the-child"
     assert not post.file("config.toml").exists()

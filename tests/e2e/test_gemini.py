@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import subprocess
+import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, use, used
 from tests.e2e.shown import shows
 from tests.e2e.standin import ANSWER, Failed
-from tests.helpers import PATIENCE, READS, TOOLS, Post
+from tests.helpers import PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
 if TYPE_CHECKING:
@@ -166,3 +168,51 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
     assert [(a["session_id"], a["state"]) for a in post.ok("roster", "list")["agents"]] == [(session, "frozen")]
     post.ok("uninstall", "gemini", "--user")
     assert json.loads(client.settings.read_text()) == SETTINGS
+
+
+@shows(GEMINI_CLI, "guard", "guard files", "permit")
+def test_its_lead_and_its_rules_bind_it(client: Client) -> None:
+    """A file is not sent, and no tool writes the client's settings; the model is told why. A call runs where its lead
+    approves it, as the lead changed it, and nowhere else."""
+    post, model = client.post, client.model
+    post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
+    post.ok("install", "gemini", "--user")
+    post.register("boss")
+
+    def writes(name: object) -> dict[str, Any]:
+        return use("write_file", file_path=str(client.project / str(name)), content="x")
+
+    file = shell("agent-mailbox send --to all --body @/etc/hostname")
+    calls = [file, writes(".gemini/settings.json"), writes("secret"), shell("touch denied"), shell("touch approved")]
+    desk = Control(str(post.box))
+
+    def lead() -> None:
+        for _ in range(3):  # the client runs its hooks side by side: the write is asked about, too
+            (request,) = until(lambda: desk.pending("boss"))
+            changed = {"command": "touch changed"} if request.payload.arguments == "touch approved" else None
+            desk.answer("boss", request.id, changed is not None, notes="NOT_THAT", updated_input=changed)
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        done = len(used(body))
+        if body.get("tools") and not done:
+            (session,) = [a["session_id"] for a in post.ok("roster", "list")["agents"] if a["session_id"] != "boss"]
+            post.ok("control", "mode", session, "safe", "--session", "boss")
+            post.ok("control", "policy", session, "--deny", "Write(secret)", "--session", "boss")
+        return [calls[done]] if body.get("tools") and done < len(calls) else [said(ANSWER)]
+
+    model.script = script
+    thread = threading.Thread(target=lead, daemon=True)
+    thread.start()
+    client.ask("PROMPT_ONE", "--approval-mode", "yolo", env={"AGENT_MAILBOX_LEAD": "boss"})
+    thread.join(PATIENCE)
+    told = [str(one) for one in used(model.requests[-1])]
+    words = (
+        "sends the file /etc/hostname",
+        "by which it calls agent-mailbox",
+        "denies Write",
+        "NOT_THAT",
+        "modified by a hook",
+    )
+    assert [word in text for word, text in zip(words, told, strict=True)] == [True] * 5, told
+    assert [n for n in ("secret", "denied", "approved", "changed") if (client.project / n).exists()] == ["changed"]
+    assert not (client.project / ".gemini").exists()

@@ -232,15 +232,16 @@ def mail_wakes_an_idle_session(opencode: Served) -> None:
 
 
 def its_lead_and_its_rules_bind_it(opencode: Served) -> None:
-    """A file is not sent, another's name is refused, and the model told why; a call runs where its lead approves it,
-    and nowhere else. No tool writes the mailbox. A turn that is broken off asks no lead any more, and the next prompt
-    goes on."""
+    """A file is not sent, another's name is refused, and the model told why. A call runs where its lead approves it, as
+    the lead changed it, and nowhere else. No tool writes the mailbox. A turn that is broken off asks no lead any more,
+    and the next prompt goes on."""
     post, model = opencode.post, opencode.model
     post.register("boss")
     file = shell("agent-mailbox send --to all --body @/etc/hostname")
     inside = use("write", filePath=str(post.file("config.toml")), content="x")
     hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED"
-    calls = [shell("touch denied"), use("write", filePath="approved", content="x"), shell(hidden)]
+    write = use("write", filePath="approved", content="x")
+    calls = [shell("touch denied"), write, shell(hidden), shell("touch unchanged")]
     model.script = by_prompt(PROMPT_BOUND=[file, inside, *calls], PROMPT_BROKEN=[shell("touch broken-off")])
     desk = Control(str(post.box))
     answered: list[str] = []
@@ -249,7 +250,9 @@ def its_lead_and_its_rules_bind_it(opencode: Served) -> None:
         for _ in calls:
             (request,) = until(lambda: desk.pending("boss"))
             answered.append(request.payload.tool)
-            desk.answer("boss", request.id, "denied" not in request.payload.arguments, notes="NOT_THAT")
+            given = request.payload.arguments
+            changed = {"command": "touch changed"} if given == "touch unchanged" else None
+            desk.answer("boss", request.id, "denied" not in given, notes="NOT_THAT", updated_input=changed)
 
     session = opencode.begin("PROMPT_LED")
     post.ok("roster", "update", "--session-id", session, "--lead", "boss")
@@ -266,7 +269,8 @@ def its_lead_and_its_rules_bind_it(opencode: Served) -> None:
     turn.join(PATIENCE)
     until(lambda: not desk.pending("boss"))
     opencode.say(session, "PROMPT_AFTER")
-    assert answered == ["Bash", "Write", "Bash"]
+    assert answered == ["Bash", "Write", "Bash", "Bash"]
+    assert [(opencode.project / name).exists() for name in ("denied", "unchanged", "changed")] == [False, False, True]
     assert "'boss' is another" in told[4]
     assert "sends the file /etc/hostname" in told[0]
     assert "this file is the mailbox's own" in told[1]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
+from ..install import commented
 from ..install.hook_entries import is_group
 
 if TYPE_CHECKING:
@@ -97,12 +98,15 @@ def managed() -> list[HookSource]:
     return [found for path in MANAGED if (found := source(path, "/")) is not None]
 
 
-def source(path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "") -> HookSource | None:
-    """Return a settings file; None if there is none to read."""
+def source(
+    path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "", comments: bool = False
+) -> HookSource | None:
+    """Return a settings file; None if there is none to read. ``comments``: its client accepts them."""
     text = read(path)
     if text is None:
         return None
-    value = codec.parse(text, MAX_SETTINGS, ours=False)
+    plain = commented.blanked(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    value = codec.parse(plain if comments else text, MAX_SETTINGS, ours=False)
     if isinstance(value, BadLine):
         return HookSource(path, text, None, project, value.reason, of_project, plugin, root)
     return HookSource(path, text, value, project, "", of_project, plugin, root)

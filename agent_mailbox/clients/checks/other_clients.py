@@ -105,7 +105,7 @@ def _sources(
     client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Iterator[HookSource]:
     for path, project in _files(client, projects, here, environ).items():
-        found = hook_sources.source(path, project)
+        found = hook_sources.source(path, project, comments=client.has_comments)
         if found is not None:
             yield found
 
@@ -115,8 +115,7 @@ def _looked_at(
 ) -> Iterator[Problem]:
     """Yield the problems of each hook in one file; fill in which events are hooked where, by event and part."""
     if source.settings is None:
-        if not client.has_comments:  # which we cannot parse
-            yield Problem(source.path, None, f"not JSON ({source.reason}): the client ignores its hooks", note=True)
+        yield Problem(source.path, None, f"not JSON ({source.reason}): the client ignores its hooks", note=True)
         return
     for event, _, hook in source.hooks():
         if calls_us(hook):

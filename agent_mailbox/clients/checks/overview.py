@@ -39,14 +39,14 @@ def overview(here: str, environ: Mapping[str, str]) -> list[ClientOverview]:
 def installed(client: KnownClient, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return a client's settings of the directory ``here`` and of the user that call us."""
     settings = (places.project(client, here).settings, places.user(client, environ).settings)
-    is_installed = _is_ours if client.is_plugin else _calls_us
-    return tuple(path for path in dict.fromkeys(map(os.path.realpath, settings)) if is_installed(path))
+    files = dict.fromkeys(map(os.path.realpath, settings))
+    return tuple(path for path in files if (_is_ours(path) if client.is_plugin else _calls_us(path, client)))
 
 
 def _is_ours(path: str) -> bool:
     return opencode_plugin.hook_of(hook_sources.read(path) or b"") is not None
 
 
-def _calls_us(path: str) -> bool:
-    source = hook_sources.source(path, "")
+def _calls_us(path: str, client: KnownClient) -> bool:
+    source = hook_sources.source(path, "", comments=client.has_comments)
     return source is not None and any(calls_us(hook) for _, _, hook in source.hooks())

@@ -129,7 +129,9 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
         yield _memory(os.path.realpath(target.memory))
     hooks = [(one, one.command(texts.hook_command(hook, one.event, client))) for one in client.hooks()]
     ours = merge.Ours(hooks, more | {"version": 1}, client.time_key) if client.is_flat else merge.Ours(hooks, more)
-    yield _settings(os.path.realpath(target.settings), ours)  # last: the hooks call what is written before
+    yield _settings(
+        os.path.realpath(target.settings), ours, comments=client.has_comments
+    )  # last: the hooks call what is written before
 
 
 def _whole(path: str, text: bytes) -> InstallPart:
@@ -152,21 +154,24 @@ def _memory(path: str) -> InstallPart:
     )
 
 
-def _settings(path: str, ours: merge.Ours) -> InstallPart:
+def _settings(path: str, ours: merge.Ours, *, comments: bool = False) -> InstallPart:
+    def read(data: bytes) -> tuple[dict[str, Any], merge.Form]:
+        return merge.read(path, data, comments=comments)
+
     def add(data: bytes | None, _: bool) -> bytes:
-        settings, form = merge.read(path, data or b"")
+        settings, form = read(data or b"")
         current = merge.without_rules(settings, merge.ALLOW, texts.is_outdated)
         wanted = merge.merged(path, merge.without_exclusions(current, texts.is_outdated_exclusion), ours)
-        return data if data is not None and wanted == settings else merge.write(wanted, form)
+        return data if data is not None and wanted == settings else merge.write(wanted, form, settings)
 
     def remove(data: bytes, original: bytes | None) -> bytes:
-        settings, form = merge.read(path, data)
-        before = merge.read(path, original)[0] if original else {}
+        settings, form = read(data)
+        before = read(original)[0] if original else {}
         kept = merge.without(
             settings, lambda key, rule: texts.is_rule(key, rule) and rule not in merge.rules_of(before, key)
         )
         kept = merge.without_settings(kept, {"sandbox": ours.more.get("sandbox", {})}, before)
-        return data if kept == settings else merge.write(kept, form)
+        return data if kept == settings else merge.write(kept, form, settings)
 
     return InstallPart(path, add, remove)
 

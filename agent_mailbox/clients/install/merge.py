@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec
 from ...core.records import Record
 from ...errors import BadData
+from . import commented
 from .hook_entries import calls_us, covers, entry, group, is_group, is_ours, part
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Ours(Record):
 
 
 class Form(Record):
-    """The format of a settings file, as far as writing keeps it. ``indent`` None: all on one line."""
+    """The format of a settings file, as far as writing keeps it. ``indent`` None: all on one line. ``text``: the file
+    itself, if it has comments."""
 
     indent: str | None = "  "
     colon: str = ": "
@@ -46,13 +48,14 @@ class Form(Record):
     newline: str = "\n"
     head: str = ""
     tail: str = "\n"
+    text: str = ""
 
 
 # -- a settings file as text ------------------------------------------------------------------------------------------
 
 
-def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
-    """Return the settings and their form; an empty file has no settings.
+def read(path: str, data: bytes, *, comments: bool = False) -> tuple[dict[str, Any], Form]:
+    """Return the settings and their form; an empty file has no settings. ``comments``: the client accepts them.
 
     Raises ``BadData`` for what the client would not take either, and for a key that occurs twice: one would be lost.
     """
@@ -73,16 +76,23 @@ def read(path: str, data: bytes) -> tuple[dict[str, Any], Form]:
     try:
         text = data.decode("utf-8")
         body = text.removeprefix(_BOM)
+        if comments and (plain := commented.blanked(body)) != body:
+            kept_text, body = text, plain
+        else:
+            kept_text = ""
         if not body.strip():
             return {}, Form(head=text[: len(text) - len(body)])
         settings = json.loads(body, object_pairs_hook=once, parse_constant=no_number, parse_float=kept)
     except (ValueError, RecursionError) as error:
         raise _refusal(path, f"it is not JSON: {error}") from None
-    return _table(path, "the whole", settings), _form(text)
+    return _table(path, "the whole", settings), _form(text).replace(text=kept_text)
 
 
-def write(settings: Mapping[str, Any], form: Form) -> bytes:
-    """Return the settings as a file of that form."""
+def write(settings: Mapping[str, Any], form: Form, before: Mapping[str, Any] | None = None) -> bytes:
+    """Return the settings as a file of that form. ``before``: what they were; a file with comments keeps its text."""
+    if form.text and before is not None:
+        text = commented.edited(form.text.removeprefix(form.head), before, settings)
+        return (form.head + text).encode("utf-8", "surrogatepass")
     separators = (form.comma, form.colon) if form.indent is None else (",", ": ")
     text = json.dumps(settings, indent=form.indent, separators=separators, ensure_ascii=form.ascii)
     text = form.head + text.replace("\n", form.newline) + form.tail

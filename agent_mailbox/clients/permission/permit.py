@@ -288,7 +288,8 @@ class Permit(Record):
         again = changed is not None and self.is_one_of_several  # the others judge that input as a call of its own
         if request.flow == transitions.PLAN:
             changed = dict(self.given)  # without an input the client still asks its person
-        if changed is not None and (again or self.call.only_denies or (self.asks_the_person and self._is_floored())):
+        asked = self.asks_the_person and (self.call.only_denies or self._is_floored())  # too late for another input
+        if changed is not None and (again or asked or not self.call.changes):
             self._grant(changed, NAMED)
             self._say(DENY, f"{said}; call {self.call.tool} again, with exactly {_written(dict(changed))[0]}")
             return
@@ -301,7 +302,7 @@ class Permit(Record):
     def _say(self, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> None:
         if self.call.only_denies and decision == ASK:
             decision = DENY
-        if self.call.only_denies and decision == ALLOW and not self.asks_the_person:
+        if self.call.only_denies and decision == ALLOW and changed is None and not self.asks_the_person:
             return  # the call goes on, by the client's own rules
         if text := said(self.call.event, decision, reason, changed):
             self.write(text)
