@@ -143,7 +143,7 @@ def test_nobody_crowds_the_others_out() -> None:
 
 
 def test_titles_keep_only_the_room_that_they_need() -> None:
-    """Of twelve texts of 1,050 characters each, three come in full, and the others by title."""
+    """Three of twelve texts of 1,050 characters come in full, and the others by title."""
     mail = items(*(message(f"m{n:02}", sender="ann-1", subject=f"s{n}", content="x" * 1050) for n in range(12)))
     found = told(mail)
     assert (len(found.items), len(found.titles)) == (12, 9)
