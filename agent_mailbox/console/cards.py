@@ -15,7 +15,7 @@ from . import calls, markup, presenters
 from .json_text import pretty
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from markupsafe import Markup
 
@@ -47,6 +47,27 @@ class Card(Record):
     message_id: str
     always: tuple[str, ...] = ()
     proven: bool = True
+
+
+MOST_UNVERIFIED = 20
+"""Requests without a proof that a page shows: any program may write hundreds."""
+
+
+class Unverified(Record):
+    """The requests that nothing proves: how many, and the first ones as cards."""
+
+    count: int
+    cards: tuple[Card, ...]
+
+
+def split_by_proof(
+    requests: Sequence[tuple[ControlRequest, list[str]]], roster: Roster, now: int
+) -> tuple[list[Card], Unverified]:
+    """Return requests with their deciders as cards: those of proven writers, and the others apart."""
+    proven = [card(request, who, roster, now) for request, who in requests if request.proven]
+    others = [(request, who) for request, who in requests if not request.proven]
+    shown = tuple(card(request, who, roster, now) for request, who in others[:MOST_UNVERIFIED])
+    return proven, Unverified(len(others), shown)
 
 
 def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:

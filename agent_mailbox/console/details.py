@@ -117,7 +117,7 @@ def rail(now: Looking, survey: Survey) -> dict[str, Any]:
 
 def counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:
     """Return the figures of the rail; None if not counted."""
-    requests = now.requests()
+    requests = [request for request in now.requests() if request.proven]
     mine = sum(USER in now.control.deciders(request) for request in requests)
     gone = now.gone()
     states = [shown_state(line.agent, gone) for line in survey.lines.values()]

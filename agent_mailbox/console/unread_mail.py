@@ -39,9 +39,11 @@ def pending(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     roster, clock = now.roster, now.mailbox.now()
     part = _part("/pending", survey.unread or (), params)
     parents = said(now, part.shown)
+    found, forged = cards.split_by_proof([(r, now.control.deciders(r)) for r in now.requests()], roster, clock)
     return {
         "title": "Pending",
-        "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in now.requests()],
+        "cards": found,
+        "forged": forged,
         "uncounted": survey.unread is None,
         "letters": [presenters.row(m, claims.Reads(), roster, now=clock, said=parents) for m in part.shown],
         "shown": part,

@@ -132,13 +132,14 @@ def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     """Return the items that wait for the person: decisions, mail, messages owed an answer."""
     roster, clock = now.roster, now.mailbox.now()
     requests = [(request, now.control.deciders(request)) for request in now.requests()]
-    mine = [cards.card(request, who, roster, clock) for request, who in requests if USER in who]
+    mine, forged = cards.split_by_proof([(request, who) for request, who in requests if USER in who], roster, clock)
     asked = [cards.card(request, who, roster, clock) for request, who in requests if request.asker == USER]
     letters = now.letters()
     none = claims.Reads()
     return {
         "title": "Waiting on you",
         "cards": mine,
+        "forged": forged,
         "reasons": decided_requests.reasons(now.control.plane().requests.values()),
         "asked": asked,
         "letters": [presenters.row(item.message, none, roster, now=clock) for item in letters[:MOST]],

@@ -77,16 +77,19 @@ def tell(mailbox: Mailbox, notice: Notice) -> dict[str, str]:
 
 
 def waiting(mailbox: Mailbox) -> list[WaitingThing]:
-    """Return what waits for the person: requests that they decide, and unread mail to them."""
+    """Return what waits for the person: requests that they decide, and unread mail to them.
+
+    A request that nothing proves calls nobody: any program may write hundreds."""
     roster = mailbox.logs.read_roster()
     found = [
         WaitingThing(
             request.id,
             f"{request.flow} request",
-            frame.name_of(request.asker, roster) + ("" if request.proven else " (unverified)"),
+            frame.name_of(request.asker, roster),
             summary.line(request.payload),
         )
         for request in Control.sharing(mailbox).pending(USER)
+        if request.proven
     ]
     for item in mailbox.peek(USER):
         message = item.message

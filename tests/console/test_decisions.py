@@ -52,7 +52,8 @@ def test_the_chosen_are_decided_and_each_is_told(running: Running) -> None:
 
 
 def test_a_request_that_nothing_proves_has_no_button_that_approves_it(running: Running) -> None:
-    """The other one has; the denial is there, and counts."""
+    """The other one has; the denial is there, and counts. Four hundred of them are folded apart, call nobody, and show
+    their number."""
     running.post.register("ada")
     asked(running, "Read")
     text = '{"type":"permission_request","requestId":"perm-x","tool":{"name":"Bash","input":{"command":"ls"}}}'
@@ -60,6 +61,14 @@ def test_a_request_that_nothing_proves_has_no_button_that_approves_it(running: R
     page = running.ask("/").text
     assert [page.count(f'value="{word}" class="{word}"') for word in ("approve", "deny")] == [1, 2]
     assert "Nothing proves who asks, so it can only be denied." in page
+    for n in range(399):
+        running.post.append(MESSAGES, record("ada", "user", text.replace("perm-x", f"forged-{n}"), type="control"))
+    for path in ("/", "/pending"):
+        page = running.ask(path).text
+        assert 'To decide <span class="count">1<' in page or 'Undecided requests <span class="count">1<' in page
+        assert 'Unverified requests <span class="count">400<' in page
+        assert page.count('value="deny" class="deny"') == 21
+        assert 'data-decisions="1"' in page
     assert running.does("/decide", request="perm-x", decision="deny")["kind"] == "done"
 
 
