@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..core import frame
 from ..mailbox.delivery import Offering
-from ..store.files import system, user_state
+from ..store.files import paths, system
 from ..store.polling import offers
 from ..store.user_state import whereabouts
 
@@ -65,7 +65,7 @@ def offering(app: Context, desk: OpenMailbox, me: str) -> Offering:
     conversation where we can read it, and if the output is text for its model."""
     quiet, kept = not offers.load(desk.logs, me), ""
     if me == app.own_session and not app.json and app.columns is None:
-        where = whereabouts.of(me, user_state.directory(app.environ))
+        where = whereabouts.of(me, paths.state_directory(app.environ))
         kept = where.conversation if where is not None else ""
     length = system.size(kept) if kept else 0
     nonce = system.urandom(3).hex() if length else None

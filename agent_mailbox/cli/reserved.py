@@ -14,7 +14,7 @@ from ..core import frame
 from ..core.text import neutral
 from ..errors import NoMailbox, Refused
 from ..identity import callers
-from ..store.files import user_state
+from ..store.files import paths
 from . import new_place
 from .mailbox_place import locate
 
@@ -99,7 +99,7 @@ def check(app: Context, words: Sequence[str], params: Params) -> None:
         return
     if caller.client or _holds(THEIR_WORD, words, app, params):
         raise _refused(words, caller.why if caller.client else f"this is a program: {caller.why}", hint)
-    if bound := user_state.bound_sessions(user_state.directory(app.environ)):
+    if bound := paths.bound_sessions(paths.state_directory(app.environ)):
         who = frame.some([neutral(one) for one in bound if one], 3) or "nobody can tell which"
         raise _refused(words, f"sessions are bound ({who}), and a program calls: {caller.why}", hint)
 

@@ -13,7 +13,7 @@ from ..cli import mail_output, widening
 from ..control.requests import Control
 from ..errors import Refused
 from ..mailbox.facade import Mailbox
-from ..store.files import paths, user_state
+from ..store.files import paths
 from ..store.log.custody import Custody
 from ..store.log.logs import Logs
 from ..upkeep import adoption, withheld_rules
@@ -54,7 +54,7 @@ def ask_again(seen: Trusted) -> bool:
 def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
     """Return what ``trust`` would give, by trying it on a copy of the logs; the mailbox stays as it is."""
     record = adoption.record_of(mailbox)
-    state = user_state.directory(os.environ)
+    state = paths.state_directory(os.environ)
     with TemporaryDirectory(prefix="preview-", dir=state) as scratch:
         box, kept = os.path.join(scratch, "box"), os.path.join(scratch, "record")
         shutil.copytree(record.directory, kept)

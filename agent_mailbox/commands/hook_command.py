@@ -14,7 +14,7 @@ from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, Storage
 from ..known_clients.gemini_cli import HOOK_SESSION
 from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
-from ..store.files import system, user_state
+from ..store.files import paths, system
 from .hook_input import given, mailbox_of, proven, say
 
 TYPE_CHECKING = False
@@ -191,7 +191,7 @@ def _close(call: client_input.Call, error: Exception, environ: Mapping[str, str]
 
 
 def _is_bound(call: client_input.Call, environ: Mapping[str, str]) -> bool:
-    return user_state.is_bound(user_state.directory(environ), check_id(call.session_id))
+    return paths.is_bound(paths.state_directory(environ), check_id(call.session_id))
 
 
 def _mailbox(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> str | None:
@@ -210,7 +210,7 @@ def _here() -> str:
 def program(path: str) -> str:
     """Return how an agent starts this program: its name if that is on the ``PATH``, else the way this process was
     started."""
-    if any(d.startswith("/") and system.exists(system.join(d, "agent-mailbox")) for d in path.split(":")):
+    if any(d.startswith("/") and system.exists(f"{d}/agent-mailbox") for d in path.split(":")):
         return "agent-mailbox"
     beside = system.join(system.dirname(sys.executable), "agent-mailbox")
     if system.exists(beside):

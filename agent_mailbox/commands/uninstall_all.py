@@ -11,13 +11,14 @@ import subprocess
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..clients.checks import hook_sources, settings
+from ..clients.checks import settings
 from ..clients.install import everywhere
 from ..clients.install import installation as installer
 from ..core.text import neutral, neutral_lines, typed
 from ..errors import MailboxError
 from ..space import space as mailbox_space
 from ..store.files import paths
+from ..store.files.small_files import read_if_possible, storage_failed
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
 from ..upkeep.crontab import TAG
@@ -130,7 +131,7 @@ def _delete(state: str) -> None:
     try:
         shutil.rmtree(state)
     except OSError as error:
-        raise paths.storage_failed("delete", state, error) from None
+        raise storage_failed("delete", state, error) from None
 
 
 def _naming(targets: Iterable[Target]) -> list[str]:
@@ -139,7 +140,7 @@ def _naming(targets: Iterable[Target]) -> list[str]:
     for target in targets:
         found |= dict.fromkeys(os.path.join(target.base, name) for name in (*target.client.settings, "settings.json"))
         found[os.path.join(os.path.dirname(target.base), ".mcp.json")] = None
-    return [path for path in found if b"agent-mailbox" in (hook_sources.read(path) or b"")]
+    return [path for path in found if b"agent-mailbox" in (read_if_possible(path, through_links=True) or b"")]
 
 
 def _staying(app: App, remains: everywhere.Remains, deleted: list[str]) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ import os
 import shutil
 
 from ..store.files import paths
+from ..store.files.small_files import storage_failed
 from ..store.locks.lock import FileLock
 
 _REMADE = (paths.CACHE, paths.GITIGNORE)
@@ -40,5 +41,5 @@ def remove_unused(directory: str) -> bool:
             os.rename(directory, aside)
         shutil.rmtree(aside)
     except OSError as error:
-        raise paths.storage_failed("remove", directory, error) from None
+        raise storage_failed("remove", directory, error) from None
     return True

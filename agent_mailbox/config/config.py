@@ -10,7 +10,8 @@ from ..core.expiry import DEFAULT_TTL
 from ..core.records import Record
 from ..errors import StorageFailed
 from ..store.files import system
-from ..store.files.paths import CONFIG, open_file
+from ..store.files.paths import CONFIG
+from ..store.files.small_files import open_file
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class Config(Record):
 
 def load(directory: str) -> Config:
     """Return the mailbox's configuration. Whatever is wrong in it does not count, and is among its faults."""
-    path = system.join(directory, CONFIG)
+    path = f"{directory}/{CONFIG}"
     try:
         fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:

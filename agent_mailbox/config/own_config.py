@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.records import Record
 from ..errors import StorageFailed
-from ..store.files import system, user_state
-from ..store.files.paths import CONFIG, open_file
+from ..store.files import paths, system
+from ..store.files.paths import CONFIG
+from ..store.files.small_files import open_file
 from . import config_file
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ class OwnConfig(Record):
 
 def place() -> str:
     """Return the path of the person's configuration."""
-    return system.join(user_state.configuration_of_process(), CONFIG)
+    return system.join(paths.configuration_of_process(), CONFIG)
 
 
 def load(mailbox: str) -> OwnConfig:

@@ -21,6 +21,7 @@ import uvicorn
 
 from ..core.text import visible_text
 from ..errors import Refused, StorageFailed
+from ..store.files.small_files import make_file
 from .app import Console
 from .connections import TimelyRequests
 from .gate import LINK_SECONDS
@@ -153,7 +154,8 @@ def opened(link: str) -> Iterator[None]:
     timer = threading.Timer(LINK_SECONDS, _remove, (path,))
     timer.daemon = True
     try:
-        _write(path, f'{_OPENER}<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">Open it</a>')
+        page = f'{_OPENER}<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">Open it</a>'
+        make_file(path, page.encode())
         timer.start()
         if not webbrowser.open(f"file://{path}"):
             raise Refused("no browser was found", "run `agent-mailbox console` without --open, and follow its link")
@@ -161,14 +163,6 @@ def opened(link: str) -> Iterator[None]:
     finally:
         timer.cancel()
         _remove(path)
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-            file.write(text)
-    except OSError as error:
-        raise _cannot_open(error) from None
 
 
 def _cannot_open(error: OSError) -> StorageFailed:

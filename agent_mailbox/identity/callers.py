@@ -12,7 +12,7 @@ from __future__ import annotations
 from ..core import proofs
 from ..core.records import USER, Record
 from ..errors import NOT_YOU, Refused
-from ..store.files import system, user_state
+from ..store.files import paths, system
 from ..store.user_state import processes
 from ..store.user_state.hosts import HostRecords
 from . import client_variables
@@ -92,7 +92,7 @@ def of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
 
     ``latest``: of a client's sessions the latest counts, whatever an environment names: this process began before it.
     """
-    hosts = HostRecords(user_state.directory(environ))
+    hosts = HostRecords(paths.state_directory(environ))
     line: list[Process] = []
     for process in processes.line(system.getpid()):
         if line:
@@ -110,7 +110,7 @@ def of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
 
 def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
     """Return whether a client's process is recorded as the session's."""
-    return bool(HostRecords(user_state.directory(environ)).hosting(session_id))
+    return bool(HostRecords(paths.state_directory(environ)).hosting(session_id))
 
 
 def _given(child: Process, host: Host | None, environ: Mapping[str, str]) -> Mapping[str, str]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 
 from ..core import proofs
-from ..errors import NOT_YOU, Refused
-from ..store.files import system, user_state
+from ..errors import NOT_YOU, Refused, StorageFailed
+from ..store.files import paths, system
 from ..store.user_state import hosts as hosting
 from ..store.user_state import processes
 from ..store.user_state.hosts import HostRecords
@@ -39,7 +39,7 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     line = processes.line(system.getpid())
     if next(line, None) is None:
         return _by_environment(session_id, environ)
-    hosts = HostRecords(user_state.directory(environ))
+    hosts = HostRecords(paths.state_directory(environ))
     maker = processes.maker(INPUT) if told else None
     passed: list[Process] = []
     for process in line:  # mostly up to the nearest client
@@ -66,7 +66,7 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
 def root(session_id: str, environ: Mapping[str, str]) -> str:
     """Return the session to which a subagent belongs, from the one that started it: that one, if the calling client
     hosts it. Else it is a subagent itself, and the client's latest session is meant."""
-    hosts = HostRecords(user_state.directory(environ))
+    hosts = HostRecords(paths.state_directory(environ))
     found = next(filter(None, map(hosts.of, processes.line(system.getpid()))), None)
     return session_id if found is None or session_id in found.sessions else found.sessions[0]
 
@@ -74,7 +74,7 @@ def root(session_id: str, environ: Mapping[str, str]) -> str:
 def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> Proof | None:
     """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
     ``/clear``."""
-    hosts = HostRecords(user_state.directory(environ))
+    hosts = HostRecords(paths.state_directory(environ))
     are_one = any(session_id in host.sessions and hosts.is_living(host) for host in hosts.hosting(proven_id))
     return proofs.of_session(session_id) if are_one else None
 
@@ -84,7 +84,7 @@ def is_started_with(name: str, environ: Mapping[str, str]) -> bool:
 
     Then the person said so. A client's settings, and an agent's command, change the hook's environment alone.
     """
-    hosts = HostRecords(user_state.directory(environ))
+    hosts = HostRecords(paths.state_directory(environ))
     above = [*processes.line(system.getpid())][1:]
     clients = [process for process in above if hosts.of(process) is not None or is_client(process)]
     if len(clients) != 1:
@@ -110,7 +110,7 @@ def _may_host(
     others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
     if living := [host for host in others if hosts.is_living(host)]:
         raise _hosted(session_id, living[0])
-    pointed = system.join(user_state.directory(environ), "sessions", session_id)
+    pointed = system.join(paths.state_directory(environ), "sessions", session_id)
     return not (is_nested and (others or system.exists(pointed)))
 
 
@@ -118,7 +118,7 @@ def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, 
     """Record it; on failure nothing is proven, and the hook goes on."""
     try:
         hosts.record(process, session_id, how, first=begins)
-    except OSError:
+    except (OSError, StorageFailed):
         return None
     return proofs.of_session(session_id)
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from ..store.files.small_files import list_names, read_if_possible
 from ..store.user_state import processes
 from ..store.user_state.processes import Process
 from .client_processes import is_client, started_by_client
@@ -68,11 +69,11 @@ def _tmux_clients(server: Process) -> list[int]:
 def _tmux_sockets(server: Process) -> list[str]:
     """Return the sockets that the server listens on, by the kernel's list of them."""
     inodes = set()
-    for name in _names(f"/proc/{server.pid}/fd"):
+    for name in list_names(f"/proc/{server.pid}/fd"):
         target = _link(f"/proc/{server.pid}/fd/{name}")
         if target.startswith("socket:["):
             inodes.add(target[8:-1])
-    table = (processes.slurp("/proc/net/unix", 1 << 24) or b"").decode("utf-8", "surrogateescape").splitlines()
+    table = (read_if_possible("/proc/net/unix", 1 << 24) or b"").decode("utf-8", "surrogateescape").splitlines()
     rows = [row.split(None, 7) for row in table[1:]]
     return list(dict.fromkeys(row[7] for row in rows if len(row) == 8 and row[6] in inodes and row[7].startswith("/")))
 
@@ -82,13 +83,6 @@ def _screen_clients(server: Process) -> list[int]:
     must be clean."""
     own = [p for p in processes.all_of_them() if p.name.lower() == "screen" and p.pid != server.pid and p.terminal]
     return [process.pid for process in own if processes.is_ours(process.pid)]
-
-
-def _names(directory: str) -> list[str]:
-    try:
-        return os.listdir(directory)
-    except OSError:
-        return []
 
 
 def _link(path: str) -> str:

@@ -49,15 +49,15 @@ def armed(cache: str, sessions: Collection[str]) -> set[str]:
     """
     try:
         directory = system.open(
-            system.join(cache, DOORBELL), system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC | system.O_NOFOLLOW
+            f"{cache}/{DOORBELL}", system.O_RDONLY | system.O_DIRECTORY | system.O_CLOEXEC | system.O_NOFOLLOW
         )
     except OSError:
         return set()  # nobody ever waited here
     try:
         if not sessions or not _is_shared(directory, _TURNS):
             return set()
-        names = sessions if len(sessions) <= _FEW else {*system.listdir(system.join(cache, DOORBELL))} & {*sessions}
-        return {who for who in names if "/" not in who and _is_taken(system.join(cache, DOORBELL, who))}
+        names = sessions if len(sessions) <= _FEW else {*system.listdir(f"{cache}/{DOORBELL}")} & {*sessions}
+        return {who for who in names if "/" not in who and _is_taken(f"{cache}/{DOORBELL}/{who}")}
     finally:
         system.close(directory)
 

@@ -13,6 +13,7 @@ from ..core.address import swarm_of
 from ..core.records import BadLine
 from ..errors import NotFound
 from ..store.files import system
+from ..store.files.small_files import read_if_possible
 from . import mailbox_gateway
 
 if TYPE_CHECKING:
@@ -60,16 +61,7 @@ def _nobody(what: str, word: str, known: list[str], home: str | None) -> NotFoun
 
 def _peers(home: str, directory: str) -> Mapping[str, list[str] | None] | None:
     """Return the swarms of this mailbox, each with its agents elsewhere; None if the gateway tells none."""
-    try:
-        fd = system.open(system.join(home, PEERS), system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
-    except (OSError, ValueError):
-        return None
-    try:
-        told = codec.parse(system.read(fd, _LONGEST), _LONGEST, ours=False)
-    except OSError:
-        return None
-    finally:
-        system.close(fd)
+    told = codec.parse(read_if_possible(system.join(home, PEERS), _LONGEST) or b"", _LONGEST, ours=False)
     if isinstance(told, BadLine):
         return None
     here = system.real_path(directory)

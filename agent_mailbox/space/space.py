@@ -13,8 +13,7 @@ from ..core.records import Record
 from ..core.text import typed
 from ..errors import BadData, Refused
 from ..store.files import system
-from ..store.files.paths import content
-from ..store.files.small_files import remove_file, replace_file
+from ..store.files.small_files import read_file, remove_file, replace_file
 from ..store.locks.lock import is_held
 from .copy import copy_state
 from .copy.replica import Replica
@@ -66,7 +65,7 @@ def record_of(logs: Logs) -> Custody:
 def of(logs: Logs) -> Space | None:
     """Return the space that the mailbox is in; None if it is in none."""
     record = logs.custody
-    text = None if record is None else content(record.path(PLACE, FILE))
+    text = None if record is None else read_file(record.path(PLACE, FILE))
     if text is None or record is None:
         return None
     found = codec.parse(text)

@@ -15,11 +15,11 @@ from pydantic import Field, ValidationError
 
 from ..core import instant
 from ..errors import BadData, Malformed, NotFound, Refused
-from ..store.files.paths import storage_failed
+from ..store.files.small_files import replace_file, storage_failed
 from ..store.files.system import sync_directory
 from ..store.log.log import HeldLog, Log
 from . import home as names
-from .home import Home, write_private
+from .home import Home
 from .ledger import Ledger, each_event
 from .protocol import signing, wire
 from .protocol.envelope import Model
@@ -175,7 +175,7 @@ def restore(home: Home, ledger: Ledger, data: bytes) -> Knowledge:
             log.append(lines)
             log.sync()
     aside = home.path(f"{names.KEY}.restored")
-    write_private(aside, value.key.encode("ascii", "replace"))
+    replace_file(aside, value.key.encode("ascii", "replace"))
     known = ledger.known()
     try:
         public = signing.public_of(home.key(aside))

@@ -22,6 +22,7 @@ from hypercorn.config import Config
 from ..core.records import Record
 from ..errors import MailboxError, Refused
 from ..mailbox.facade import Mailbox
+from ..store.files.small_files import replace_file
 from ..store.locks.lock import FileLock
 from ..upkeep import extras
 from . import boxes, gateway_log, local, server, sockets
@@ -122,7 +123,7 @@ def api_token(home: Home) -> str:
     """Return the token of the local API on loopback: created once, 0600."""
     path = home.path("local.token")
     if not os.path.exists(path):
-        names.write_private(path, os.urandom(32).hex().encode() + b"\n")
+        replace_file(path, os.urandom(32).hex().encode() + b"\n")
     return secret_in(path, "the token") or ""
 
 

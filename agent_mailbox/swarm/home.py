@@ -11,8 +11,8 @@ import stat
 from typing import TYPE_CHECKING
 
 from ..errors import BadData, NotFound, Refused
-from ..store.files.paths import open_file, storage_failed
-from ..store.files.system import make_directory, sync_directory
+from ..store.files.small_files import make_file, make_whole_file, read_file, storage_failed
+from ..store.files.system import make_directory
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -50,7 +50,7 @@ class Home:
         return self.key()
 
     def _make_key(self) -> None:
-        """Create the key atomically: write it aside, sync, link. The first of two concurrent callers wins."""
+        """Create the key; the first of two concurrent callers wins."""
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -58,17 +58,7 @@ class Home:
         pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        aside = self.path(f"{KEY}.{os.getpid()}")
-        try:
-            write_private(aside, pem)
-            try:
-                os.link(aside, self.path(KEY))
-            except FileExistsError:
-                pass
-            os.unlink(aside)
-            sync_directory(self.directory)
-        except OSError as error:
-            raise storage_failed("write the key", self.path(KEY), error) from None
+        make_whole_file(self.path(KEY), pem)
 
     def key(self, path: str | None = None) -> Ed25519PrivateKey:
         """Return the private key, or that in another file. Raise ``NotFound`` before ``init``, ``Refused`` if it is not
@@ -81,8 +71,7 @@ class Home:
         if not os.path.lexists(path):
             raise NotFound(f"swarm identity missing: {self.directory}", INIT)
         self.check_modes()
-        with open(open_file(path, os.O_RDONLY), "rb") as file:
-            data = file.read(8192)
+        data = read_file(path) or b""
         key: object = None
         try:
             key = serialization.load_pem_private_key(data, None)
@@ -115,20 +104,5 @@ def mode_problem(path: str) -> str:
 
 def write_new(path: str, data: bytes) -> None:
     """Write a file that must not be there yet, 0600. Raise ``Refused`` if it is there."""
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
-        write_private(path, data)
-    except FileExistsError:
-        raise Refused(f"file exists: {path}", "name a new one") from None
-    except OSError as error:
-        raise storage_failed("write", path, error) from None
-
-
-def write_private(path: str, data: bytes) -> None:
-    """Write a file: 0600 from the start, synced when this returns."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with open(os.open(path, flags, 0o600), "wb") as file:
-        os.fchmod(file.fileno(), 0o600)
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
+    if not make_file(path, data):
+        raise Refused(f"file exists: {path}", "name a new one")

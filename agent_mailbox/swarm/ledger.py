@@ -17,6 +17,7 @@ from ..errors import BadData, NotFound
 from ..mailbox import reachable
 from ..mailbox.opened import wall_clock
 from ..store.files.lines import line_at
+from ..store.files.small_files import replace_file
 from ..store.locks.lock import FileLock
 from ..store.log.growing_log import GrowingLog
 from ..store.log.log import HeldLog, Log
@@ -149,13 +150,8 @@ class Ledger:
         """Write ``state.json`` and, for the mailboxes, ``peers.json`` from the ledger: atomic, 0600."""
         with FileLock(self.home.path(names.STATE_LOCK)):
             known = self.known()
-            self._replace(names.STATE, state_file.encode(state_file.export(known)))
-            self._replace(reachable.PEERS, codec.dumps(_peers(known)).encode() + b"\n")
-
-    def _replace(self, name: str, data: bytes) -> None:
-        aside = self.home.path(f"{name}.new")
-        names.write_private(aside, data)
-        os.replace(aside, self.home.path(name))
+            replace_file(self.home.path(names.STATE), state_file.encode(state_file.export(known)))
+            replace_file(self.home.path(reachable.PEERS), codec.dumps(_peers(known)).encode() + b"\n")
 
     def placing(self, known: Knowledge, swarm_id: str) -> list[dict[str, Any]]:
         """Return the event by which a swarm comes to the mailbox that asks, if it must be said."""

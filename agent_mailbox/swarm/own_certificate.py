@@ -7,7 +7,6 @@ them. The key signs no handshake: a second one, for TLS alone, does.
 
 from __future__ import annotations
 
-import os
 import ssl
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
@@ -18,9 +17,8 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ..identity import tls_certificates as certificates
-from ..store.files.paths import storage_failed
-from ..store.files.system import sync_directory
-from .home import Home, mode_problem, write_private
+from ..store.files.small_files import replace_file
+from .home import Home, mode_problem
 from .protocol import wire
 
 FILE = "certificate.pem"
@@ -34,13 +32,7 @@ def ready(home: Home, key: Ed25519PrivateKey, endpoint: str, now: int) -> str:
     path, host = home.path(FILE), urlsplit(endpoint).hostname or ""
     at = datetime.fromtimestamp(now / 1000, UTC)
     if not _is_good(path, key.public_key(), host, at):
-        aside = home.path(f"{FILE}.{os.getpid()}")
-        try:
-            write_private(aside, _made(key, key.public_key(), host, at))
-            os.replace(aside, path)
-            sync_directory(home.directory)
-        except OSError as error:
-            raise storage_failed("write the certificate", path, error) from None
+        replace_file(path, _made(key, key.public_key(), host, at))
     return path
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
-from ..store.files.paths import open_file
+from ..store.files.small_files import open_file, replace_file
 from . import home as names
 from .ledger import Ledger
 
@@ -102,7 +102,7 @@ def _open(path: str, flags: int) -> None:
 
 
 def _write(path: str) -> None:
-    names.write_private(path, BLOCK)
+    replace_file(path, BLOCK)
     os.unlink(path)
 
 

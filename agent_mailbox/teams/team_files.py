@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from ..core.records import Record
 from ..errors import Ambiguous, NotFound
+from ..store.files.small_files import list_names
 from . import configuration
 from . import format as form
 from .configuration import Team
@@ -47,10 +48,7 @@ def root(environ: Mapping[str, str]) -> str:
 
 def names(where: str) -> list[str]:
     """Return the teams that are there now: every directory with a configuration or inboxes."""
-    try:
-        found = sorted(name for name in os.listdir(where) if not name.startswith("."))
-    except OSError:
-        return []
+    found = [name for name in list_names(where) if not name.startswith(".")]
     return [
         name for name in found if any(os.path.exists(os.path.join(where, name, m)) for m in ("config.json", "inboxes"))
     ]
@@ -97,10 +95,7 @@ def inbox_path(where: str, name: str, member: str) -> str:
 
 def inboxes(where: str, name: str) -> list[str]:
     """Return the names of those who have inboxes."""
-    try:
-        found = sorted(os.listdir(os.path.join(where, name, "inboxes")))
-    except OSError:
-        return []
+    found = list_names(os.path.join(where, name, "inboxes"))
     return [file.removesuffix(".json") for file in found if file.endswith(".json") and len(file) > 5]
 
 

@@ -13,6 +13,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from ..core.control.messages import ShutdownRequest, Unknown
+from ..store.files.small_files import list_names
 from . import format as form
 from . import team_files
 from .configuration import Team
@@ -35,12 +36,12 @@ def everyones(
     """
     projects = os.path.join(client, "projects")
     wanted = [session for session in sessions if "/" not in session and not session.startswith(".")]
-    for project, session in product(_listed(projects) if wanted else (), wanted):
+    for project, session in product(list_names(projects) if wanted else (), wanted):
         lead = os.path.join(projects, project, f"{session}.jsonl")
         if os.path.exists(lead):
             yield lead, team.lead_name
         beside = os.path.join(projects, project, session, "subagents")
-        for name in _listed(beside):
+        for name in list_names(beside):
             if not name.endswith(".meta.json"):
                 continue
             path = os.path.join(beside, name)
@@ -49,13 +50,6 @@ def everyones(
             whose = known[path]
             if whose:
                 yield path.removesuffix(".meta.json") + ".jsonl", whose
-
-
-def _listed(directory: str) -> list[str]:
-    try:
-        return sorted(os.listdir(directory))
-    except OSError:
-        return []
 
 
 def _member(path: str, team: str) -> str | None:

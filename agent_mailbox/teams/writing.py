@@ -19,6 +19,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Self
 
+from ..store.files.small_files import list_names
 from . import format as form
 from .team_files import MAX_FILE
 
@@ -226,10 +227,7 @@ def _unwritable(error: OSError) -> Undeliverable:
 def sweep(directory: str, mark: str, nonces: set[str]) -> None:
     """Remove what killed processes left in a directory of inboxes, except the files of open offers. The caller holds
     the mailbox's lock on the team."""
-    try:
-        names = [name for name in os.listdir(directory) if f"{_SIGN}{mark}." in name]
-    except OSError:
-        return
+    names = [name for name in list_names(directory) if f"{_SIGN}{mark}." in name]
     for name in names:
         nonce = name.rpartition(f"{_SIGN}{mark}.")[2]
         path = os.path.join(directory, name)

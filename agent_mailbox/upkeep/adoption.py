@@ -18,7 +18,7 @@ from ..core.text import typed
 from ..errors import Refused
 from ..store.archive import rotation
 from ..store.archive.manifest import Manifest
-from ..store.files import system, user_state
+from ..store.files import paths, system
 from ..store.files.lines import lines_of
 from ..store.log import custody, keys, proof_view, replacement
 from ..store.log.stamps import EVERYONE
@@ -51,7 +51,7 @@ class Trusted(Record):
 
 def record_of(mailbox: Mailbox) -> Custody:
     """Return the mailbox's record outside the project; raises ``Refused`` if the user's ``init`` did not make it."""
-    keys.make(user_state.directory(system.environment()))
+    keys.make(paths.state_directory(system.environment()))
     record = mailbox.logs.custody
     if record is None or record.key is None:
         raise Refused(

@@ -23,6 +23,7 @@ from ..errors import BadData, MailboxError, NotFound, Refused
 from ..store.attachments import attachment_files
 from ..store.files import paths, system
 from ..store.files.lines import CHUNK
+from ..store.files.small_files import open_file, storage_failed
 from ..store.locks.lock import FileLock
 from . import brought_settings
 from .snapshot import Snapshot
@@ -78,7 +79,7 @@ def write(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
                 raise
             system.sync_directory(directory)
     except OSError as error:
-        raise paths.storage_failed("write", file, error) from None
+        raise storage_failed("write", file, error) from None
     return made.replace(file=file)
 
 
@@ -117,7 +118,7 @@ def _attached(directory: str) -> Iterator[tuple[str, int, Iterator[bytes]]]:
     """Yield the attachments, each open while it is asked for; they never change."""
     for name in attachment_files.names(directory):
         try:
-            fd = paths.open_file(attachment_files.place(directory, name), system.O_RDONLY)
+            fd = open_file(attachment_files.place(directory, name), system.O_RDONLY)
         except FileNotFoundError:  # a steward removed it: no message named it
             continue
         try:
@@ -187,7 +188,7 @@ def opened(file: str) -> IO[bytes]:
             f"backup file not found: {file}", "check the path; `agent-mailbox backup FILE` makes a backup"
         ) from None
     except OSError as error:
-        raise paths.storage_failed("read", file, error) from None
+        raise storage_failed("read", file, error) from None
 
 
 def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None) -> Backup:
@@ -201,7 +202,7 @@ def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None
     except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
         raise _damaged(file, f"not a complete tar file ({error})") from None
     except OSError as error:
-        raise paths.storage_failed("read", file, error) from None
+        raise storage_failed("read", file, error) from None
 
 
 def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[bytes]], None] | None) -> Backup:

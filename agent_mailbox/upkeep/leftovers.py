@@ -12,14 +12,13 @@ from ..core.roster import DEAD
 from ..errors import MailboxError
 from ..store.files import paths, system
 from ..store.files.edits import TOLD, Edits
+from ..store.files.small_files import list_names, remove_if_possible
 from ..store.locks.lock import FileLock
 from ..store.log.stamps import QUIET
 from ..store.polling.offers import OFFERS
 from ..store.polling.poll import CURSORS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ..store.log.logs import Logs
 
 DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", paths.DOORBELL, TOLD)
@@ -51,20 +50,10 @@ def _remove(logs: Logs, session_id: str) -> None:
             return
         logs.trail.disturb([session_id])
         for path in (*(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
-            try:
-                system.unlink(path)
-            except OSError:
-                pass
+            remove_if_possible(path)
 
 
 def _named(logs: Logs) -> set[str]:
     """Return the names of all such files."""
     directories = (logs.path(paths.HEARTBEATS), *map(logs.cache, DERIVED))
-    return {name for directory in directories for name in _listed(directory)}
-
-
-def _listed(directory: str) -> Iterator[str]:
-    try:
-        yield from system.listdir(directory)
-    except OSError:
-        pass
+    return {name for directory in directories for name in list_names(directory)}

@@ -18,8 +18,7 @@ from ..core.control import summary
 from ..core.records import USER, BadLine, Record
 from ..errors import Busy
 from ..mailbox.facade import Mailbox
-from ..store.files import paths
-from ..store.files.small_files import replace_file
+from ..store.files.small_files import read_file, replace_file
 from ..store.locks.lock import FileLock
 from ..store.log import events
 from . import notice_ways
@@ -54,7 +53,7 @@ def look(mailbox: Mailbox) -> Looked:
     try:
         with FileLock(path(_LOCK), 0):
             found, now = waiting(mailbox), mailbox.now()
-            told = _load(paths.content(path(_STATE)))
+            told = _load(read_file(path(_STATE)))
             again = round(settings.get("again_minutes", AGAIN) * _MINUTE)
             made = attention.decide(found, told, now, again, _quiet_until(settings, now))
             if made.told != told:

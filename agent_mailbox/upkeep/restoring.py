@@ -12,6 +12,7 @@ from ..core.attachments import DIRECTORY
 from ..core.text import typed
 from ..errors import Refused
 from ..store.files import paths, system
+from ..store.files.small_files import storage_failed
 from ..store.locks.lock import FileLock
 from ..store.log import custody, custody_setup
 from ..store.user_state import creation
@@ -48,7 +49,7 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
                 raise
             system.sync_directory(parent)
     except OSError as error:
-        raise paths.storage_failed("restore", directory, error) from None
+        raise storage_failed("restore", directory, error) from None
     known = custody.find(directory, environ)
     if known is not None:  # the record of an earlier mailbox here; only ``init --adopt`` confirms a restored one
         custody_setup.remove(known.directory)

@@ -16,6 +16,7 @@ from ..store.archive.archive import LOCK
 from ..store.archive.manifest import NAME
 from ..store.files import paths, system
 from ..store.files.lines import boundary, chunks
+from ..store.files.small_files import open_file
 from ..store.locks.read_lock import ReadLock
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ class Snapshot:
     def _take(self, name: str, path: str, *, whole_lines: bool) -> None:
         """Take a file; of an archived log only whole lines, since the next run may cut off a killed run's torn end."""
         try:
-            fd = paths.open_file(path, system.O_RDONLY)
+            fd = open_file(path, system.O_RDONLY)
         except FileNotFoundError:
             return
         self._open.callback(system.close, fd)

@@ -14,8 +14,8 @@ from ..core import codec, instant, text, waking
 from ..core.records import USER, BadLine, Message
 from ..core.waking import Woken
 from ..errors import Busy
-from ..store.files import paths, system
-from ..store.files.small_files import replace_file
+from ..store.files import system
+from ..store.files.small_files import read_file, replace_file
 from ..store.locks.lock import FileLock
 from ..store.log import events
 from ..store.log.logs import proven
@@ -43,7 +43,7 @@ def look(mailbox: Mailbox) -> dict[str, str]:
     path = mailbox.logs.custody.path
     try:
         with FileLock(path(_LOCK), 0):
-            before, now = _load(paths.content(path(_STATE))), mailbox.now()
+            before, now = _load(read_file(path(_STATE))), mailbox.now()
             per_hour = mailbox.own.wake.get("per_hour", waking.PER_HOUR)
             started, woken = waking.due(_wanted(mailbox), before, now, per_hour)
             if woken.ids != before.ids:

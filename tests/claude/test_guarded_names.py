@@ -101,7 +101,7 @@ def test_no_tool_writes_the_person_s_configuration_or_what_an_installed_hook_sta
         directory.mkdir(parents=True)
     (environment / "pyvenv.cfg").touch()
     monkeypatch.setattr(
-        "agent_mailbox.store.files.user_state.configuration", lambda _: str(post.home / ".config/agent-mailbox")
+        "agent_mailbox.store.files.paths.configuration_directory", lambda _: str(post.home / ".config/agent-mailbox")
     )
     (installed := post.scratch / "share/agent-mailbox-hook").parent.mkdir()
     shipped = (guarded.checkout / "hooks/agent-mailbox-hook").read_text()

@@ -18,7 +18,7 @@ from agent_mailbox.cli import reserved
 from agent_mailbox.commands import send_commands
 from agent_mailbox.errors import NOT_YOU
 from agent_mailbox.identity import callers, client_processes
-from agent_mailbox.store.files import user_state
+from agent_mailbox.store.files import paths
 from agent_mailbox.store.user_state import processes
 from agent_mailbox.store.user_state.hosts import PIPE, SESSIONS, SOCKET, HostRecords
 from tests.door import switches
@@ -555,8 +555,8 @@ def test_what_leaves_its_client_behind_is_a_program(post: Post, worker: Client) 
 
 def bind(post: Post, session_id: str) -> None:
     """Have the user's records say that a session is bound."""
-    (post.user_state / user_state.BOUND).mkdir(parents=True, exist_ok=True)
-    (post.user_state / user_state.BOUND / session_id).touch()
+    (post.user_state / paths.BOUND).mkdir(parents=True, exist_ok=True)
+    (post.user_state / paths.BOUND / session_id).touch()
 
 
 THEIRS = [

@@ -27,19 +27,19 @@ def is_as_said(environ: Mapping[str, str]) -> bool:
     return environ.get(CALLER) == AS_SAID and environ.get(STATE, "").startswith("/")
 
 
-def _switch_records(user_state: Any) -> None:
+def _switch_records(paths: Any) -> None:
     """Keep the records, and the person's configuration, where the test says."""
-    place = user_state._place
+    place = paths._place
 
     def switched(environ: Mapping[str, str], *below: str) -> str:
         state = environ.get(STATE, "")
         return (state.rstrip("/") or "/") if state.startswith("/") else place(environ, *below)
 
     def environment() -> dict[str, str]:
-        found = {name: user_state.system.environ.get(name.encode(), b"") for name in ("HOME", STATE)}
+        found = {name: paths.system.environ.get(name.encode(), b"") for name in ("HOME", STATE)}
         return {name: value.decode("utf-8", "surrogateescape") for name, value in found.items()}
 
-    user_state._place, user_state._environment = switched, environment
+    paths._place, paths._environment = switched, environment
 
 
 def _switch_callers(callers: Any) -> None:
@@ -153,7 +153,7 @@ def _switch_compaction(roster_compaction: Any) -> None:
 
 
 SWITCHES: dict[str, Callable[[Any], None]] = {
-    "agent_mailbox.store.files.user_state": _switch_records,
+    "agent_mailbox.store.files.paths": _switch_records,
     "agent_mailbox.store.archive.roster_compaction": _switch_compaction,
     "agent_mailbox.identity.callers": _switch_callers,
     "agent_mailbox.identity.hook_calls": _switch_hook_calls,

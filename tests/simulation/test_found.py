@@ -9,7 +9,7 @@ import pytest
 
 from agent_mailbox.core import proofs
 from agent_mailbox.store.attachments import attachment_files
-from agent_mailbox.store.files import system, user_state
+from agent_mailbox.store.files import paths, system
 from agent_mailbox.store.files.edits import RECENT, Edit, Edits
 from agent_mailbox.store.log import custody, custody_setup
 from agent_mailbox.store.user_state import creation
@@ -123,7 +123,7 @@ def test_a_record_whose_maker_was_killed_survives_a_power_failure(seed: int) -> 
 
 def boxes() -> str:
     """The place of all records."""
-    return system.join(user_state.directory(system.environment()), custody.BOXES)
+    return system.join(paths.state_directory(system.environment()), custody.BOXES)
 
 
 def assert_durable(world: World, make: Callable[[], object]) -> None:

@@ -15,8 +15,8 @@ from agent_mailbox import Mailbox
 from agent_mailbox.core import attachments
 from agent_mailbox.errors import NotFound, StorageFailed
 from agent_mailbox.store.attachments import attachment_files
-from agent_mailbox.store.files import paths, system, user_state
-from agent_mailbox.store.files.user_state import BOUND
+from agent_mailbox.store.files import paths, system
+from agent_mailbox.store.files.paths import BOUND
 from agent_mailbox.store.log.stamps import EVERYONE, UNBOUND, StampFiles
 from agent_mailbox.store.user_state import bindings
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, NOBODY, Post, as_nobody, refused, refused_both
@@ -218,12 +218,12 @@ def test_a_list_of_mailboxes_that_cannot_be_read_is_not_empty(post: Post) -> Non
 def test_where_the_bound_cannot_be_listed_somebody_is_bound(post: Post, box: Mailbox) -> None:
     """A program does not get the person's commands by it, and a mailbox keeps its record."""
     state = box.logs.trail.kept()
-    assert not user_state.bound_somewhere(state)
+    assert not paths.bound_somewhere(state)
     assert bindings.here(state, box.directory) == []
     bindings.bind(box.logs.trail, "ann")
     assert bindings.here(state, box.directory) == ["ann"]
     hide(post.scratch / state / BOUND)
-    assert user_state.bound_somewhere(state)
+    assert paths.bound_somewhere(state)
     with pytest.raises(StorageFailed):
         bindings.here(state, box.directory)
 
@@ -234,10 +234,10 @@ def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
     state, bound = trail.kept(), post.scratch / trail.kept(BOUND)
     there = StampFiles(str(post.scratch / "other" / ".cache"), state)
     (post.scratch / "other").mkdir()
-    assert not user_state.is_bound(state, "ann")
+    assert not paths.is_bound(state, "ann")
     bindings.bind(trail, "ann")
     bindings.bind(there, "bob")
-    assert user_state.is_bound(state, "ann")
+    assert paths.is_bound(state, "ann")
     assert [bindings.is_bound(trail, who) for who in ("ann", "bob", "cat")] == [True, False, False]
     (bound / "cat").symlink_to(bound / "cat")
     assert bindings.is_bound(trail, "cat")
@@ -249,7 +249,7 @@ def test_who_cannot_be_looked_at_is_bound(post: Post, box: Mailbox) -> None:
     assert len((bound / "bob").read_bytes().splitlines()) == 2
 
     hide(bound)
-    assert user_state.is_bound(state, "nobody")
+    assert paths.is_bound(state, "nobody")
     assert bindings.is_bound(trail, "nobody")
 
 

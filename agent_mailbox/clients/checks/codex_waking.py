@@ -14,7 +14,7 @@ from ...core.roster import ALIVE
 from ...identity.client_processes import is_codex_server
 from ...known_clients.codex import CODEX
 from ...mailbox.opened import OpenMailbox
-from ...store.files import user_state
+from ...store.files import paths
 from ...store.user_state import processes, whereabouts
 from ...store.user_state.hosts import HostRecords
 from ...upkeep.doctor.findings import Problem
@@ -47,7 +47,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
 
 def _why(session_id: str, environ: Mapping[str, str]) -> str:
     """Return why mail does not wake the session; empty if it does, or if it is none of Codex at a terminal."""
-    state = user_state.directory(environ)
+    state = paths.state_directory(environ)
     where, hosts = whereabouts.of(session_id, state), HostRecords(state)
     living = [host for host in hosts.hosting(session_id) if hosts.is_living(host)]
     if where is None or where.client != CODEX.word or not living:

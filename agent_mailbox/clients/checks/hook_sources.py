@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
+from ...store.files.small_files import read_if_possible
 from ..install import commented
 from ..install.hook_entries import is_group
 
@@ -59,15 +60,6 @@ def home(environ: Mapping[str, str]) -> str:
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
 
 
-def read(path: str) -> bytes | None:
-    """Return a file's bytes; None if it cannot be read. A project may hold a FIFO there: nobody waits for one."""
-    try:
-        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return file.read(MAX_STATE)
-    except OSError:
-        return None
-
-
 def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[HookSource]:
     """Return the user's settings, those of the projects, and the hooks of the plugins they enable."""
     found = [source(os.path.join(home(environ), "settings.json"), here)]
@@ -102,7 +94,7 @@ def source(
     path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "", comments: bool = False
 ) -> HookSource | None:
     """Return a settings file; None if there is none to read. ``comments``: its client accepts them."""
-    text = read(path)
+    text = read_if_possible(path, through_links=True)
     if text is None:
         return None
     plain = commented.blanked(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
@@ -133,7 +125,7 @@ def _plugins(
 
 
 def _object(path: str) -> dict[str, Any]:
-    text = read(path)
+    text = read_if_possible(path, through_links=True)
     value = codec.parse(text, MAX_STATE, ours=False) if text else BadLine("none")
     return {} if isinstance(value, BadLine) else value
 

@@ -13,6 +13,7 @@ from ...core.text import shell_quoted
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.codex import CODEX
 from ...known_clients.every_client import CLIENTS
+from ...store.files.small_files import read_if_possible
 from ...upkeep.doctor.findings import Problem
 from ..install import opencode_plugin
 from ..install.hook_entries import calls_us, part
@@ -66,7 +67,7 @@ def _plugins(
     their paths."""
     there: list[str] = []
     for path, project in _files(client, projects, here, environ).items():
-        text = hook_sources.read(path) or b""
+        text = read_if_possible(path, through_links=True) or b""
         hook = opencode_plugin.hook_of(text)
         if hook is None:
             continue

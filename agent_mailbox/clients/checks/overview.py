@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ...core.records import Record
 from ...known_clients import abilities
 from ...known_clients.every_client import INSTALLED
+from ...store.files.small_files import read_if_possible
 from .. import places
 from ..install import opencode_plugin
 from ..install.hook_entries import calls_us
@@ -44,7 +45,7 @@ def installed(client: KnownClient, here: str, environ: Mapping[str, str]) -> tup
 
 
 def _is_ours(path: str) -> bool:
-    return opencode_plugin.hook_of(hook_sources.read(path) or b"") is not None
+    return opencode_plugin.hook_of(read_if_possible(path, through_links=True) or b"") is not None
 
 
 def _calls_us(path: str, client: KnownClient) -> bool:

@@ -14,8 +14,8 @@ import tempfile
 from typing import TYPE_CHECKING
 
 from ...core.text import clipped, neutral, typed
+from ...store.files.small_files import read_if_possible
 from ..install.hook_entries import PROGRAM, called
-from . import hook_sources
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
 
 def _baked(path: str) -> tuple[str, str]:
     """Return the interpreter and the start file that an installation wrote into a shim; empty if none."""
-    lines = (hook_sources.read(path) or b"").decode("utf-8", "surrogateescape").splitlines()
+    lines = (read_if_possible(path, through_links=True) or b"").decode("utf-8", "surrogateescape").splitlines()
     line = next((line for line in lines if line.startswith("python=")), "")
     try:
         values = dict(word.partition("=")[::2] for word in shlex.split(line))

@@ -19,6 +19,7 @@ from ...core.roster import DEAD
 from ...core.text import typed
 from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
+from ...store.files.small_files import read_if_possible
 from ...upkeep.doctor.findings import Problem
 from .. import texts
 from ..hooks.hook_events import HOOKS
@@ -282,6 +283,6 @@ def _stale(ways: Sequence[str], environ: Mapping[str, str]) -> Iterator[Problem]
     """Note that the installed shim differs from the one this installation would write; the first of the ways renews
     it."""
     path, text = installation.shim(environ)
-    there = hook_sources.read(path) if text is not None else None
+    there = read_if_possible(path, through_links=True) if text is not None else None
     if there is not None and there != text and ways:
         yield Problem(path, None, f"it was written by another installation: {ways[0]} renews it", note=True)

@@ -16,7 +16,8 @@ from ...known_clients import claude_code
 from ...known_clients.codex import CODEX
 from ...mailbox import absence
 from ...mailbox.registry import Registry
-from ...store.files import paths, system, user_state
+from ...store.files import paths, system
+from ...store.files.small_files import storage_failed
 from ...store.user_state import creation, processes, whereabouts
 from ...store.user_state.whereabouts import Whereabouts
 
@@ -68,7 +69,7 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     if known is not None and request.lead is not None:
         request = _with_lead(desk, request, known, environ, told)
     _register(desk, request.replace(client=client), told)
-    mailbox, state = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory, user_state.directory(environ)
+    mailbox, state = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory, paths.state_directory(environ)
     before = whereabouts.of(session_id, state)
     if before is not None and before.mailbox not in ("", desk.directory):
         _take_along(session_id, before.mailbox, desk.logs.wait)
@@ -252,4 +253,4 @@ def tell_commands(session_id: str, environ: Mapping[str, str], *, is_proven: boo
             if line not in present:
                 file.write(line if not present or present.endswith("\n") else "\n" + line)
     except OSError as error:
-        raise paths.storage_failed("write", path, error) from None
+        raise storage_failed("write", path, error) from None

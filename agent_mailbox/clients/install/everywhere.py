@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...core.records import Record
 from ...known_clients.every_client import CLIENTS
-from ...store.files import paths, user_state
+from ...store.files import paths
 from .. import places
 from . import foreign_files as files
 from . import installation
@@ -89,4 +89,4 @@ def _missing(directory: str) -> str | None:
 def remains(environ: Mapping[str, str]) -> Remains:
     """Return what stays on this machine."""
     boxes = tuple(box for box in dict.fromkeys(paths.trusted(environ)) if paths.is_mailbox(box))
-    return Remains(user_state.directory(environ), user_state.configuration(environ), boxes)
+    return Remains(paths.state_directory(environ), paths.configuration_directory(environ), boxes)

@@ -17,6 +17,7 @@ from ...core import codec
 from ...core.records import BadLine, Record
 from ...errors import Busy
 from ...store.files import paths, system
+from ...store.files.small_files import read_file, storage_failed
 from ...store.files.system import sync_directory
 
 if TYPE_CHECKING:
@@ -47,19 +48,7 @@ class Change(Record):
 
 def read(path: str, limit: int = MAX_FILE) -> bytes | None:
     """Return a file's bytes, or None if there is none. Raises ``StorageFailed``, also for more than ``limit`` bytes."""
-    try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with open(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                raise OSError(0, "it is not a regular file")
-            data = file.read(limit + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise paths.storage_failed("read", path, error) from None
-    if len(data) > limit:
-        raise paths.storage_failed("read", path, OSError(0, f"it has more than {limit} bytes"))
-    return data
+    return read_file(path, limit, through_links=True)
 
 
 def checksum(data: bytes) -> str:
@@ -91,7 +80,7 @@ def carry_out(change: Change, records: Records) -> None:
                 _replace(change.path, change.after, change.mode)
             sync_directory(os.path.dirname(change.path))
         except OSError as error:
-            raise paths.storage_failed("write", change.path, error) from None
+            raise storage_failed("write", change.path, error) from None
     if change.entry is None:
         records.forget(change.path)
 
@@ -156,7 +145,7 @@ class Records:
             _replace(self._path(path), codec.dumps(value).encode() + b"\n", 0o600)
             sync_directory(self.directory)
         except OSError as error:
-            raise paths.storage_failed("write", self._path(path), error) from None
+            raise storage_failed("write", self._path(path), error) from None
 
     def forget(self, path: str) -> None:
         """Forget the file."""
@@ -165,7 +154,7 @@ class Records:
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise paths.storage_failed("remove", self._path(path), error) from None
+            raise storage_failed("remove", self._path(path), error) from None
 
     def paths(self) -> list[str]:
         """Return the files that have a record here, as far as their names can be told."""
@@ -175,7 +164,7 @@ class Records:
         except FileNotFoundError:
             return []
         except OSError as error:
-            raise paths.storage_failed("look through", self.directory, error) from None
+            raise storage_failed("look through", self.directory, error) from None
         for name in names:
             data = read(os.path.join(self.directory, name), 2 * MAX_FILE) if name.endswith(".json") else None
             obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)

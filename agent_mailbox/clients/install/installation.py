@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 from ...core.records import Record
 from ...core.text import shell_quoted
 from ...errors import StorageFailed
-from ...store.files import paths, user_state
+from ...store.files import paths
+from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
 from .. import texts
 from ..permission import file_guard as ours
@@ -93,7 +94,7 @@ def own_places(environ: Mapping[str, str], project: str) -> tuple[str, ...]:
     """Return what sandboxed commands must not write, because it decides or runs outside. That is also each place of
     the project where the PATH would find another program by our name."""
     environment = os.path.dirname(os.path.dirname(sys.executable))
-    ours = [user_state.directory(environ), user_state.configuration(environ), os.path.realpath(PACKAGE)]
+    ours = [paths.state_directory(environ), paths.configuration_directory(environ), os.path.realpath(PACKAGE)]
     ours += [shim(environ)[0], *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
     within = f"{os.path.realpath(project)}/"
     searched = [os.path.realpath(place) for place in (environ.get("PATH") or "").split(os.pathsep) if place]
@@ -105,7 +106,7 @@ def _baked(environ: Mapping[str, str]) -> bytes:
     text = files.read(os.path.join(PACKAGE, "clients", hook_entries.SHIM))
     if text is None:
         raise StorageFailed(f"{PACKAGE} lacks its {hook_entries.SHIM}", "install agent-mailbox again")
-    python, main, state = map(shell_quoted, (sys.executable, MAIN, user_state.directory(environ)))
+    python, main, state = map(shell_quoted, (sys.executable, MAIN, paths.state_directory(environ)))
     return text.replace(f"\n{UNBAKED}".encode(), os.fsencode(f"\npython={python} main={main} state={state}"), 1)
 
 
@@ -272,7 +273,7 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     try:
         os.makedirs(records.directory, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise paths.storage_failed("make", records.directory, error) from None
+        raise storage_failed("make", records.directory, error) from None
     changed = []
     with FileLock(os.path.join(records.directory, "lock")):
         for change in plan.changes:
@@ -289,7 +290,7 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
 
 def _note_shim(path: str, environ: Mapping[str, str]) -> None:
     """Note that the shim is installed: no tool may write it from now on."""
-    state = user_state.directory(environ)
+    state = paths.state_directory(environ)
     ours.record(state, (*ours.installed(state), os.path.realpath(path)))
 
 
@@ -304,12 +305,12 @@ def forget_shim(environ: Mapping[str, str]) -> list[str]:
     if not (written := written_shim(environ)) or not files.Records(environ).none_left():
         return []
     (hook,) = written
-    state = user_state.directory(environ)
+    state = paths.state_directory(environ)
     try:
         os.unlink(hook)
         ours.record(state, (path for path in ours.installed(state) if path != hook))
     except OSError as error:
-        raise paths.storage_failed("remove", hook, error) from None
+        raise storage_failed("remove", hook, error) from None
     place = os.path.dirname(hook)
     files.remove_empty((os.path.dirname(place), place))
     return written

@@ -16,7 +16,9 @@ from ...core.address import check_id
 from ...core.records import BadLine
 from ...errors import BadData
 from ...known_clients.known_client import FILES
-from ...store.files import paths, user_state
+from ...store.files import paths
+from ...store.files.small_files import read_file, replace_file, storage_failed
+from ...store.files.system import make_directory
 from ...store.log import custody
 from .. import client_input
 from . import tool_files
@@ -95,11 +97,11 @@ def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> 
 
 def _is_bound(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> bool:
     """Return whether the session that calls is bound; one that cannot be told is, if anybody is."""
-    state = user_state.directory(environ)
+    state = paths.state_directory(environ)
     try:
-        return user_state.is_bound(state, check_id(client_input.parse(FILES, call, environ, here).session_id))
+        return paths.is_bound(state, check_id(client_input.parse(FILES, call, environ, here).session_id))
     except BadData:
-        return user_state.bound_somewhere(state)
+        return paths.bound_somewhere(state)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -140,12 +142,12 @@ class GuardedFiles:
     """The directories and files that no tool writes."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        state = user_state.directory(environ)
+        state = paths.state_directory(environ)
         named = environ.get("AGENT_MAILBOX_DIR")
         self._files = installed(state)
         programs = [place for shim in self._files for place in started(shim)]
         mailboxes = [*paths.trusted(environ), *custody.places(environ), *([named] if named else [])]
-        self._walked = [state, user_state.configuration(environ), *mailboxes]
+        self._walked = [state, paths.configuration_directory(environ), *mailboxes]
         self._directories = [*self._walked, *programs]
         self._known = {place for place in map(_identity, self._directories) if place}
 
@@ -190,7 +192,7 @@ class GuardedFiles:
 def installed(state: str) -> list[str]:
     """Return the installed shims (``install`` records them). A list that cannot be read is not an empty one: raise
     ``StorageFailed``."""
-    lines = (paths.content(os.path.join(state, paths.SHIMS)) or b"").split(b"\n")
+    lines = (read_file(os.path.join(state, paths.SHIMS)) or b"").split(b"\n")
     return [os.fsdecode(line) for line in lines if line]
 
 
@@ -213,14 +215,10 @@ def record(state: str, shims: Iterable[str]) -> None:
     path = os.path.join(state, paths.SHIMS)
     text = b"".join(os.fsencode(shim) + b"\n" for shim in dict.fromkeys(shims))
     try:
-        os.makedirs(state, mode=0o700, exist_ok=True)
-        aside = f"{path}.{os.getpid()}"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-        with open(os.open(aside, flags, 0o600), "wb") as file:
-            file.write(text)
-        os.replace(aside, path)
+        make_directory(state)
     except OSError as error:
-        raise paths.storage_failed("write", path, error) from None
+        raise storage_failed("make", state, error) from None
+    replace_file(path, text, durable=False)
 
 
 def _identity(path: str) -> tuple[int, int] | None:

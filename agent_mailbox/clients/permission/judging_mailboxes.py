@@ -16,7 +16,7 @@ from ...core.address import check_id
 from ...core.records import BadLine
 from ...core.text import typed
 from ...permissions.policy import DENY
-from ...store.files import system, user_state
+from ...store.files import paths, system
 from ...store.user_state import bindings
 from ..client_input import LOCK_WAIT
 from . import permit
@@ -43,7 +43,7 @@ def answer(
     """Answer the client; say nothing if no mailbox binds the session. ``directory``: the mailbox where it is now.
 
     Raises what a mailbox raises that cannot be asked: the session is closed then, if anything may bind it."""
-    state, me = user_state.directory(environ), check_id(call.session_id)
+    state, me = paths.state_directory(environ), check_id(call.session_id)
     named = bindings.named(state, me)
     elsewhere = [name for name in named or () if directory is None or not _are_one(name, directory)]
     places = [*elsewhere, *([directory] if directory else [])]  # its own last: the stamp that frees it names that
@@ -96,7 +96,7 @@ def _why_moved(name: str) -> str:
 
 
 def _unknown(state: str, session_id: str) -> str:
-    mark = system.join(state, user_state.BOUND, session_id)
+    mark = system.join(state, paths.BOUND, session_id)
     return f"{mark} names no mailbox; if nothing is to bind it, its person runs `rm -r {typed(mark)}`"
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec, naming
 from ...core.records import BadLine
 from ...store.files import system
+from ...store.files.small_files import read_if_possible
 from ...store.user_state import processes
 
 if TYPE_CHECKING:
@@ -60,14 +61,5 @@ def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
 
 
 def _object(path: str) -> dict[str, Any]:
-    try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
-    except (OSError, ValueError):
-        return {}
-    try:
-        found = codec.parse(system.read(fd, MAX_FILE), MAX_FILE, ours=False)
-    except OSError:
-        return {}
-    finally:
-        system.close(fd)
+    found = codec.parse(read_if_possible(path, MAX_FILE, through_links=True) or b"", MAX_FILE, ours=False)
     return {} if isinstance(found, BadLine) else found

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ...core import codec
-from ...store.files import cache, paths, system
-from ...store.files.paths import content
+from ...store.files import cache, system
+from ...store.files.small_files import read_file, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -49,7 +49,7 @@ class CopyState:
 
 def load(directory: str) -> CopyState:
     """Return what was saved; the state of a copy that knows nothing if there is no file, or a damaged one."""
-    checksum, _, body = (content(system.join(directory, STATE)) or b"").partition(b" ")
+    checksum, _, body = (read_file(system.join(directory, STATE)) or b"").partition(b" ")
     found = codec.parse(body) if checksum == b"%08x" % cache.checksum(body) else None
     return CopyState(found if isinstance(found, dict) else {})
 
@@ -58,13 +58,4 @@ def save(directory: str, state: CopyState) -> None:
     """Save the state; raise ``StorageFailed`` if it cannot be written."""
     body = codec.dumps({**vars(state), "damaged": sorted(state.damaged)}).encode()
     path = system.join(directory, STATE)
-    flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC
-    try:
-        fd = system.open(path + "~", flags, 0o600)
-        try:
-            system.write_whole(fd, b"%08x " % cache.checksum(body) + body)
-        finally:
-            system.close(fd)
-        system.rename(path + "~", path)
-    except OSError as error:
-        raise paths.storage_failed("write", path, error) from None
+    replace_file(path, b"%08x " % cache.checksum(body) + body, durable=False)

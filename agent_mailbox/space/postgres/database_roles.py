@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from ...core.proofs import is_machine
 from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
-from ...store.files.paths import content
-from ...store.files.small_files import remove_file, replace_file
+from ...store.files.small_files import read_file, remove_file, replace_file
 from . import space_tables
 from .postgres_order import open_order
 
@@ -64,7 +63,7 @@ def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -
     """Make a machine's role, or set its password, by its file; return the file's path."""
     role, path = space_tables.role(space, machine), _file(directory, space, machine)
     is_there = _is_role(order, role)
-    if is_there and content(path) is None:  # another password would shut the machine out
+    if is_there and read_file(path) is None:  # another password would shut the machine out
         raise Refused(
             f"machine has a password already, and its file is not there: {path}",
             f"name the directory that has it by --into; or --remove {machine} first, for a new one",
@@ -93,13 +92,13 @@ def _file(directory: str, space: str, machine: str) -> str:
     """Return the path of a machine's file: beside those of its space, if another space has a machine of that name."""
     path, mark = system.join(directory, "machines", machine), f":{space_tables.role(space, machine)}:".encode()
     own = system.join(directory, "spaces", space, "machines", machine)
-    known = content(path)
-    return own if content(own) is not None or (known is not None and mark not in known) else path
+    known = read_file(path)
+    return own if read_file(own) is not None or (known is not None and mark not in known) else path
 
 
 def _word(path: str, role: str) -> str:
     """Return the password in a machine's file; make both if there are none."""
-    known = content(path)
+    known = read_file(path)
     if known is None:
         known = f"*:*:*:{role}:{secrets.token_hex(32)}\n".encode()
         system.make_directory(system.dirname(path))

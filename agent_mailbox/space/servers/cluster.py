@@ -25,8 +25,7 @@ from typing import TYPE_CHECKING
 from ...core.records import Record
 from ...errors import BadData, Refused
 from ...store.files import system
-from ...store.files.paths import content
-from ...store.files.small_files import remove_file, replace_file
+from ...store.files.small_files import read_file, remove_file, replace_file
 from . import cluster_record, server_accounts, server_certificates
 from .cluster_record import LOOPBACK, ROUTES
 
@@ -161,7 +160,7 @@ def _word(path: str, user: str, is_known: bool) -> str:
 
 def _kept(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
     """Return a file's content; make it if there is none. ``is_known``: others rely on what it was."""
-    found = content(path)
+    found = read_file(path)
     if found is None and is_known:
         raise Refused(f"secret of the cluster is not there: {path}", "put it back, or `--remove` its machine first")
     if found is None:

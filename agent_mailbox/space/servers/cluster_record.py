@@ -14,8 +14,7 @@ from ...core.proofs import is_machine
 from ...core.records import BadLine, Record
 from ...errors import BadData, Malformed, NotFound, Refused
 from ...store.files import system
-from ...store.files.paths import content
-from ...store.files.small_files import replace_file
+from ...store.files.small_files import read_file, replace_file
 from .server_accounts import SYSTEM
 
 FILE = "cluster.json"
@@ -50,8 +49,8 @@ class ClusterChange(Record):
 def load(directory: str) -> ClusterRecord | None:
     """Return what the directory's files are for; None if there are none. Raises ``BadData`` for another form."""
     path = system.join(directory, FILE)
-    if (text := content(path)) is None:
-        earlier = content(system.join(directory, "1", "server.conf"))
+    if (text := read_file(path)) is None:
+        earlier = read_file(system.join(directory, "1", "server.conf"))
         return None if earlier is None else _of_configuration(directory, earlier.decode("utf-8", "replace"))
     found = codec.parse(text)
     try:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import StorageFailed
 from ...store.files import system
-from ...store.files.paths import content
-from ...store.files.small_files import replace_file
+from ...store.files.small_files import read_file, replace_file
 from ...store.log import keys
 
 if TYPE_CHECKING:
@@ -52,7 +51,7 @@ def load(directory: str) -> MachineKey | None:
 
     Raise ``StorageFailed`` for a file without a key."""
     path = system.join(directory, FILE)
-    text = content(path)
+    text = read_file(path)
     if text is None or not is_available():
         return None
     try:

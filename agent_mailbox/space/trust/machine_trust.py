@@ -12,8 +12,7 @@ from ...core import codec
 from ...core.speaking import Rights
 from ...errors import BadData
 from ...store.files import system
-from ...store.files.paths import content
-from ...store.files.small_files import replace_file
+from ...store.files.small_files import read_file, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,7 +43,7 @@ def save(directory: str, rights: Mapping[str, Rights], *, applied: bool) -> None
 
 def _load(directory: str) -> tuple[dict[str, Rights], bool]:
     path = system.join(directory, FILE)
-    text = content(path)
+    text = read_file(path)
     if text is None:
         return {}, True
     found = codec.parse(text)

@@ -9,7 +9,8 @@ from ...core import codec, instant
 from ...core.line_forms import may_be_about, may_be_message
 from ...core.records import BadLine, Message, Read
 from ..files import system
-from ..files.paths import MESSAGES, READS, storage_failed
+from ..files.paths import MESSAGES, READS
+from ..files.small_files import storage_failed
 from ..log.log import Log
 from ..log.logs import parse_messages, parse_reads
 from ..log.proof_view import ProofView

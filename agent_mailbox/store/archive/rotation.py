@@ -24,9 +24,9 @@ from ...core.claims import Reads
 from ...core.inbox import MailState
 from ...core.records import BadLine, Record
 from ...errors import Busy, Refused, StorageFailed
-from ..files import paths, system
+from ..files import system
 from ..files.lines import boundary, chunks, lines_of
-from ..files.small_files import note_time
+from ..files.small_files import note_time, open_file, storage_failed
 from ..locks.holder import holder_of
 from ..log.log import Log
 from ..log.logs import Logs, parse_messages, parse_reads
@@ -71,9 +71,9 @@ def exclusively(archive: Archive, wait: float) -> portalocker.Lock:
     path = system.join(archive.directory, LOCK)
     try:
         system.make_directory(archive.directory)
-        system.close(paths.open_file(path, system.O_WRONLY | system.O_CREAT))
+        system.close(open_file(path, system.O_WRONLY | system.O_CREAT))
     except OSError as error:
-        raise paths.storage_failed("make", path, error) from None
+        raise storage_failed("make", path, error) from None
     return system.library_lock(path, wait)
 
 
@@ -97,7 +97,7 @@ def alone(archive: Archive, wait: float) -> Iterator[None]:
 def _holder(archive: Archive) -> str:
     """Return who holds the maintenance lock, as far as the system tells."""
     try:
-        fd = paths.open_file(system.join(archive.directory, LOCK), system.O_RDONLY)
+        fd = open_file(system.join(archive.directory, LOCK), system.O_RDONLY)
     except (FileNotFoundError, StorageFailed):
         return ""
     try:
@@ -196,7 +196,7 @@ def _every_line(directory: str, fd: int, view: ProofView | None) -> None:
             system.sync_directory(directory)  # that steward may have died before: the old log would be another file
             view.kept.follow(view.entry)
         except OSError as error:
-            raise paths.storage_failed("note the new logs of", directory, error) from None
+            raise storage_failed("note the new logs of", directory, error) from None
     for position, line in lines_of(fd, 0, boundary(fd, system.fstat(fd).st_size)):
         view.read(line, position)
 

@@ -16,9 +16,9 @@ from ...core.instant import DAY
 from ...core.line_forms import may_have
 from ...core.records import BadLine
 from ...errors import BadData, NotFound, Refused
-from ..files import paths, system
+from ..files import system
 from ..files.lines import CHUNK, lines_of
-from ..files.small_files import note_time
+from ..files.small_files import note_time, open_file, storage_failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -52,7 +52,7 @@ def room(directory: str, most: int) -> int:
     try:
         return most - _total(home) if system.exists(home) else most
     except OSError as error:
-        raise paths.storage_failed("look through", home, error) from None
+        raise storage_failed("look through", home, error) from None
 
 
 def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = None) -> File:
@@ -82,7 +82,7 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
             system.close(fd)
         system.sync_directory(home)
     except OSError as error:
-        raise paths.storage_failed("keep an attachment in", home, error) from None
+        raise storage_failed("keep an attachment in", home, error) from None
     return file
 
 
@@ -138,7 +138,7 @@ def missing(directory: str, message: Message) -> File | None:
     try:
         return next((file for file in attachments.files(message) if not _is_kept(directory, file)), None)
     except OSError as error:
-        raise paths.storage_failed("look through", place(directory), error) from None
+        raise storage_failed("look through", place(directory), error) from None
 
 
 def _is_kept(directory: str, file: File) -> bool:
@@ -171,7 +171,7 @@ def read(directory: str, file: File) -> bytes | None:
 def content(directory: str, name: str) -> bytes | None:
     """Return the content of a stored name; None if there is none that has its digest."""
     try:
-        fd = paths.open_file(place(directory, name), system.O_RDONLY)
+        fd = open_file(place(directory, name), system.O_RDONLY)
     except FileNotFoundError:
         return None
     try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ...core.records import Record
 from . import system
+from .small_files import list_names, note_time, read_if_possible, write_if_possible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -59,7 +60,7 @@ class Edits:
                 system.make_directory(self._directory)
             except OSError:
                 return  # ``settle`` makes it, and looks for leases then
-        _write(self._leased, b"")
+        write_if_possible(self._leased, b"")
 
     def settle(self, *, holds: bool) -> None:
         """Note whether any lease holds; the caller holds the lock of the messages log since it looked."""
@@ -95,25 +96,20 @@ class Edits:
         try:
             if not system.is_own_directory(system.dirname(path)):
                 system.make_directory(system.dirname(path))
-            if system.size(path) == 0 and _write(path, b""):
-                system.utime(path, ns=(now * 1_000_000, now * 1_000_000), follow_symlinks=False)
+            if system.size(path) == 0:
+                note_time(path, now)
         except (OSError, ValueError):
             pass
 
     def was_told(self, session_id: str, what: str) -> bool:
         """Return whether the session was told of this."""
-        return what in _read(self._logs.cache(TOLD, session_id)).split("\n")
+        return system.encoded(what) in (read_if_possible(self._logs.cache(TOLD, session_id)) or b"").split(b"\n")
 
     def tell(self, session_id: str, what: str) -> None:
         """Note that the session was told of this."""
         path = self._logs.cache(TOLD, session_id)
-        known = _read(path) if system.size(path) < _MOST else ""
-        if not _write(path, data := system.encoded(f"{known}{what}\n")):
-            try:
-                system.make_directory(system.dirname(path))
-            except OSError:
-                return
-            _write(path, data)
+        is_long = system.size(path) >= _MOST
+        write_if_possible(path, system.encoded(f"{what}\n"), system.O_TRUNC if is_long else system.O_APPEND)
 
     def sweep(self, now: int) -> None:
         """Remove notes of writes that no longer count; ``now`` in ms."""
@@ -128,43 +124,9 @@ class Edits:
                 pass  # most often others are in it
 
     def _sessions(self) -> Iterator[str]:
-        try:
-            names = system.listdir(self._directory) if self.is_ready() else []
-        except OSError:
-            return
-        for name in sorted(names):
+        for name in list_names(self._directory) if self.is_ready() else ():
             if system.is_own_directory(system.join(self._directory, name)):
                 yield name
 
     def _note(self, real: str, session_id: str) -> str:
         return system.join(self._directory, session_id, real.replace("/", ":"))
-
-
-def _write(path: str, data: bytes) -> bool:
-    """Replace a small derived file; return whether that was possible."""
-    flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
-    try:
-        fd = system.open(path, flags, 0o600)
-    except (OSError, ValueError):
-        return False
-    try:
-        system.write_whole(fd, data)
-    except OSError:
-        return False
-    finally:
-        system.close(fd)
-    return True
-
-
-def _read(path: str) -> str:
-    """Return the text of a small file; empty if it cannot be read."""
-    try:
-        fd = system.open(path, system.O_RDONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC)
-    except (OSError, ValueError):
-        return ""
-    try:
-        return system.read(fd, _MOST + 4096).decode("utf-8", "surrogateescape")
-    except OSError:
-        return ""
-    finally:
-        system.close(fd)

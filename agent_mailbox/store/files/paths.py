@@ -1,14 +1,17 @@
-"""Names inside a mailbox directory, and how the directory is found.
+"""Names inside a mailbox directory, how the directory is found, and the place of the user's own records.
 
 Belongs here: where things are, and who owns them. A directory is a mailbox if it holds ``agent-mailbox.jsonl``; only
-``creation.create`` makes one.
+``creation.create`` makes one. The user's records are outside every project: the key, the list of mailboxes, the bound
+sessions. They decide, so a false environment must not move them: the place follows from the password database. ``HOME``
+counts only where that database lacks the user, as in some containers.
 """
 
 from __future__ import annotations
 
 from ...core.text import typed
 from ...errors import NoMailbox, Refused, StorageFailed
-from . import system, user_state
+from . import system
+from .small_files import read_file, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,27 +34,8 @@ IN_GIT = "agent-mailbox"
 """Below a repository's own directory: no checkout and no cleaning reaches it."""
 SHIMS = "shims"
 """Among the user's own records: the installed shims, a path a line."""
-
-
-def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
-    """Return the error for a failed system call on a file."""
-    reason = error.strerror or str(error)
-    hints = {
-        "ELOOP": "move the target here: it is a symbolic link, and mailbox files must be regular files",
-        "EISDIR": "move away the directory that is in the place of this file",
-        "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
-        "EPERM": f"if `lsattr {typed(path)}` shows i or a, run `sudo chattr -ia {typed(path)}`",
-        "ENXIO": "move it away: it is no regular file",
-        "EROFS": "make the file system writable, or move the mailbox: it is read-only",
-        "ENOSPC": "free some space, then repeat the command",
-        "ENOENT": "look whether its directory is still there, and takes files",
-        "EEXIST": "a file is in the place of a directory: name another path, or move that file away",
-        "ENOTDIR": "a file is in the place of a directory: name another path, or move that file away",
-        "EDQUOT": "free some space, then repeat the command",
-    }
-    import errno  # only to name a failure
-
-    return StorageFailed(f"cannot {action} {path}: {reason}", hints.get(errno.errorcode.get(error.errno or 0, ""), ""))
+BOUND = "bound"
+"""Likewise: the sessions that a lead or a policy binds, a file each."""
 
 
 def is_there(path: str) -> bool:
@@ -204,7 +188,7 @@ def check(directory: str) -> str:
 
     Raise ``NoMailbox``, ``Refused`` if another user owns it, ``StorageFailed`` if it cannot be looked at.
     """
-    if not is_there(system.join(directory, MESSAGES)):
+    if not is_there(f"{directory}/{MESSAGES}"):
         if is_remnant(directory):
             raise lost(directory)
         if system.exists(directory) and not system.is_directory(directory):
@@ -244,7 +228,7 @@ def lost(directory: str) -> StorageFailed:
 
 def check_owner(directory: str) -> None:
     """Refuse a mailbox whose directory or messages log belongs to another user."""
-    for path in (directory, system.join(directory, MESSAGES)):
+    for path in (directory, f"{directory}/{MESSAGES}"):
         try:
             owner = (system.stat if path == directory else system.lstat)(path).st_uid
         except OSError as error:
@@ -264,7 +248,7 @@ def _own() -> str:
 
 def trusted_file(environ: Mapping[str, str]) -> str:
     """Return the file that lists the user's own mailboxes, a real path a line."""
-    return system.join(user_state.directory(environ), "mailboxes")
+    return system.join(state_directory(environ), "mailboxes")
 
 
 def recorded(directory: str, environ: Mapping[str, str]) -> bool:
@@ -302,7 +286,7 @@ def trusted(environ: Mapping[str, str]) -> list[str]:
 
     Raise ``StorageFailed`` where the list cannot be read: hooks would pass by the user's mailbox.
     """
-    known = content(trusted_file(environ)) or b""
+    known = read_file(trusted_file(environ)) or b""
     return [line.decode("utf-8", "surrogateescape") for line in known.split(b"\n") if line]
 
 
@@ -313,39 +297,65 @@ def pointed(session_id: str, environ: Mapping[str, str]) -> str | None:
     """
     if "/" in session_id:
         return None
-    said = _one_line(system.join(user_state.directory(environ), "sessions", session_id))
+    said = _one_line(system.join(state_directory(environ), "sessions", session_id))
     return said if said and is_there(system.join(said, MESSAGES)) and recorded(said, environ) else None
 
 
-def open_file(path: str, flags: int) -> int:
-    """Return a descriptor of a regular mailbox file, made 0600 if ``flags`` say so; never through a link, never a FIFO.
+# -- the user's own records ----------------------------------------------------------------------------------------
 
-    Raise ``FileNotFoundError`` as it is, everything else as ``StorageFailed``.
-    """
+
+def state_directory(environ: Mapping[str, str]) -> str:
+    """Return the directory of the user's records; it need not exist."""
+    return _place(environ, ".local", "state")
+
+
+def configuration_directory(environ: Mapping[str, str]) -> str:
+    """Return the directory of the person's own configuration; it need not exist."""
+    return _place(environ, ".config")
+
+
+def _place(environ: Mapping[str, str], *below: str) -> str:
+    home = system.home() or environ.get("HOME") or "/"
+    return system.join(home, *below, "agent-mailbox")
+
+
+def state_of_process() -> str:
+    """Return the directory of the user's records as this process's own environment has it."""
+    return state_directory(_environment())
+
+
+def configuration_of_process() -> str:
+    """Return the directory of the person's configuration, likewise."""
+    return configuration_directory(_environment())
+
+
+def _environment() -> dict[str, str]:
+    return {"HOME": system.environ.get(b"HOME", b"").decode("utf-8", "surrogateescape")}
+
+
+def bound_somewhere(state: str) -> bool:
+    """Return whether any session of this user is bound, in any mailbox: it has a file in ``bound/``."""
+    return bool(bound_sessions(state))
+
+
+def bound_sessions(state: str) -> list[str]:
+    """Return the sessions of this user that are bound in any mailbox; one of no name if nobody can tell."""
     try:
-        fd = system.open(path, flags | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK, 0o600)
+        return sorted(system.listdir(system.join(state, BOUND)))
     except FileNotFoundError:
-        raise
-    except OSError as error:
-        raise storage_failed("open", path, error) from None
-    if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFREG:
-        system.close(fd)
-        raise StorageFailed(f"{path} is not a regular file", "move it away")
-    return fd
+        return []
+    except OSError:
+        return [""]  # what binds holds
 
 
-def content(path: str) -> bytes | None:
-    """Return the bytes of a small file of ours, opened likewise; None if there is no file."""
+def is_bound(state: str, session_id: str) -> bool:
+    """Return whether that session is bound, as far as anybody can tell."""
+    bound = system.join(state, BOUND)
     try:
-        fd = open_file(path, system.O_RDONLY)
-    except FileNotFoundError:
-        return None
-    data = b""
-    try:
-        while part := system.read(fd, 1 << 16):
-            data += part
-        return data
-    except OSError as error:
-        raise storage_failed("read", path, error) from None
-    finally:
-        system.close(fd)
+        system.lstat(system.join(bound, session_id))
+    except (FileNotFoundError, ValueError):
+        # A link to nowhere in the place of a directory tells of nobody that it is free.
+        return any(system.exists(path) and not system.is_directory(path) for path in (bound, state))
+    except OSError:
+        pass  # what binds holds
+    return True

@@ -1,15 +1,109 @@
-"""Small files: those that are replaced as a whole, durably, and those of which only the time counts.
+"""Small files: those that are read, made, replaced or touched as a whole.
 
-Belongs here: writing one. Each owner reads its own.
+Belongs here: opening one, and what follows if that fails. A failure is ``StorageFailed`` for what decides, and silent
+for what is derived. No file of ours is opened through a link, and none is waited for.
 """
 
 from __future__ import annotations
 
-from . import paths, system
+from ...core.text import typed
+from ...errors import StorageFailed
+from . import system
+
+_ANY = system.O_CLOEXEC | system.O_NONBLOCK
+_OURS = _ANY | system.O_NOFOLLOW
+_CHUNK = 1 << 16
+_MOST = 1 << 26
+"""Bytes of a small file: what is larger is no file of ours."""
 
 
-def replace_file(path: str, data: bytes) -> None:
-    """Replace a small file, atomically and durably."""
+def storage_failed(action: str, path: str, error: OSError) -> StorageFailed:
+    """Return the error for a failed system call on a file."""
+    reason = error.strerror or str(error)
+    hints = {
+        "ELOOP": "move the target here: it is a symbolic link, and mailbox files must be regular files",
+        "EISDIR": "move away the directory that is in the place of this file",
+        "EACCES": "check its owner and mode, and its directory's (in a mailbox: files 0600, directories 0700)",
+        "EPERM": f"if `lsattr {typed(path)}` shows i or a, run `sudo chattr -ia {typed(path)}`",
+        "ENXIO": "move it away: it is no regular file",
+        "EROFS": "make the file system writable, or move the mailbox: it is read-only",
+        "ENOSPC": "free some space, then repeat the command",
+        "ENOENT": "look whether its directory is still there, and takes files",
+        "EEXIST": "a file is in the place of a directory: name another path, or move that file away",
+        "ENOTDIR": "a file is in the place of a directory: name another path, or move that file away",
+        "EDQUOT": "free some space, then repeat the command",
+    }
+    import errno  # only to name a failure
+
+    return StorageFailed(f"cannot {action} {path}: {reason}", hints.get(errno.errorcode.get(error.errno or 0, ""), ""))
+
+
+def open_file(path: str, flags: int, *, through_links: bool = False) -> int:
+    """Return a descriptor of a regular file, made 0600 if ``flags`` say so; never a FIFO, and through no link of ours.
+
+    Raise ``FileNotFoundError`` as it is, everything else as ``StorageFailed``.
+    """
+    try:
+        fd = system.open(path, flags | (_ANY if through_links else _OURS), 0o600)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise storage_failed("open", path, error) from None
+    if system.fstat(fd).st_mode & system.S_IFMT != system.S_IFREG:
+        system.close(fd)
+        raise StorageFailed(f"{path} is not a regular file", "move it away")
+    return fd
+
+
+def read_file(path: str, most: int = _MOST, *, through_links: bool = False) -> bytes | None:
+    """Return the bytes of a small file; None if there is no file. Raise ``StorageFailed``, also for more than ``most``
+    bytes."""
+    try:
+        fd = open_file(path, system.O_RDONLY, through_links=through_links)
+    except FileNotFoundError:
+        return None
+    try:
+        data = _read(fd, most + 1)
+    except OSError as error:
+        raise storage_failed("read", path, error) from None
+    finally:
+        system.close(fd)
+    if len(data) > most:
+        raise storage_failed("read", path, OSError(0, f"it has more than {most} bytes"))
+    return data
+
+
+def read_if_possible(path: str, most: int = _MOST, *, through_links: bool = False) -> bytes | None:
+    """Return the bytes of a file, some ``most`` at least; None if it cannot be read."""
+    try:
+        fd = system.open(path, system.O_RDONLY | (_ANY if through_links else _OURS))
+    except (OSError, ValueError):
+        return None
+    try:
+        return _read(fd, most)
+    except OSError:
+        return None
+    finally:
+        system.close(fd)
+
+
+def _read(fd: int, most: int) -> bytes:
+    parts = [system.read(fd, _CHUNK)]
+    while parts[-1] and most > _CHUNK * (len(parts) - 1) + len(parts[-1]):
+        parts.append(system.read(fd, _CHUNK))
+    return b"".join(parts)
+
+
+def list_names(directory: str) -> list[str]:
+    """Return the names in a directory, sorted; none if it cannot be read."""
+    try:
+        return sorted(system.listdir(directory))
+    except (OSError, ValueError):
+        return []
+
+
+def replace_file(path: str, data: bytes, *, durable: bool = True) -> None:
+    """Replace a small file as a whole; raise ``StorageFailed``. ``durable``: a power failure does not bring it back."""
     aside, flags = f"{path}~", system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW
     try:
         try:
@@ -19,13 +113,64 @@ def replace_file(path: str, data: bytes) -> None:
             fd = system.open(aside, flags | system.O_TRUNC, 0o600)
         try:
             system.write_whole(fd, data)
-            system.fsync(fd)
+            if durable:
+                system.fsync(fd)
         finally:
             system.close(fd)
         system.rename(aside, path)
+        if durable:
+            system.sync_directory(system.dirname(path))
+    except OSError as error:
+        raise storage_failed("write", path, error) from None
+
+
+def make_file(path: str, data: bytes) -> bool:
+    """Make a file, durably; return False if anything is there already. Raise ``StorageFailed``."""
+    try:
+        fd = system.open(path, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
+        try:
+            system.write_whole(fd, data)
+            system.fsync(fd)
+        finally:
+            system.close(fd)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        raise storage_failed("write", path, error) from None
+    return True
+
+
+def make_whole_file(path: str, data: bytes) -> None:
+    """Make a file that nobody ever sees in part, durably, if there is none; of two concurrent calls, one makes it."""
+    aside = f"{path}.{system.urandom(4).hex()}"  # a killed process may have had our number
+    try:
+        make_file(aside, data)
+        try:
+            system.link(aside, path)
+        except FileExistsError:
+            pass
+        system.unlink(aside)
         system.sync_directory(system.dirname(path))
     except OSError as error:
-        raise paths.storage_failed("write", path, error) from None
+        raise storage_failed("make", path, error) from None
+
+
+def write_if_possible(path: str, data: bytes, truncate: int = system.O_TRUNC) -> bool:
+    """Write a small derived file in its place; return whether that was possible."""
+    flags = system.O_WRONLY | system.O_CREAT | _OURS | truncate
+    try:
+        try:
+            fd = system.open(path, flags, 0o600)
+        except FileNotFoundError:
+            system.make_directory(system.dirname(path))
+            fd = system.open(path, flags, 0o600)
+        try:
+            system.write_whole(fd, data)
+        finally:
+            system.close(fd)
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def remove_file(path: str) -> None:
@@ -36,11 +181,23 @@ def remove_file(path: str) -> None:
         pass
 
 
+def remove_if_possible(path: str) -> None:
+    """Remove a small file, if it can be."""
+    try:
+        system.unlink(path)
+    except (OSError, ValueError):
+        pass
+
+
+def set_time(path: str, time: int) -> None:
+    """Give a small file a time (ns); without that it counts for less."""
+    try:
+        system.utime(path, ns=(time, time), follow_symlinks=False)
+    except (OSError, OverflowError):
+        pass
+
+
 def note_time(path: str, now: int) -> None:
     """Give an empty derived file a time (ms), which is all it says; if that fails, a later look just knows less."""
-    try:
-        system.make_directory(system.dirname(path))
-        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600))
-        system.utime(path, ns=(now * 1_000_000, now * 1_000_000))
-    except OSError:
-        pass
+    if write_if_possible(path, b""):
+        set_time(path, now * 1_000_000)

@@ -7,6 +7,7 @@ watchers. The watch itself is in the log; the steward writes a note again that i
 from __future__ import annotations
 
 from . import system
+from .small_files import list_names, read_if_possible, remove_if_possible, write_if_possible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from ..log.stamps import StampFiles
 
 WATCHED = "watched"
-_MOST = 1 << 16
 
 
 class Watched:
@@ -41,53 +41,20 @@ class Watched:
         looked."""
         for agent in self._names():
             if agent not in watchers:
-                self._remove(agent)
+                remove_if_possible(system.join(self._directory or "", agent))
         for agent, ids in watchers.items():
             if {*self._watchers(agent)} != {*ids}:
                 self._write(agent, sorted(ids))
 
     def _names(self) -> list[str]:
-        try:
-            return [] if self._directory is None else sorted(system.listdir(self._directory))
-        except OSError:
-            return []
+        return [] if self._directory is None else list_names(self._directory)
 
     def _watchers(self, agent: str) -> list[str]:
         if self._directory is None:
             return []
-        try:
-            fd = system.open(
-                system.join(self._directory, agent),
-                system.O_RDONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC,
-            )
-        except (OSError, ValueError):
-            return []
-        try:
-            return system.read(fd, _MOST).decode("utf-8", "replace").split()
-        except OSError:
-            return []
-        finally:
-            system.close(fd)
+        return (read_if_possible(system.join(self._directory, agent)) or b"").decode("utf-8", "replace").split()
 
     def _write(self, agent: str, words: Sequence[str]) -> None:
         """Replace a note; one that cannot be written costs a watcher time: it hears from the steward."""
-        if self._directory is None:
-            return
-        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW
-        try:
-            system.make_directory(self._directory)
-            fd = system.open(system.join(self._directory, agent), flags | system.O_NONBLOCK, 0o600)
-        except (OSError, ValueError):
-            return
-        try:
-            system.write_whole(fd, system.encoded("\n".join(words)))
-        except OSError:
-            pass
-        finally:
-            system.close(fd)
-
-    def _remove(self, agent: str) -> None:
-        try:
-            system.unlink(system.join(self._directory or "", agent))
-        except OSError:
-            pass
+        if self._directory is not None:
+            write_if_possible(system.join(self._directory, agent), system.encoded("\n".join(words)))

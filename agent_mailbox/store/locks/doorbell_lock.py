@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 from ...errors import Busy
 from ..files import system
 from ..files.paths import DOORBELL
+from ..files.small_files import read_if_possible
 from .lock import FileLock
 
 if TYPE_CHECKING:
@@ -84,16 +85,8 @@ class DoorbellLock:
         self._lock.release()
 
     def _lines(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        try:
-            fd = system.open(
-                self._lock.path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK
-            )
-        except OSError:
-            return (), ()
-        try:
-            first, _, second = system.read(fd, _MOST).decode("utf-8", "surrogateescape").partition("\n")
-        finally:
-            system.close(fd)
+        text = (read_if_possible(self._lock.path) or b"").decode("utf-8", "surrogateescape")
+        first, _, second = text.partition("\n")
         return tuple(first.split()), tuple(second.split())
 
     def _write(self, who: str, words: tuple[str, ...]) -> None:

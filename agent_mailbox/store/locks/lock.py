@@ -13,7 +13,7 @@ from _thread import _local  # ``threading`` would cost more than the lock
 
 from ...errors import Busy, StorageFailed
 from ..files import system
-from ..files.paths import open_file, storage_failed
+from ..files.small_files import open_file, storage_failed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ Belongs here: what ``lock`` has not, since a command that writes never needs it.
 from __future__ import annotations
 
 from ..files import system
-from ..files.paths import open_file
+from ..files.small_files import open_file
 from .lock import FileLock
 
 

@@ -22,9 +22,9 @@ from ...core import seals
 from ...core.line_forms import CONTROL
 from ...core.records import Record
 from ...errors import Busy, StorageFailed
-from ..files import paths, system, user_state
+from ..files import paths, system
 from ..files.cache import checksum, tail
-from ..files.paths import content
+from ..files.small_files import make_file, open_file, read_file, storage_failed
 from ..locks.lock import acquire, deadline
 
 TYPE_CHECKING = False
@@ -123,22 +123,12 @@ class Custody:
 
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
-        text = content(self.path("broken"))
+        text = read_file(self.path("broken"))
         return None if text is None else text.decode("utf-8", "replace").strip() or "?"
 
     def note_broken(self, why: str) -> None:
         """Note that nothing here counts as proven, until the person has looked."""
-        flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC
-        try:
-            fd = system.open(self.path("broken"), flags, 0o600)
-        except FileExistsError:
-            return
-        except OSError as error:
-            raise paths.storage_failed("write", self.path("broken"), error) from None
-        try:
-            system.write_whole(fd, why.encode("utf-8", "replace") + b"\n")
-        finally:
-            system.close(fd)
+        make_file(self.path("broken"), why.encode("utf-8", "replace") + b"\n")
 
     def forget_broken(self) -> None:
         """Note that the person has looked."""
@@ -155,7 +145,7 @@ class Custody:
 
     def adopted(self) -> frozenset[bytes]:
         """Return the MACs of the unsealed lines that the person confirmed."""
-        return frozenset((content(self.path("adopted")) or b"").split())
+        return frozenset((read_file(self.path("adopted")) or b"").split())
 
     def adoption(self, log: str, line: bytes) -> bytes:
         """Return the MAC by which an unsealed line is confirmed."""
@@ -172,7 +162,7 @@ class Kept:
 
     def entry(self) -> LogEnd:
         """Return the entry; an empty one if none was made yet."""
-        text = content(self.path)
+        text = read_file(self.path)
         return (read_entry(text) if text else None) or LogEnd()
 
     def entry_at(self, path: str) -> LogEnd:
@@ -210,7 +200,7 @@ class Kept:
 
     def _announced(self, inode: int) -> LogEnd | None:
         """Return the entry that announces a replacement by that file; None if there is none."""
-        announced = content(self.path + NEXT)
+        announced = read_file(self.path + NEXT)
         wanted = read_entry(announced) if announced else None
         return wanted if wanted is not None and wanted.inode == inode else None
 
@@ -283,10 +273,10 @@ class Kept:
 
 def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
     """Return the record of a mailbox by its real path; None if there is none."""
-    state = user_state.directory(environ)
+    state = paths.state_directory(environ)
     for name in names(directory):
         record = f"{state}/{BOXES}/{name}"
-        text = content(f"{record}/place")
+        text = read_file(f"{record}/place")
         if text is None:
             return None
         place, _, mailbox_id = text.rstrip(b"\n").rpartition(b"\n")
@@ -297,14 +287,14 @@ def find(directory: str, environ: Mapping[str, str]) -> Custody | None:
 
 def places(environ: Mapping[str, str]) -> list[str]:
     """Return the mailboxes that have a record, by their real paths: the list of mailboxes may be lost."""
-    boxes = system.join(user_state.directory(environ), BOXES)
+    boxes = system.join(paths.state_directory(environ), BOXES)
     try:
         found = sorted(system.listdir(boxes))
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise paths.storage_failed("look through", boxes, error) from None
-    said = (content(system.join(boxes, name, "place")) or b"" for name in found)
+        raise storage_failed("look through", boxes, error) from None
+    said = (read_file(system.join(boxes, name, "place")) or b"" for name in found)
     return [
         place.decode("utf-8", "surrogateescape") for text in said if (place := text.rstrip(b"\n").rpartition(b"\n")[0])
     ]
@@ -334,7 +324,7 @@ def left(path: str, entry: LogEnd | None = None) -> LogEnd:
     """Return an entry for a log as it is now: its whole content is below the base."""
     entry = entry or LogEnd()
     try:
-        fd = paths.open_file(path, system.O_RDONLY)
+        fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:
         return entry.replace(inode=0, size=0, checksum=0, base=0)
     try:

@@ -6,8 +6,8 @@ Belongs here: steps done once in a mailbox's life.
 from __future__ import annotations
 
 from ...errors import StorageFailed
-from ..files import paths, system, user_state
-from ..files.small_files import replace_file
+from ..files import paths, system
+from ..files.small_files import read_file, replace_file, storage_failed
 from . import custody, keys
 from .custody import left
 
@@ -39,12 +39,12 @@ def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Cu
 
     If two processes do so at once, one record is made.
     """
-    state = user_state.directory(environ)
+    state = paths.state_directory(environ)
     keys.make(state)
     system.make_directory(system.join(state, custody.BOXES))
     for name in custody.names(directory):
         record = system.join(state, custody.BOXES, name)
-        text = paths.content(system.join(record, "place"))
+        text = read_file(system.join(record, "place"))
         if text is not None and text.rstrip(b"\n").rpartition(b"\n")[0] != custody.encoded(directory):
             continue
         if text is None:
@@ -52,7 +52,7 @@ def _make(directory: str, environ: Mapping[str, str], logs: Sequence[str]) -> Cu
         found = custody.find(directory, environ)
         if found is not None:
             return found
-    raise paths.storage_failed("make the record of", directory, OSError(0, "its place is taken"))
+    raise storage_failed("make the record of", directory, OSError(0, "its place is taken"))
 
 
 def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
@@ -76,7 +76,7 @@ def _begin(record: str, directory: str, logs: Sequence[str]) -> None:
         for place in (boxes, system.dirname(boxes)):  # the mailbox would begin a new record, with another id
             system.sync_directory(place)
     except OSError as error:
-        raise paths.storage_failed("make the record", record, error) from None
+        raise storage_failed("make the record", record, error) from None
 
 
 def _sync(path: str) -> None:

@@ -13,6 +13,7 @@ from ...core.records import BadLine
 from ...errors import StorageFailed
 from ..files import paths, system
 from ..files.lines import lines_of
+from ..files.small_files import open_file
 
 if TYPE_CHECKING:
     from collections.abc import Container, Iterator, Mapping
@@ -28,7 +29,7 @@ def note(logs: Logs, told: Mapping[str, Any]) -> None:
     """Append one event: a whole line in one write, which the system puts behind all others (``O_APPEND``)."""
     try:
         line = codec.dumps({key: value for key, value in told.items() if value not in (None, "")}).encode() + b"\n"
-        fd = paths.open_file(logs.path(paths.EVENTS), system.O_WRONLY | system.O_APPEND | system.O_CREAT)
+        fd = open_file(f"{logs.directory}/{paths.EVENTS}", system.O_WRONLY | system.O_APPEND | system.O_CREAT)
         try:
             system.write(fd, line)
         finally:
@@ -72,7 +73,7 @@ def rotate(logs: Logs) -> None:
 def _read(logs: Logs, name: str) -> Iterator[dict[str, Any]]:
     """Yield the events of a file; skip lines that are no event."""
     try:
-        fd = paths.open_file(logs.path(name), system.O_RDONLY)
+        fd = open_file(logs.path(name), system.O_RDONLY)
     except (FileNotFoundError, StorageFailed):
         return
     try:

@@ -7,7 +7,8 @@ A process that reads it can forge every seal: only the file's mode protects it (
 from __future__ import annotations
 
 from ...errors import StorageFailed
-from ..files import paths, system
+from ..files import system
+from ..files.small_files import make_whole_file, read_file, storage_failed
 
 try:  # ``hashlib`` takes it from there, and its import costs three times as much
     from _blake2 import blake2b
@@ -43,19 +44,15 @@ def digest(*parts: bytes) -> bytes:
 
 def load(state: str) -> Key | None:
     """Return the user's key; None if there is none. Raise ``StorageFailed`` for a file without a key."""
-    path = system.join(state, FILE)
-    try:
-        fd = paths.open_file(path, system.O_RDONLY)
-    except FileNotFoundError:
+    path = f"{state}/{FILE}"
+    if (text := read_file(path)) is None:
         return None
+    form, _, rest = text.rpartition(b" ")
+    form, _, key_id = form.rpartition(b" ")
     try:
-        form, _, rest = system.read(fd, 200).rpartition(b" ")
-        form, _, key_id = form.rpartition(b" ")
         secret = bytes.fromhex(rest.decode("ascii").strip())
     except ValueError:
-        form, key_id, secret = b"", b"", b""
-    finally:
-        system.close(fd)
+        secret = b""
     if form != _FORM or len(secret) != 32:
         raise StorageFailed(
             f"{path} holds no key",
@@ -69,21 +66,9 @@ def make(state: str) -> None:
     path = system.join(state, FILE)
     if system.exists(path):
         return
-    aside = f"{path}.{system.urandom(4).hex()}"  # a killed process may have had our number
     text = b"%s %s %s\n" % (_FORM, system.urandom(4).hex().encode(), system.urandom(32).hex().encode())
     try:
         system.make_directory(state)
-        fd = system.open(aside, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_CLOEXEC, 0o600)
-        try:
-            system.write_whole(fd, text)
-            system.fsync(fd)
-        finally:
-            system.close(fd)
-        try:
-            system.link(aside, path)
-        except FileExistsError:
-            pass
-        system.unlink(aside)
-        system.sync_directory(state)  # without the key everything sealed by it would look forged
     except OSError as error:
-        raise paths.storage_failed("make the key", path, error) from None
+        raise storage_failed("make", state, error) from None
+    make_whole_file(path, text)  # without the key everything sealed by it would look forged

@@ -10,7 +10,8 @@ from ...core import proofs as proven
 from ...errors import StorageFailed
 from ..files import system
 from ..files.lines import chunks, lines_of
-from ..files.paths import READS, is_there, open_file, storage_failed
+from ..files.paths import READS, is_there
+from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock
 from .proof_view import ProofView
 from .stamps import EVERYONE, StampFiles, new_epoch

@@ -16,6 +16,7 @@ from ...core.seals import SEALED
 from ...errors import Busy, Malformed, StorageFailed
 from ..files import cache, paths, system
 from ..files.lines import boundary, lines_of
+from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock, is_held
 from . import custody
 from .log import Log
@@ -145,7 +146,7 @@ class Logs:
             try:
                 system.sync_directory(self.directory)  # the note also says that the log's name is durable
             except OSError as error:
-                raise paths.storage_failed("sync", self.directory, error) from None
+                raise storage_failed("sync", self.directory, error) from None
             start, epoch = self.trail.grown(self.messages.path, at.st_ino, at.st_size) or (0, 0)
             if not epoch or not are_new(log.fd, start, at.st_size):
                 epoch = new_epoch()
@@ -226,13 +227,13 @@ class Logs:
         self._make(paths.HEARTBEATS)
         path = self.heart(session_id)
         try:
-            fd = paths.open_file(path, system.O_WRONLY | system.O_CREAT)
+            fd = open_file(path, system.O_WRONLY | system.O_CREAT)
             try:
                 system.utime(fd, ns=(now * 1_000_000, now * 1_000_000))  # the steward may remove the name meanwhile
             finally:
                 system.close(fd)
         except OSError as error:
-            raise paths.storage_failed("touch", path, error) from None
+            raise storage_failed("touch", path, error) from None
 
     def sign(self, session_id: str) -> int:
         """Return the ms of a session's last heartbeat, or ``DELIVERING`` while it is shown mail; 0 if it left none.
@@ -270,7 +271,7 @@ class Logs:
         except FileNotFoundError:
             pass
         except OSError as error:  # who cannot be looked at is not silent
-            raise paths.storage_failed("look through", directory, error) from None
+            raise storage_failed("look through", directory, error) from None
         return found
 
     def _make(self, name: str) -> None:
@@ -279,7 +280,7 @@ class Logs:
         except FileExistsError:
             pass
         except OSError as error:
-            raise paths.storage_failed("make", self.path(name), error) from None
+            raise storage_failed("make", self.path(name), error) from None
 
 
 def of_mailbox(directory: str, wait: float, environ: Mapping[str, str]) -> Logs:

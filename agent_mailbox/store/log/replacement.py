@@ -12,7 +12,8 @@ from ...core.records import Record
 from ..files import system
 from ..files.cache import tail
 from ..files.lines import lines_of
-from ..files.paths import ROSTER, storage_failed
+from ..files.paths import ROSTER
+from ..files.small_files import storage_failed
 from .log import Log
 from .proof_view import counted
 from .stamps import EVERYONE, new_epoch

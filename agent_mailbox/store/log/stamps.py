@@ -32,8 +32,9 @@ later write could change that:
 from __future__ import annotations
 
 from ...errors import StorageFailed
-from ..files import system, user_state
-from ..files.paths import CONFIG, MESSAGES, READS, ROSTER, is_there, storage_failed
+from ..files import paths, system
+from ..files.paths import CONFIG, MESSAGES, READS, ROSTER, is_there
+from ..files.small_files import read_if_possible, remove_if_possible, set_time, storage_failed, write_if_possible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -68,16 +69,16 @@ class StampFiles:
     """
 
     def __init__(self, directory: str, state: str | None = None) -> None:
-        self._mailbox = system.dirname(directory)
-        self._quiet = system.join(directory, QUIET)
-        self._ends = system.join(directory, ENDS)
+        self._mailbox = directory.rpartition("/")[0] or "/"
+        self._quiet = f"{directory}/{QUIET}"
+        self._ends = f"{directory}/{ENDS}"
         self._state = state
 
     def kept(self, *names: str) -> str:
         """Return a path among the user's own records."""
         if self._state is None:
-            self._state = user_state.of_process()
-        return system.join(self._state, *names)
+            self._state = paths.state_of_process()
+        return "/".join((self._state, *names))
 
     def kept_here(self, name: str) -> str | None:
         """Return a directory of this mailbox's own among these records; None if the mailbox is not there."""
@@ -94,9 +95,9 @@ class StampFiles:
 
         ``led``: the guard lets the hook at a turn's end through, which reports to the session's lead.
         """
-        path = system.join(self._quiet, session_id)
-        begun = system.join(self._quiet, f".{session_id}") if led else path  # the guard looks for no such name
-        if not write(begun, b"led\n" if led else b""):
+        path = f"{self._quiet}/{session_id}"
+        begun = f"{self._quiet}/.{session_id}" if led else path  # the guard looks for no such name
+        if not write_if_possible(begun, b"led\n" if led else b""):
             return
         set_time(begun, now * 1_000_000 - TICK)
         if led:  # killed without its word it would be another stamp
@@ -107,11 +108,11 @@ class StampFiles:
 
     def is_quiet(self, session_id: str) -> bool:
         """Return whether a stamp says that the session has no unread mail."""
-        return system.exists(system.join(self._quiet, session_id))
+        return system.exists(f"{self._quiet}/{session_id}")
 
     def counting(self, session_id: str, now: int) -> tuple[int, int, int] | None:
         """Return the identity of the session's stamp if the guard believes it at ``now`` (ms): another one differs."""
-        return self.believed(system.join(self._quiet, session_id), now)
+        return self.believed(f"{self._quiet}/{session_id}", now)
 
     def believed(self, path: str, now: int) -> tuple[int, int, int] | None:
         """Return the identity of a stamp if the guard believes it at ``now`` (ms)."""
@@ -184,7 +185,7 @@ class StampFiles:
 
     def is_of_another(self, path: str) -> bool:
         """Return whether a stamp names other mailboxes alone. One that cannot be read may name this one."""
-        said = read_lines(path)
+        said = lines_of_stamp(path)
         return bool(said) and not any(self.is_here(line, unsure=True) for line in said)
 
     def is_here(self, line: bytes, *, unsure: bool = False) -> bool:
@@ -205,17 +206,11 @@ class StampFiles:
         Its lines begin at ``start``. If it was killed, they may be missing.
         """
         try:
-            fd = system.open(self._end(path), system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
-        except OSError:
-            return None
-        try:
-            *said, check = map(int, system.read(fd, 100).split())
+            *said, check = map(int, (read_if_possible(self._end(path), 1) or b"").split())
             inode, size, epoch, start = said
             return (inode, size, epoch, start) if check == _check(*said) else None
-        except (OSError, ValueError):
+        except ValueError:
             return None
-        finally:
-            system.close(fd)
 
     def grown(self, path: str, inode: int, size: int) -> tuple[int, int] | None:
         """Return where our last writer left a messages log that grew since, and its epoch; None for any other log.
@@ -251,7 +246,7 @@ class StampFiles:
         the same bytes, so that a reader sees the old note or the new.
         """
         said = (inode, size, epoch, size if start is None else start)
-        write(self._end(path), b"%020d %020d %020d %020d %010d" % (*said, _check(*said)), 0)
+        write_if_possible(self._end(path), b"%020d %020d %020d %020d %010d" % (*said, _check(*said)), 0)
 
     def date(self, path: str, time: int) -> None:
         """Give the note of a log the log's time (ns), now that it holds what the note says."""
@@ -273,12 +268,12 @@ class StampFiles:
             return True
         self.disturb(EVERYONE)
         for name in strange:
-            self._renew(system.join(self._mailbox, name))
+            self._renew(f"{self._mailbox}/{name}")
         note = self._end(CONFIG)
         if wanted is None:
-            remove(note)
+            remove_if_possible(note)
         else:
-            write(note, b"")
+            write_if_possible(note, b"")
             set_time(note, wanted)
         return False
 
@@ -301,7 +296,7 @@ class StampFiles:
 
     def _is_dated(self, name: str) -> bool:
         """Return whether the note bears the time of the file with that name, or both are missing."""
-        return self._noted(name) == _time(system.join(self._mailbox, name))
+        return self._noted(name) == _time(f"{self._mailbox}/{name}")
 
     def _noted(self, name: str) -> int | None:
         return _time(self._end(name))
@@ -333,40 +328,6 @@ def _is_put_aside(directory: str) -> bool:
     return False
 
 
-def write(path: str, data: bytes, truncate: int = system.O_TRUNC) -> bool:
-    """Write a small file; return whether that was possible."""
-    flags = system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK | truncate
-    try:
-        try:
-            fd = system.open(path, flags, 0o600)
-        except FileNotFoundError:
-            system.make_directory(system.dirname(path))
-            fd = system.open(path, flags, 0o600)
-        try:
-            system.write_whole(fd, data)
-        finally:
-            system.close(fd)
-    except OSError:
-        return False
-    return True
-
-
-def set_time(path: str, time: int) -> None:
-    """Give a small file a time (ns); without that it counts for less."""
-    try:
-        system.utime(path, ns=(time, time), follow_symlinks=False)
-    except (OSError, OverflowError):
-        pass
-
-
-def remove(path: str) -> None:
-    """Remove a small file, if it can be."""
-    try:
-        system.unlink(path)
-    except OSError:
-        pass
-
-
 def _time(path: str) -> int | None:
     """Return the time (ns) of a file's last change; None if there is none."""
     try:
@@ -375,18 +336,9 @@ def _time(path: str) -> int | None:
         return None
 
 
-def read_lines(path: str) -> list[bytes]:
+def lines_of_stamp(path: str) -> list[bytes]:
     """Return the lines of a stamp; none if it cannot be read."""
-    try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
-    except (OSError, ValueError):
-        return []
-    try:
-        return [line for line in system.read(fd, 1 << 16).split(b"\n") if line]
-    except OSError:
-        return []
-    finally:
-        system.close(fd)
+    return [line for line in (read_if_possible(path) or b"").split(b"\n") if line]
 
 
 def new_epoch() -> int:

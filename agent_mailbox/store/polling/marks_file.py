@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core import marks
 from ...core.marks import Marks
-from ..files import paths
-from ..files.small_files import replace_file
+from ..files.small_files import read_file, replace_file
 
 if TYPE_CHECKING:
     from ..log.logs import Logs
@@ -22,7 +21,7 @@ def load(logs: Logs) -> Marks | None:
     """Return the marks; None if there are none."""
     if logs.custody is None:
         return None
-    content = paths.content(logs.custody.path(FILE))
+    content = read_file(logs.custody.path(FILE))
     return None if content is None else marks.read(content)
 
 

@@ -15,9 +15,9 @@ stamps. Another mailbox than the stamp names makes the guard ask Python.
 
 from __future__ import annotations
 
-from ..files import system, user_state
-from ..files.paths import content, storage_failed
-from ..files.user_state import BOUND
+from ..files import paths, system
+from ..files.paths import BOUND
+from ..files.small_files import read_file, remove_if_possible, set_time, storage_failed, write_if_possible
 from ..log import stamps
 from ..log.stamps import TICK, UNBOUND
 
@@ -40,7 +40,7 @@ def here(state: str, directory: str) -> list[str]:
     except OSError as error:
         raise storage_failed("look through", bound, error) from None
     place = system.encoded(directory)
-    return [name for name in names if place in (content(system.join(bound, name)) or b"").split(b"\n")]
+    return [name for name in names if place in (read_file(system.join(bound, name)) or b"").split(b"\n")]
 
 
 def bind(trail: StampFiles, session_id: str) -> bool:
@@ -48,22 +48,22 @@ def bind(trail: StampFiles, session_id: str) -> bool:
 
     A full disk leaves a mark that names no mailbox. It binds, too."""
     path = trail.kept(BOUND, session_id)
-    return _is_said(trail, path) or stamps.write(path, trail.line(), system.O_APPEND)
+    return _is_said(trail, path) or write_if_possible(path, trail.line(), system.O_APPEND)
 
 
 def named(state: str, session_id: str) -> list[str] | None:
     """Return the mailboxes that the session's mark names, each of which may bind it; None if it has no mark.
 
     None is named by a mark that cannot be read: which mailbox binds the session is unknown then."""
-    if not user_state.is_bound(state, session_id):
+    if not paths.is_bound(state, session_id):
         return None
-    lines = stamps.read_lines(system.join(state, BOUND, session_id))
+    lines = stamps.lines_of_stamp(system.join(state, BOUND, session_id))
     return [line.decode("utf-8", "surrogateescape") for line in lines]
 
 
 def is_bound(trail: StampFiles, session_id: str) -> bool:
     """Return whether the session had a lead or a policy at the last look. A stamp that cannot be read says so."""
-    return user_state.is_bound(trail.kept(), session_id) and not trail.is_of_another(trail.kept(BOUND, session_id))
+    return paths.is_bound(trail.kept(), session_id) and not trail.is_of_another(trail.kept(BOUND, session_id))
 
 
 def unbind(trail: StampFiles, session_id: str, now: int) -> None:
@@ -72,14 +72,14 @@ def unbind(trail: StampFiles, session_id: str, now: int) -> None:
     Giving it one is a write to those logs, which ends this stamp as it does the quiet one.
     """
     free, bound = trail.kept(UNBOUND, session_id), trail.kept(BOUND, session_id)
-    stamps.write(free, trail.line())
-    stamps.set_time(free, now * 1_000_000 - TICK)
-    said = stamps.read_lines(bound)
+    write_if_possible(free, trail.line())
+    set_time(free, now * 1_000_000 - TICK)
+    said = stamps.lines_of_stamp(bound)
     others = [line for line in said if not trail.is_here(line)]
     if others and len(others) < len(said):
-        stamps.write(bound, b"".join(line + b"\n" for line in others))
+        write_if_possible(bound, b"".join(line + b"\n" for line in others))
     elif said and not others:
-        stamps.remove(bound)
+        remove_if_possible(bound)
 
 
 def frees(trail: StampFiles, session_id: str, now: int) -> bool:
@@ -106,7 +106,7 @@ def has_grants(trail: StampFiles) -> bool:
 
 def grant(trail: StampFiles, call: str) -> None:
     """Note a decision for the question that follows; ``call`` identifies it."""
-    stamps.write(trail.kept(GRANTS, call), trail.line())
+    write_if_possible(trail.kept(GRANTS, call), trail.line())
 
 
 def take(trail: StampFiles, call: str, now: int) -> bool:
@@ -124,4 +124,4 @@ def take(trail: StampFiles, call: str, now: int) -> bool:
 
 def _is_said(trail: StampFiles, path: str) -> bool:
     """Return whether a stamp names this mailbox."""
-    return any(map(trail.is_here, stamps.read_lines(path)))
+    return any(map(trail.is_here, stamps.lines_of_stamp(path)))

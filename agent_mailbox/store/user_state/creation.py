@@ -6,7 +6,7 @@ Belongs here: steps done once for a mailbox or a session.
 from __future__ import annotations
 
 from ...errors import Refused
-from ..files import system, user_state
+from ..files import paths, system
 from ..files.paths import (
     ARCHIVE,
     CACHE,
@@ -17,10 +17,10 @@ from ..files.paths import (
     check_owner,
     is_there,
     main_worktree,
-    storage_failed,
     trusted,
     trusted_file,
 )
+from ..files.small_files import make_file, storage_failed
 from ..log import custody, custody_setup, keys
 from . import bindings
 
@@ -70,7 +70,7 @@ def create(directory: str, environ: Mapping[str, str]) -> str:
     if is_new:
         _forget(directory, environ)
     custody_setup.ensure(directory, environ)
-    state = user_state.directory(environ)
+    state = paths.state_directory(environ)
     keys.make(state)  # a lost key too: its old seals prove nothing until adopted
     boxes = system.join(state, custody.BOXES)
     try:  # the record may be there, and not durable: its maker was killed, or its sync failed
@@ -86,21 +86,13 @@ def hide_from_git(directory: str) -> None:
     ``.gitignore`` that is there stays as it is."""
     shared = [name for name in system.listdir(directory) if name != CACHE and not name.startswith("agent-")]
     rules = f"/agent-*\n/{CACHE}/\n/{CONFIG}\n/{GITIGNORE}\n" if shared else "*\n"
-    flags = system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_NOFOLLOW | system.O_CLOEXEC
-    try:
-        fd = system.open(system.join(directory, GITIGNORE), flags, 0o600)
-    except FileExistsError:
-        return
-    try:
-        system.write_whole(fd, rules.encode())
-    finally:
-        system.close(fd)
+    make_file(system.join(directory, GITIGNORE), rules.encode())
 
 
 def _forget(directory: str, environ: Mapping[str, str]) -> None:
     """Begin a new record for a mailbox made in another's place, unless that one bound a session."""
     known = custody.find(directory, environ)
-    if known is not None and not bindings.here(user_state.directory(environ), directory):
+    if known is not None and not bindings.here(paths.state_directory(environ), directory):
         custody_setup.remove(known.directory)
 
 

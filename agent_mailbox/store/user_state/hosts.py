@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from ...core.records import Record
 from ..files import system
+from ..files.small_files import list_names, read_if_possible, remove_if_possible, replace_file
 from . import processes
 
 TYPE_CHECKING = False
@@ -126,11 +127,7 @@ class HostRecords:
 
     def all(self, *, strictly: bool = False) -> Iterator[Host]:
         """Yield every record, those of ended clients included. ``strictly``: raise ``OSError`` if one is unreadable."""
-        try:
-            names = system.listdir(self._directory)
-        except OSError:
-            return
-        for name in names:
+        for name in list_names(self._directory):
             if not name.isdigit():
                 continue
             if (found := self._load(int(name), strictly=strictly)) is not None:
@@ -157,7 +154,7 @@ class HostRecords:
         return f"{self._directory}/{pid}"
 
     def _load(self, pid: int, *, strictly: bool = False) -> Host | None:
-        data = processes.slurp(self._path(pid), _MOST)
+        data = read_if_possible(self._path(pid), _MOST)
         if data is None and strictly and system.exists(self._path(pid)):
             raise OSError(f"cannot read {self._path(pid)}")
         if not data or not data.endswith(b"\n"):
@@ -170,16 +167,8 @@ class HostRecords:
 
     def _save(self, host: Host) -> None:
         system.make_directory(self._directory)
-        path = self._path(host.pid)
-        aside = f"{path}.{system.getpid()}"
         lines = (f"{FORM} {host.start} {host.here} {host.how}", *host.sessions)
-        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_CLOEXEC | system.O_NOFOLLOW
-        fd = system.open(aside, flags, 0o600)
-        try:
-            system.write_whole(fd, "".join(f"{line}\n" for line in lines).encode())
-        finally:
-            system.close(fd)
-        system.rename(aside, path)
+        replace_file(self._path(host.pid), "".join(f"{line}\n" for line in lines).encode(), durable=False)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -188,7 +177,4 @@ class HostRecords:
             return
         for host in [*self.all()]:
             if not self.is_living(host):
-                try:
-                    system.unlink(self._path(host.pid))
-                except OSError:
-                    pass  # another hook swept it
+                remove_if_possible(self._path(host.pid))

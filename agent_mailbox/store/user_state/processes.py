@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core.records import Record
 from ..files import system
+from ..files.small_files import list_names, read_if_possible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
 
 DEPTH = 64
 """Ancestors looked at: a longer chain was made on purpose, and counts as unreadable."""
-_CHUNK = 1 << 16
-_MOST = 1 << 21
-"""Bytes of a process's words or variables that are read: Linux allows as many by default."""
 _STREAM, _UNIX, _SOCKET, _PEERCRED = 1, 1, 1, 17
 """``SOCK_STREAM``, ``AF_UNIX``, ``SOL_SOCKET``, ``SO_PEERCRED`` (unix(7))."""
 
@@ -36,23 +34,6 @@ class Process(Record):
     is_over: bool = False
 
 
-def slurp(path: str, most: int = _MOST) -> bytes | None:
-    """Return a file's content, up to ``most`` bytes; None if it cannot be read."""
-    try:
-        fd = system.open(path, system.O_RDONLY | system.O_NONBLOCK | system.O_CLOEXEC)
-    except (OSError, ValueError):
-        return None
-    try:
-        data = b""
-        while len(data) < most and (part := system.read(fd, _CHUNK)):
-            data += part
-        return data
-    except OSError:
-        return None
-    finally:
-        system.close(fd)
-
-
 def parsed(pid: int, data: bytes) -> Process | None:
     """Return the process on a line of ``/proc/PID/stat``; None for any other line. A name may hold anything."""
     head, _, tail = data.rpartition(b") ")
@@ -66,7 +47,7 @@ def parsed(pid: int, data: bytes) -> Process | None:
 
 def read(pid: int) -> Process | None:
     """Return the process with that number; None if there is none, or it cannot be read."""
-    data = slurp(f"/proc/{pid}/stat", 1)  # the first read returns all of it
+    data = read_if_possible(f"/proc/{pid}/stat", 1)  # the first read returns all of it
     return None if data is None else parsed(pid, data)
 
 
@@ -137,13 +118,13 @@ def executable(pid: int) -> str:
 
 def words(pid: int) -> list[str]:
     """Return the words a process was started with; none if they cannot be read."""
-    data = slurp(f"/proc/{pid}/cmdline") or b""
+    data = read_if_possible(f"/proc/{pid}/cmdline") or b""
     return [word.decode("utf-8", "replace") for word in data.split(b"\0")[:-1]]
 
 
 def variables(pid: int) -> dict[str, str] | None:
     """Return the environment a process was started with; None if it cannot be read."""
-    data = slurp(f"/proc/{pid}/environ")
+    data = read_if_possible(f"/proc/{pid}/environ")
     if data is None:
         return None
     pairs = (pair.decode("utf-8", "surrogateescape").partition("=") for pair in data.split(b"\0"))
@@ -160,7 +141,7 @@ def is_ours(pid: int) -> bool:
 
 def here() -> str:
     """Return the words for this boot and this namespace of process numbers: a number says nothing in another."""
-    boot = (slurp("/proc/sys/kernel/random/boot_id", 64) or b"").strip().decode("ascii", "replace")
+    boot = (read_if_possible("/proc/sys/kernel/random/boot_id", 64) or b"").strip().decode("ascii", "replace")
     try:
         namespace = system.readlink("/proc/self/ns/pid")
     except OSError:
@@ -170,10 +151,7 @@ def here() -> str:
 
 def all_of_them() -> list[Process]:
     """Return every process that can be read."""
-    try:
-        numbers = [int(name) for name in system.listdir("/proc") if name.isdigit()]
-    except OSError:
-        return []
+    numbers = [int(name) for name in list_names("/proc") if name.isdigit()]
     return [process for process in map(read, numbers) if process is not None]
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...core.records import Record
 from ...errors import StorageFailed
 from ..files import system
-from ..files.paths import content
+from ..files.small_files import read_file, read_if_possible, replace_file
 
 
 class Whereabouts(Record):
@@ -24,20 +24,16 @@ class Whereabouts(Record):
 
 def note(session_id: str, where: Whereabouts, state: str) -> None:
     """Note where a session works; if that fails, the shell guard just says "maybe". ``state``: the user's records."""
-    path = system.join(state, "sessions", session_id)
+    path = f"{state}/sessions/{session_id}"
     mailbox = where.mailbox and system.real_directory(where.mailbox)  # as stamps name it (``stamps``)
     lines = [line.replace("\n", " ") for line in (mailbox, where.directory, where.client, where.conversation)]
     data = b"".join(system.encoded(line) + b"\n" for line in lines)
+    if read_if_possible(path) == data:
+        return
     try:
-        if _says(path, data):
-            return
         system.make_directory(system.dirname(path), parents=0o755)
-        aside = f"{path}.{system.getpid()}"
-        flags = system.O_WRONLY | system.O_CREAT | system.O_TRUNC | system.O_NOFOLLOW | system.O_CLOEXEC
-        with system.stream(system.open(aside, flags, 0o600), "wb") as file:
-            file.write(data)
-        system.replace(aside, path)
-    except OSError:
+        replace_file(path, data, durable=False)
+    except (OSError, StorageFailed):
         pass
 
 
@@ -46,18 +42,7 @@ def of(session_id: str, state: str) -> Whereabouts | None:
     if "/" in session_id:
         return None
     try:
-        lines = (content(system.join(state, "sessions", session_id)) or b"").decode("utf-8").split("\n")
+        lines = (read_file(f"{state}/sessions/{session_id}") or b"").decode("utf-8").split("\n")
     except (StorageFailed, ValueError):
         return None
     return Whereabouts(*lines[:-1][:4])
-
-
-def _says(path: str, data: bytes) -> bool:
-    try:
-        fd = system.open(path, system.O_RDONLY | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        return system.pread(fd, len(data) + 1, 0) == data
-    finally:
-        system.close(fd)

@@ -13,8 +13,9 @@ from ...core import codec, instant
 from ...core.records import BadLine
 from ...errors import StorageFailed
 from ...store.archive import rotation
-from ...store.files import paths, system
+from ...store.files import system
 from ...store.files.lines import chunks
+from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
 from ...store.log import replacement
 from ...store.log.log import Log
@@ -101,7 +102,7 @@ def _close(path: str) -> Repaired:
         before = system.stat(path).st_mode & 0o7777
         system.chmod(path, mode)
     except OSError as error:
-        raise paths.storage_failed("change the mode of", path, error) from None
+        raise storage_failed("change the mode of", path, error) from None
     return Repaired(path, f"its mode is {mode:o} now, and was {before:o}")
 
 
@@ -117,7 +118,7 @@ def _remove_derived(mailbox: Mailbox, path: str) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise paths.storage_failed("remove", path, error) from None
+        raise storage_failed("remove", path, error) from None
     return True
 
 

@@ -16,6 +16,7 @@ from ...core.clocks import ClockDoubt
 from ...errors import Refused
 from ...store.archive import rotation
 from ...store.files import cache, paths, system
+from ...store.files.small_files import list_names, read_if_possible
 from ...store.log.stamps import LOGS
 from ...store.user_state import processes
 
@@ -79,10 +80,7 @@ def signs(mailbox: Mailbox) -> Iterator[int]:
 
 def _hearts(mailbox: Mailbox) -> list[str]:
     directory = mailbox.logs.path(paths.HEARTBEATS)
-    try:
-        return [system.join(directory, name) for name in system.listdir(directory)]
-    except OSError:
-        return []
+    return [system.join(directory, name) for name in list_names(directory)]
 
 
 def _changed(path: str) -> int | None:
@@ -99,7 +97,7 @@ def _uptime() -> int:
 
     The kernel tells it in a file, which no replaced clock of a process changes.
     """
-    words = (processes.slurp("/proc/uptime", 64) or b"").split()
+    words = (read_if_possible("/proc/uptime", 64) or b"").split()
     try:
         return int(float(words[0]) * 1000)
     except (IndexError, ValueError, OverflowError):

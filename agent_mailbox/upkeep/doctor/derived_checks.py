@@ -21,6 +21,7 @@ from ...core.roster_cache import RosterCache
 from ...errors import BadData, MailboxError, StorageFailed
 from ...store.files import cache, system
 from ...store.files.lines import lines_of
+from ...store.files.small_files import list_names, read_if_possible
 from ...store.locks.lock import Patience
 from ...store.log import stamps
 from ...store.log.logs import Logs, parse_roster, read_head
@@ -116,10 +117,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
 
 
 def _names(mailbox: Mailbox, directory: str) -> list[str]:
-    try:
-        return sorted(system.listdir(mailbox.logs.cache(directory)))
-    except OSError:
-        return []
+    return list_names(mailbox.logs.cache(directory))
 
 
 def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
@@ -252,16 +250,8 @@ def _cursors(mailbox: Mailbox) -> Iterator[Problem]:
 
 def _unsound(path: str) -> Iterator[Problem]:
     """Yield a note of a derived file with a bad checksum; it counts as missing and is rebuilt."""
-    try:
-        fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NOFOLLOW | system.O_NONBLOCK)
-    except OSError:
-        return
-    try:
-        head = system.read(fd, 64)
-    except OSError:
+    if (head := read_if_possible(path, 64)) is None:
         return  # ``use_checks`` tells what is in the place of this file
-    finally:
-        system.close(fd)
     version, known = head.split(b" ")[:2], cache.VERSION.split(b" ")
     if len(version) == 2 and version[0] == known[0] and version[1] != known[1]:
         what = f"of another version ({version[1].decode('ascii', 'replace')})"

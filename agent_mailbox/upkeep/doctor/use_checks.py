@@ -14,7 +14,8 @@ from ...errors import MailboxError, StorageFailed
 from ...space import space as spaces
 from ...store.archive.archive import LOCK
 from ...store.files import paths, system
-from ...store.files.user_state import BOUND
+from ...store.files.paths import BOUND
+from ...store.files.small_files import list_names, open_file
 from ...store.locks.holder import STOPPED, holder_of
 from ...store.locks.lock import Patience, is_held
 from ...store.locks.read_lock import ReadLock
@@ -64,7 +65,7 @@ def own_directories(mailbox: Mailbox) -> list[str]:
     """Return the mailbox's directories in which the steward removes files."""
     cache = mailbox.logs.cache()
     below = (mailbox.logs.path(paths.HEARTBEATS), mailbox.logs.path(DIRECTORY), mailbox.archive.directory, cache)
-    return [*below, *(system.join(cache, name) for name in _names(cache))]
+    return [*below, *(system.join(cache, name) for name in list_names(cache))]
 
 
 def _uses(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
@@ -80,10 +81,10 @@ def _uses(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
         yield path, obstacles.to_own, "the steward does nothing"
     yield here(paths.EVENTS), obstacles.to_append, "telemetry is lost"
     yield here(paths.HEARTBEATS), obstacles.to_create, "no new session can join or be shown mail"
-    for name in _names(here(paths.HEARTBEATS)):
+    for name in list_names(here(paths.HEARTBEATS)):
         yield logs.path(paths.HEARTBEATS, name), obstacles.to_write, "that session is shown no mail"
     archive = mailbox.archive.directory
-    for name in ("", *_names(archive)):
+    for name in ("", *list_names(archive)):
         attempt = obstacles.to_append if name else obstacles.to_create
         yield system.join(archive, name) if name else archive, attempt, "the steward cannot archive"
     yield here(DIRECTORY), obstacles.to_create, "no file can be attached"
@@ -122,13 +123,6 @@ def _written_below(directory: str, fails: str, *, but: Sequence[str] | None = No
         yield from ((system.join(below, name), obstacles.to_write, fails) for name in names)
 
 
-def _names(directory: str) -> list[str]:
-    try:
-        return sorted(system.listdir(directory))
-    except OSError:
-        return []
-
-
 # -- locked -----------------------------------------------------------------------------------------------------------
 
 
@@ -140,7 +134,7 @@ def _locks(mailbox: Mailbox) -> Iterator[Problem]:
         short += [custody.log(path).path for path in tuple(short)]
     for path in short:
         yield from _busy(path)
-    hearts = [logs.path(paths.HEARTBEATS, name) for name in _names(logs.path(paths.HEARTBEATS))]
+    hearts = [logs.path(paths.HEARTBEATS, name) for name in list_names(logs.path(paths.HEARTBEATS))]
     for path in (*hearts, system.join(mailbox.archive.directory, LOCK), logs.cache(projection.LOCK)):
         if (told := _stopped(path)) is not None:
             yield told
@@ -162,7 +156,7 @@ def _stopped(path: str) -> Problem | None:
     try:
         if not is_held(path):
             return None
-        fd = paths.open_file(path, system.O_RDONLY)
+        fd = open_file(path, system.O_RDONLY)
     except (FileNotFoundError, MailboxError):
         return None
     try:
