@@ -9,6 +9,7 @@ import posix
 
 from ..core.text import typed
 from ..errors import NoMailbox
+from ..identity.client_variables import SERVICES
 from ..store.files import paths, system
 from ..store.files.system import environment as environment
 
@@ -29,9 +30,10 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     """Return the mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` (default: the
     working directory) upwards. Raises ``NoMailbox``, and ``StorageFailed`` if its messages log was removed.
 
-    A variable with a relative path names a mailbox of each directory: it is found there, as without the variable.
+    A variable with a relative path names a mailbox of each directory: it is found there, as without the variable. In a
+    client's background service the variable is another terminal's, and does not count.
     """
-    variable = environ.get("AGENT_MAILBOX_DIR")
+    variable = environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None
     if given or (variable and variable.startswith("/")):
         return MailboxPlace(given or variable or "", True)
     begin = _without_links(start) if start else here()

@@ -35,7 +35,7 @@ def number(environ: Mapping[str, str], kind: KnownClient | None = None) -> int |
     kind = kind or CLAUDE_CODE
     is_left_alone = kind is CLAUDE_CODE and not claude_code.is_attended(environ)
     pid = "" if is_left_alone else environ.get(kind.process_variable, "")
-    return int(pid) if pid.isascii() and pid.isdigit() and 1 < len(pid) < 10 else None
+    return int(pid) if pid.isascii() and pid.isdigit() and 0 < len(pid) < 10 and pid != "0" else None
 
 
 class Client:

@@ -235,8 +235,18 @@ def _answering(command: Any) -> Any:
     return command
 
 
+def _is_own_end(app: App, request: str) -> bool:
+    """Return whether a request asks the calling session itself to end: that decides for nobody else."""
+    asked = app.desk(Control).find(request)
+    return asked.flow == transitions.SHUTDOWN and asked.answerer in app.caller.sessions
+
+
 def _decide(app: App, /, request: str, session: str | None, approved: bool, given: dict[str, Any]) -> None:
-    desk, me = _deciding(app, session, "an answer")
+    caller = app.caller
+    if not (caller.is_served and _is_own_end(app, request)):
+        caller.refuse_deciding("an answer")
+    desk = app.desk(Control)
+    me = app.acting(session, desk, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
         "notes": given["reason"],

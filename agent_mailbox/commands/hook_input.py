@@ -15,6 +15,7 @@ from ..core.records import BadLine
 from ..core.text import neutral, typed
 from ..errors import NoMailbox, StorageFailed
 from ..identity import hook_calls
+from ..identity.client_variables import SERVICES
 from ..store.files import paths
 
 TYPE_CHECKING = False
@@ -52,7 +53,7 @@ def given(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
 def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
     """Return the mailbox of a client's session; None if there is none, or only one that the user's ``init`` did not
     make."""
-    named = directory or environ.get("AGENT_MAILBOX_DIR")
+    named = directory or (environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None)
     if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
         return MailboxPlace(known, False)  # a mailbox created later, nearer to it, changes nothing
     try:
@@ -76,7 +77,7 @@ def proven(call: client_input.Call, environ: Mapping[str, str]) -> Callable[[str
     """Return a function from a session's id to the proof for records in its name. It proves the session whose client
     called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
     me = call.session_id
-    proof = hook_calls.proven(me, environ, begins=call.begins, told=call.told)
+    proof = hook_calls.proven(me, environ, begins=call.begins, told=call.told, is_fork=call.source == "fork")
 
     def prove(session_id: str) -> Proof | None:
         if proof is None or session_id == me:

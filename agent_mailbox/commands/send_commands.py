@@ -170,6 +170,8 @@ def send(
 def _ask_first(app: App, draft: Draft, to: Sequence[str]) -> None:
     """Ask the person about a control message that widens, as about the command of ``control`` that would send it."""
     if draft.type == CONTROL:
+        if app.caller.is_served:
+            app.caller.refuse_deciding("a control message")
         widening.check(app, lambda: widened_output.of_text(app, draft.content, to))
 
 

@@ -14,7 +14,7 @@ from ..core.records import USER, Record
 from ..errors import NOT_YOU, Refused
 from ..store.files import paths, system
 from ..store.user_state import processes
-from ..store.user_state.hosts import HostRecords
+from ..store.user_state.hosts import SERVED, HostRecords
 from . import client_variables
 from .client_processes import is_client
 
@@ -34,12 +34,14 @@ UNKNOWN = "no hook of this client was seen yet"
 class Caller(Record):
     """The process that calls. ``sessions``: of those that the client's process hosts the one that is
     meant, or all, the latest first, if nothing names one. ``client``: its
-    number, or 0. ``why``: what keeps a program from being the person."""
+    number, or 0. ``why``: what keeps a program from being the person. ``is_served``: a background service brought the
+    session back, and nobody knows for whom."""
 
     kind: str
     sessions: tuple[str, ...] = ()
     client: int = 0
     why: str = ""
+    is_served: bool = False
 
     @property
     def is_person(self) -> bool:
@@ -52,7 +54,8 @@ class Caller(Record):
             return self.sessions[0]
         if self.is_person:
             return environ.get(client_variables.OURS) or USER
-        return client_variables.session(environ) or environ.get(client_variables.OURS)
+        ours = client_variables.OURS if environ.keys().isdisjoint(client_variables.SERVICES) else ""
+        return client_variables.session(environ) or environ.get(ours)
 
     def proof(self, session_id: str) -> Proof | None:
         """Return the proof for a record in the name of that session; None if there is none."""
@@ -78,7 +81,14 @@ class Caller(Record):
         )
 
     def refuse_deciding(self, what: str) -> None:
-        """Raise ``Refused`` if a program decides: it proves nothing, so its word would have no effect."""
+        """Raise ``Refused`` if a program decides: it proves nothing, so its word would have no effect. Raise it as well
+        for a session that came back in the background: any agent may ask the service for any session."""
+        if self.is_served:
+            raise Refused(
+                f"this session came back in the background, where an agent may have asked for it: {what} needs proof",
+                f"end it and resume it at a terminal: `claude --resume {self.sessions[0]}`",
+                code=NOT_THE_PERSON,
+            )
         if self.kind == PROGRAM:
             raise Refused(
                 f"a program decides nothing, and {what} is a decision: {self.why}",
@@ -127,7 +137,7 @@ def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> 
     whatever client is further up."""
     if host is None or not host.sessions:
         return Caller(PROGRAM, client=process.pid, why=f"{UNKNOWN} (process {process.pid})")
-    return Caller(SESSION, meant(host.sessions, environ), process.pid)
+    return Caller(SESSION, meant(host.sessions, environ), process.pid, is_served=host.how == SERVED)
 
 
 def meant(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -51,6 +51,16 @@ def _is_codex(pid: int) -> bool:
     return system.basename(processes.executable(pid)) == "codex"
 
 
+def is_service(process: Process) -> bool:
+    """Return whether the process runs sessions in the background, and no agent started it: such a service has the
+    variables of whoever did."""
+    said = tuple(_ran(process)[1:] if _base(process) in _RUNTIMES else processes.words(process.pid)[1:])
+    if not any(said[: len(words)] == words for client in CLIENTS for words in client.services):
+        return False
+    started = processes.variables(process.pid)
+    return started is not None and is_client(process) and not marks(started)
+
+
 def is_launcher(process: Process, client: Process) -> bool:
     """Return whether the process only starts a client's program, and runs no tools: npm's Codex is a script. Gemini CLI
     starts itself again with more memory, by the same words. A terminal of Codex starts its background server, if none

@@ -24,8 +24,21 @@ NAMELESS = tuple([mark for client in CLIENTS if not client.session_variable for 
 """The marks of clients that name no session to commands."""
 PROCESSES = tuple([client.process_variable for client in CLIENTS if client.process_variable])
 """The variables that name a client's process."""
+SERVICES = tuple([client.service_variable for client in CLIENTS if client.service_variable])
+"""The variables of sessions that a client's background service runs."""
 OURS = "AGENT_MAILBOX_SESSION"
+WISHES = (
+    *("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_TAGS", "AGENT_MAILBOX_LEAD"),
+    OURS,
+)
+"""Our variables by which a person says something of a session."""
 ELSE = "pass --session ID (to send and reply: --from ID)"
+
+
+def left_out(environ: Mapping[str, str]) -> list[str]:
+    """Return our variables that do not count, below a client's background service. It has the environment of the
+    terminal that started it, whichever terminal's session this is."""
+    return [] if environ.keys().isdisjoint(SERVICES) else [name for name in WISHES if environ.get(name)]
 
 
 def session(environ: Mapping[str, str]) -> str | None:

@@ -16,7 +16,7 @@ from ..store.user_state import hosts as hosting
 from ..store.user_state import processes
 from ..store.user_state.hosts import HostRecords
 from . import client_variables
-from .client_processes import is_client, is_launcher
+from .client_processes import is_client, is_launcher, is_service
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,11 +30,13 @@ INPUT = 0
 """The file descriptor of the client's JSON."""
 
 
-def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool) -> Proof | None:
+def proven(
+    session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool, is_fork: bool = False
+) -> Proof | None:
     """Record that the calling client hosts the session, and return what that proves.
 
-    ``begins``: the client runs this session from now on. ``told``: the JSON itself names the session. Raises
-    ``Refused`` for a call that is not the client's.
+    ``begins``: the client runs this session from now on. ``told``: the JSON itself names the session. ``is_fork``: it
+    goes on with another one's talk. Raises ``Refused`` for a call that is not the client's.
     """
     line = processes.line(system.getpid())
     if next(line, None) is None:
@@ -50,17 +52,22 @@ def proven(session_id: str, environ: Mapping[str, str], *, begins: bool, told: b
     else:
         return _of_a_stranger(session_id, passed, maker, hosts)
     is_its = maker == process.pid
-    if not is_its and host and host.how == hosting.SOCKET:
+    if not is_its and host and host.how != hosting.PIPE:
         raise _not_the_clients()
     if host and session_id in host.sessions and not begins:
         return proofs.of_session(session_id)
     above, started = [*line], process
     while above and hosts.of(above[0]) is None and is_launcher(above[0], started):
         started = above.pop(0)  # it and the client are one
-    is_nested = any(hosts.of(outer) is not None or is_client(outer) for outer in above)
+    services = _services(above) if is_its else 0
+    is_nested = any(hosts.of(outer) is not None or is_client(outer) for outer in above[services:])
+    is_nested = is_nested or (services > 0 and _is_asked_by_agent(session_id, environ))
     if not _may_host(session_id, process, hosts, environ, is_nested=is_nested):
         return None
-    return _record(hosts, process, session_id, hosting.SOCKET if is_its else hosting.PIPE, begins=begins)
+    how = hosting.SOCKET if is_its else hosting.PIPE
+    if services and ((host and host.how == hosting.SERVED) or is_fork or _is_known(session_id, hosts, environ)):
+        how = hosting.SERVED
+    return _record(hosts, process, session_id, how, begins=begins)
 
 
 def root(session_id: str, environ: Mapping[str, str]) -> str:
@@ -102,6 +109,18 @@ def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hos
     return None if process is None or known else _record(hosts, process, session_id, hosting.SOCKET, begins=True)
 
 
+def _services(above: list[Process]) -> int:
+    """Return how many of the processes above a client are those of its background service, which hosts no session."""
+    return next((count for count, process in enumerate(above) if not is_service(process)), len(above))
+
+
+def _is_asked_by_agent(session_id: str, environ: Mapping[str, str]) -> bool:
+    from . import background_jobs  # as a session begins in the background
+
+    job = background_jobs.of(session_id, environ)
+    return job is not None and bool(job.askers)
+
+
 def _may_host(
     session_id: str, process: Process, hosts: HostRecords, environ: Mapping[str, str], *, is_nested: bool
 ) -> bool:
@@ -110,8 +129,16 @@ def _may_host(
     others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
     if living := [host for host in others if hosts.is_living(host)]:
         raise _hosted(session_id, living[0])
-    pointed = system.join(paths.state_directory(environ), "sessions", session_id)
-    return not (is_nested and (others or system.exists(pointed)))
+    return not (is_nested and (others or _is_noted(session_id, environ)))
+
+
+def _is_known(session_id: str, hosts: HostRecords, environ: Mapping[str, str]) -> bool:
+    """Return whether the session was seen before, by a process of whichever client."""
+    return _is_noted(session_id, environ) or bool(hosts.hosting(session_id))
+
+
+def _is_noted(session_id: str, environ: Mapping[str, str]) -> bool:
+    return system.exists(system.join(paths.state_directory(environ), "sessions", session_id))
 
 
 def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> Proof | None:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from .known_client import Wording
 SESSION = "CLAUDE_CODE_SESSION_ID"
+SERVED = "CLAUDE_JOB_DIR"
+"""Set for a session that its background service runs (``claude --bg``, ``/bg``)."""
 COMMANDS = "Bash|Monitor"
 """The tools that run commands, which the guard sees; a hook costs every call it sees."""
 FILE_TOOLS = "Write|Edit|MultiEdit|NotebookEdit|mcp__.*"
@@ -30,8 +32,10 @@ BELLS = ("SessionStart", "UserPromptSubmit")
 
 
 def is_attended(environ: Mapping[str, str]) -> bool:
-    """Return whether a person sits at the client that calls us; the shim asks the same before a doorbell."""
-    return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0"
+    """Return whether a person sits at the client that calls us, or may come back to it in the background. The shim asks
+    the same before a doorbell."""
+    is_here = environ.get("CLAUDE_CODE_SESSION_ATTENDED") != "0" or bool(environ.get(SERVED))
+    return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and is_here
 
 
 def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
@@ -72,6 +76,8 @@ CLAUDE_CODE = KnownClient(
     processes=("claude",),
     scripts=("/@anthropic-ai/claude-code/",),
     directories=("/claude/versions/",),  # the client's own installer names the program by its version
+    services=(("daemon", "run"), ("--bg-pty-host",)),
+    service_variable=SERVED,
     calls=_calls,
     hooks=_hooks,
     stop="context",

@@ -103,7 +103,9 @@ class KnownClient(Record):
     ``process_variable`` its process. ``marks``: others that it sets for all it starts.
 
     *Its processes*: their ``processes`` names, parts of the paths of its ``scripts`` and of its ``directories`` of
-    versions. ``has_launcher``: a script, or the client itself, only starts the program.
+    versions. ``has_launcher``: a script, or the client itself, only starts the program. ``services``: the first words
+    of its own processes that run sessions in the background. ``service_variable`` is set for such a session and all
+    that it starts.
 
     *Its hooks*: ``calls`` tells, from the session, the JSON and the environment, whether it calls. ``hooks`` were seen
     to work. ``only_denies``: it takes a refusal before a tool, and goes on at any other answer. ``changes``: but for
@@ -140,6 +142,8 @@ class KnownClient(Record):
     scripts: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
     has_launcher: bool = False
+    services: tuple[tuple[str, ...], ...] = ()
+    service_variable: str = ""
 
     calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never
     hooks: Callable[[], Sequence[Wanted]] = no_hooks

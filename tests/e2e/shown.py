@@ -42,6 +42,10 @@ def shows(client: KnownClient, *names: str, by: KnownClient | None = None) -> py
     return pytest.mark.shows(client, names, by)
 
 
+dear = pytest.mark.skipif(not os.environ.get(INTO), reason="dear: `scripts/clients` runs it")
+"""A test of real clients that takes long, and whose rules a quicker test shows as well."""
+
+
 class Recorder:
     """A plugin of the run: notes what each marked test comes to, and writes it at the end."""
 

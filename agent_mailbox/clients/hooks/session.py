@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 CLEARED = "clear"
 """The client's word for a session that goes on under a new id with an empty context."""
+FORKED = "fork"
+"""The client's word for a session that goes on with another one's talk under an id of its own."""
+BEGINNINGS = ("startup", "resume", FORKED)
+"""Beginnings of a client's process, or of another session in it."""
+_INHERITED = "has it from the terminal that started it; `agent-mailbox roster update` changes an entry"
 SAME_PROCESS = (CLEARED, "compact")
 """Beginnings within a client's process, whose environment was applied as it began."""
 ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
@@ -39,7 +44,8 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     """Register the session, or its return; returns the lines to tell it. ``where`` it works, as its client told it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
-    configuration, and ``project:`` by itself. After a ``clear`` it continues the old one. A known session stays who it
+    configuration, and ``project:`` by itself. After a ``clear``, and moved into the background, it continues the old
+    one. A fork is told whose copy it is. A known session stays who it
     was, and gets what the variables add. A wish that fails (a taken name, a malformed tag) is left out and told; the
     session registers all the same. A new session's lead is never left out: the person replaces an unusable one.
     """
@@ -48,9 +54,19 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     told: list[str] = []
     if where.client == CODEX.word:
         environ = _own(environ, told)
+    elif others := client_variables.left_out(environ):
+        environ = {name: value for name, value in environ.items() if name not in others}
+        if source in BEGINNINGS:
+            told.append(f"{', '.join(others)} left out: the client's background service {_INHERITED}")
     client = environ.get("CLAUDE_PID") or None
     known = roster.get(session_id)
     old = _cleared(roster, client) if source == CLEARED and known is None else None
+    if source == FORKED and known is None:
+        from . import forks  # a few times in a person's day
+
+        old = forks.moved(desk, session_id, environ)
+        if old is None:
+            told.append(forks.told(desk, session_id, environ))
     if known is not None and known.state != DEAD and (known.proven or known.client):
         goes_on = source in SAME_PROCESS
         request = (
@@ -102,8 +118,8 @@ def _own(environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:
     if not others or not codex_server.above():
         return environ
     told.append(
-        f"{', '.join(others)} left out: Codex's background server has it from the terminal that started it;"
-        " `codex --no-daemon` takes a terminal's own, and `agent-mailbox roster update` changes an entry"
+        f"{', '.join(others)} left out: Codex's background server {_INHERITED};"
+        " `codex --no-daemon` takes a terminal's own"
     )
     return {name: value for name, value in environ.items() if name not in others}
 

@@ -30,9 +30,9 @@ FEW = 4
 """Sessions up to which each one's own record is read first: reading all records takes a tenth of a millisecond and
 more."""
 _MOST = 1 << 14
-SOCKET, PIPE = "socket", "pipe"
-"""The two ways in which a client calls its hooks: through a socket pair of its own, which proves it, or in another way.
-"""
+SOCKET, PIPE, SERVED = "socket", "pipe", "served"
+"""The ways in which a client calls its hooks. A socket pair of its own proves the call; another way does not. *Served*
+is by a socket pair as well. There a background service brought a known session back, and nobody knows for whom."""
 
 
 class Host(Record):

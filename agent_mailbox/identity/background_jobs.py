@@ -1,0 +1,50 @@
+"""The note of Claude Code's background service about a session: who asked for it, and of which it is a copy.
+
+Belongs here: that file (seen with 2.1.329 and 2.1.332: ``daemon/roster.json`` of the client's own directory). Any
+program of the user can write it. So it may take from a session, and it gives none anything alone.
+"""
+
+from __future__ import annotations
+
+from ..core import codec
+from ..core.records import Record
+from ..known_clients.claude_code import CLAUDE_CODE
+from ..store.files import small_files, system
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOVED = "slash"
+"""The source of a session that its person moved there by ``/bg``."""
+_MOST = 1 << 22
+
+
+class Job(Record):
+    """A session in the background. ``source``: of the wish. ``before``: the session of which it is a copy, or empty.
+    ``askers``: the sessions whose agents asked."""
+
+    source: str = ""
+    before: str = ""
+    askers: tuple[str, ...] = ()
+
+
+def of(session_id: str, environ: Mapping[str, str]) -> Job | None:
+    """Return the service's note of a session; None if there is none."""
+    home = environ.get(CLAUDE_CODE.home_variable) or system.join(environ.get("HOME") or "/", CLAUDE_CODE.directory)
+    place = system.join(home, "daemon/roster.json")
+    found = codec.parse(small_files.read_if_possible(place, _MOST, through_links=True) or b"", _MOST, ours=False)
+    jobs = found.get("workers") if isinstance(found, dict) else None
+    for job in jobs.values() if isinstance(jobs, dict) else ():
+        if isinstance(job, dict) and job.get("sessionId") == session_id:
+            asked = _object(job.get("dispatch"))
+            launch, given = _object(asked.get("launch")), _object(asked.get("env"))
+            before = str(launch.get("sessionId") or "") if launch.get("fork") is True else ""
+            askers = str(given.get("CLAUDE_CODE_LAUNCHED_BY_SESSION_IDS") or "").split(",")
+            name = before.rpartition("/")[2].removesuffix(".jsonl")
+            return Job(str(asked.get("source") or ""), name, tuple(filter(None, askers)))
+    return None
+
+
+def _object(value: object) -> dict[str, object]:
+    return value if isinstance(value, dict) else {}
