@@ -87,6 +87,7 @@ class Doorbell:
         self._alive_under: tuple[int, int, int] | None = None
         self._unread: frozenset[str] = frozenset()
         self._since = self._changed = 0.0
+        self._asked: object = None
         self._started = time.monotonic()
         self._next_beat = self._started + BEAT
         self._calm_until = 0.0
@@ -190,7 +191,11 @@ class Doorbell:
             silent = self._silent_since(desk) + SILENT
             if silent > now:
                 return silent
-        due = self._rings_at(desk, [item for item in desk.look(self._me) if not item.muted], now)
+        items = [item for item in desk.look(self._me) if not item.muted]
+        if not items and self._is_task_waiting(desk):
+            events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
+            return RING
+        due = self._rings_at(desk, items, now)
         return min(due, now + WITHHELD) if desk.withheld else due
 
     def _rings_at(self, desk: Delivery, items: Sequence[Item], now: float) -> float:
@@ -213,6 +218,15 @@ class Doorbell:
             events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
             return RING
         return due
+
+    def _is_task_waiting(self, desk: Delivery) -> bool:
+        """Return whether a task is to wake the session. It is asked once for each state of the logs."""
+        if not self._trail.is_offered(self._me) or self._asked == (ends := desk.logs.ends()):
+            return False
+        from ..control import task_offers  # where tasks are
+
+        self._asked = ends
+        return task_offers.wakes(desk, self._me)
 
     def _turn(self, desk: Delivery, items: Sequence[Item]) -> float:
         """Return the seconds to let others go first: 0, unless all of the mail is for roles that others hold too."""

@@ -21,6 +21,7 @@ FREE = (
     *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster list", "roster show"),
     *("task add", "task list", "task claim", "task progress", "task done", "task drop", "task cancel", "task show"),
+    *("note add", "note list", "note show", "note drop"),
     *("lease take", "lease list", "lease release"),
     "watch",
     *("control request permission", "control request plan", "control request sandbox"),

@@ -19,6 +19,7 @@ from ..core.records import USER
 from ..errors import Malformed
 from ..store.locks.lock import Patience
 from . import control_output, widened_output
+from . import note_commands as note_commands
 from . import task_commands as task_commands
 
 _reason = click.option("--reason", metavar="TEXT", help="The reason, in a sentence.")

@@ -7,14 +7,14 @@ from typing import Any
 
 import click
 
-from ..cli import values
+from ..cli import task_output, values
 from ..cli.group import Commands, cli
 from ..cli.options import App, Verb, pass_app, session_option
 from ..control.tasking import Tasking, TaskView
+from ..control_plane import task_reports
 from ..core.control import messages
 from ..core.records import USER
 from ..errors import Malformed
-from . import task_output
 
 PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
 
@@ -93,6 +93,8 @@ def add(app: App, /, to: Sequence[str], title: str, body: str | None, session: s
 def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everything: bool, session: str | None) -> None:
     """List the tasks, oldest first. Each has its state, its holder, or what it waits for."""
     desk, me = _looking(app, session)
+    if me:
+        task_reports.tell(desk, me)
     found = desk.tasks(me, everything=everything)
     if to is not None:
         stored = desk.stored_address(to)

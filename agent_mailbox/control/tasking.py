@@ -116,6 +116,7 @@ class Tasking(Coordination):
         Board(self.logs.trail, TASKS).note_use()
         sent = self.post(me, payload.replace(request_id=task_id, after=after), to, lasts=True)
         self.refuse_unapplied(sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
+        self._stir(lambda one: one.task.id == task_id)
         return self.task(task_id, me)
 
     def _needed(self, task_id: str) -> Callable[[str], Task | None]:
@@ -260,6 +261,7 @@ class Tasking(Coordination):
         self._say(me, payload, to, task, f"have {task.answerer} itself report: another's word does not count")
         if phase == "done":
             self._tell_watchers(me, TASK, task.id)
+            self._look_on(me)
             self._stir(lambda one: task.id in one.task.after)
         return self.task(task.id, me)
 
@@ -301,6 +303,8 @@ class Tasking(Coordination):
                 code="not_yours",
             )
         self._say(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, _LIST)
+        if view.holder not in ("", USER):
+            self._look_on(view.holder)
         return self.task(task.id, me), [one.task.id for one in self.tasks() if task.id in one.task.after]
 
     def _refuse_step(self, view: TaskView, *, even_blocked: bool = False) -> None:
@@ -320,15 +324,14 @@ class Tasking(Coordination):
             self.read_own(me, sent)
         self.refuse_unapplied(sent, hint)
 
+    def _look_on(self, agent: str) -> None:
+        """Have an agent that holds a task no more told at its next turn of those that are open to it."""
+        Board(self.logs.trail, TASKS).keep_told(agent, [])
+        self.logs.trail.try_to_disturb(agent)
+
     def _stir(self, which: Callable[[TaskView], bool]) -> None:
-        """Have the hooks of those look again to whom these tasks are open now."""
-        roster = self.logs.read_roster()
-        for one in self.tasks():
-            if one.state == transitions.OPEN and which(one):
-                for address in one.task.to:
-                    for agent in roster.carriers(address) if ":" in address else map(roster.get, roster.heirs(address)):
-                        if agent is not None:
-                            self.logs.trail.try_to_disturb(agent.session_id)
+        """Have those told at their next turn to whom these tasks are open now."""
+        task_reports.offer(self, [one.task for one in self.tasks() if one.state == transitions.OPEN and which(one)])
 
     def read_assignment(self, me: str, view: TaskView) -> None:
         """Record that the holder was shown what its task says, and read its own claim: nobody else needs them."""

@@ -10,17 +10,24 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import compose, frame
+from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority
 from ..core.ids import uuid_of
 from ..core.proofs import STEWARD
 from ..core.records import USER
+from ..core.roster import DEAD
 from ..core.text import clipped, neutral, typed
 from ..errors import MailboxError
 from ..store.files.board import TASKS, Board
 from . import control_log
 
+OPENED, SILENT = ".open-", ".silent-"
+"""Beginnings of the names of what was told; no session's id begins with a dot."""
+
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from ..core.control.task import Task
     from ..core.roster import Roster
     from ..mailbox.opened import OpenMailbox
@@ -37,16 +44,29 @@ def hearer(task: Task, holder: str, roster: Roster) -> str:
     return heirs[-1] if heirs else USER
 
 
+def offer(desk: OpenMailbox, tasks: Iterable[Task]) -> None:
+    """Have the hooks of all to whom these tasks are open tell them at their next turn."""
+    roster, trail = desk.logs.read_roster(), desk.logs.trail
+    board = Board(trail, TASKS)
+    for address in dict.fromkeys(address for task in tasks for address in task.to):
+        everyone = roster.agents.values() if address == ALL else map(roster.get, roster.heirs(address))
+        for agent in roster.carriers(address) if ":" in address else everyone:
+            if agent is not None and agent.state != DEAD:
+                board.keep_told(agent.session_id, [])
+                trail.try_to_disturb(agent.session_id)
+
+
 def tell(desk: OpenMailbox, me: str) -> None:
     """Tell, in the name of ``me`` who looks, of each task whose holder ended or is silent, if nobody told it before."""
     board = Board(desk.logs.trail, TASKS)
-    if not board.is_used():
+    if not board.is_used() or desk.prove(me) is None:
         return
     try:
         for key, task, holder, said in _news(desk):
-            if not board.read_told(key) and board.is_first(key):
-                board.keep_told(key, ["told"])
+            if board.is_first(key):
                 _send(desk, me, task, holder, said, key)
+                if key.startswith(OPENED):
+                    offer(desk, [task])
     except MailboxError:
         pass  # whoever looks next tells it
 
@@ -63,14 +83,14 @@ def _news(desk: OpenMailbox) -> list[tuple[str, Task, str, str]]:
             continue
         holder = fold.tasks.holder(task, gone)
         if not holder:
-            found.append((f"open-{claim}", task, task.answerer, "its holder ended; the task is open again"))
+            found.append((f"{OPENED}{claim}", task, task.answerer, "its holder ended; the task is open again"))
             continue
         silent = desk.config.task_silent * 60_000
         seen = desk.last_seen([holder]).get(holder, 0)
         if task.state == "claimed" and not fold.tasks.waits_for(task) and now - max(seen, task.moved) >= silent:
             minutes = round((now - max(seen, task.moved)) / 60_000)
             found.append(
-                (f"silent-{claim}", task, holder, f"no progress and no turn of its holder for {minutes} minutes")
+                (f"{SILENT}{claim}", task, holder, f"no progress and no turn of its holder for {minutes} minutes")
             )
     return found
 

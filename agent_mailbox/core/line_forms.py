@@ -81,6 +81,11 @@ def may_settle(line: bytes) -> bool:
     return is_answer or b'"control"' in line or b"\\u" in line
 
 
+def may_be_note(line: bytes) -> bool:
+    """Return whether the message may be a note."""
+    return b'"note"' in line or b"\\u" in line
+
+
 def may_have(line: bytes, beginning: bytes) -> bool:
     """Return whether a key or a word in the record may begin so: an escape can spell any."""
     return b'"' + beginning in line or b"\\u" in line

@@ -255,7 +255,7 @@ class Delivery(OpenMailbox):
             if left is None:
                 left = poll.unread(self.now(), adopt=False)
             poll.save()
-            if all(item.muted for item in left) and not poll.withheld:
+            if all(item.muted for item in left) and not (poll.withheld or logs.trail.is_offered(poll.session_id)):
                 agent = logs.read_roster().get(poll.session_id)
                 led = agent is not None and agent.lead not in (None, USER)
                 told = led or Watched(logs.trail).is_watched(poll.session_id)

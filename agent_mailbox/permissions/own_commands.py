@@ -24,13 +24,40 @@ LOOKS, CHANGES = ("list", "show"), ("register", "update", "heartbeat", "freeze",
 """Verbs of ``roster``: those that only look, and those that change an entry."""
 SPEAKING = (
     *("send", "reply", "check", "read", "status", "ack", "release"),
-    *("dead-letters", "wait", "mute", "unmute", "task", "control", "approve", "deny", "pending", "lease", "watch"),
+    *(
+        "dead-letters",
+        "wait",
+        "mute",
+        "unmute",
+        "task",
+        "note",
+        "control",
+        "approve",
+        "deny",
+        "pending",
+        "lease",
+        "watch",
+    ),
 )
 """Verbs that act in somebody's name, beside changes of the roster."""
 VERBS = (
     *("init", "send", "reply", "check", "read", "status", "show", "thread", "history", "search", "ack", "release"),
     *("dead-letters", "wait", "roster", "steward", "doctor", "backup", "restore", "hook", "install", "uninstall"),
-    *("setup", "help", "approve", "deny", "pending", "task", "export", "control", "lease", "watch", "mute", "unmute"),
+    *(
+        "setup",
+        "help",
+        "approve",
+        "deny",
+        "pending",
+        "task",
+        "note",
+        "export",
+        "control",
+        "lease",
+        "watch",
+        "mute",
+        "unmute",
+    ),
     *("notify", "teams", "console", "swarm", "engine", "mcp"),
 )
 VALUED = (
@@ -48,7 +75,7 @@ VALUED = (
     "--task",
     *("--as", "--status", "--swarm", "--mark", "--also", "--for", "--note", "--origin"),
     *("--space", "--machine", "--credential", "--authority", "--nodes", "--into", "--system", "--url", "--speaks"),
-    *("--postgresql", "--after", "--ack-by", "--task-id", "--message", "--summary"),
+    *("--postgresql", "--after", "--ack-by", "--task-id", "--message", "--summary", "--on", "--replaces"),
 )
 """Options that take the next word, whatever it looks like."""
 

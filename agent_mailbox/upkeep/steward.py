@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
-from ..control_plane import watch_reports
+from ..control_plane import task_reports, watch_reports
 from ..core import obligations, roster_changes
 from ..core.keeping import retention
 from ..core.proofs import STEWARD
@@ -140,9 +140,11 @@ def _tell(mailbox: Mailbox) -> None:
 
 
 def _tell_watchers(mailbox: Mailbox) -> None:
-    """Tell what a process that was killed could not, and forget the watches that are over."""
+    """Tell what a process that was killed could not, and forget the watches that are over. Tell of tasks whose holder
+    ended or is silent."""
     if mailbox.prove(STEWARD) is not None:
         watch_reports.of_all_that_is(mailbox, STEWARD)
+        task_reports.tell(mailbox, STEWARD)
 
 
 def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:

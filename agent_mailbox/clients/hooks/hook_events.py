@@ -208,6 +208,27 @@ class Hook(Record):
 
             Control.sharing(self.desk).report_idle(agent.session_id)
 
+    def board_lines(self, *, begins: bool = False) -> list[str]:
+        """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""
+        if system.exists(self.desk.logs.trail.kept_here("tasks") or "") or (
+            begins and system.exists(self.desk.logs.trail.kept_here("notes") or "")
+        ):
+            from . import board_lines  # a mailbox that is a board, too
+
+            try:
+                lines = board_lines.at_start if begins else board_lines.at_turn
+                return lines(self.desk, self.call.session_id, self.program)
+            except MailboxError:
+                pass  # its mail matters more; it is told at its next turn
+        return []
+
+    def settle_board(self) -> None:
+        """Note that the session was told of its tasks."""
+        if system.exists(self.desk.logs.trail.kept_here("tasks") or ""):
+            from ...control import task_offers  # likewise
+
+            task_offers.note_told(self.desk, self.call.session_id)
+
     def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None, left: int = 0) -> budget.Told:
         items, before = [item for item in items if not item.muted], "\n".join(parts)
         if not items:
@@ -266,8 +287,10 @@ def _session_start(hook: Hook) -> None:
         from . import reminder  # at most a few times in a session's life
 
         told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
+    told += hook.board_lines(begins=True)
     if hook.call.client is not COPILOT_CLI:
         hook.deliver(_context(hook.call), told, quiet=not left)
+        hook.settle_board()
     elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
         hook.write(_context(hook.call)("\n".join(told)))
 
@@ -280,7 +303,12 @@ def _prompt(hook: Hook) -> None:
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
         left = hook.settle(returns=returns) if grown or returns or hook.call.may_take_back else bool(offered)
-        hook.deliver(_context(hook.call), hook.enter("") if state is None else hook.alarmed(), quiet=not left)
+        told = hook.enter("") if state is None else hook.alarmed()
+        if is_offered := hook.desk.logs.trail.is_offered(hook.call.session_id):
+            told += hook.board_lines()
+        hook.deliver(_context(hook.call), told, quiet=not left)
+        if is_offered:
+            hook.settle_board()
         if not budget.is_delivery(hook.call.prompt):  # else it is a client's, for mail at a turn's end
             hook.count_turns(0)  # a turn begun by the doorbell has ``stop_hook_active`` from the start
     else:

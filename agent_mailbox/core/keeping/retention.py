@@ -14,6 +14,7 @@ from ..control.state import ControlState
 from ..proofs import BEFORE
 from ..records import USER, Message, Record, RosterEvent
 from ..roster import DEAD, Agent, Roster
+from . import notes
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -34,7 +35,7 @@ def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
     if len(state.messages) > max_live:
         replies = obligations.repliers(state)
         plane = ControlState(state.roster, state.messages.values())
-        over = plane.tasks.over()
+        over = plane.tasks.over() | notes.past(state.messages.values(), state.roster)
         finished = {m.id for m in state.messages.values() if m.id in over or is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
         if plane.verdicts:

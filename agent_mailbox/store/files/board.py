@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from ..log.stamps import StampFiles
 
 TASKS, NOTES = "tasks", "notes"
+"""Among the tasks' are empty files with the names of sessions that have to be told of one
+(``StampFiles.is_offered``)."""
 _MOST = 1 << 16
 
 
@@ -63,6 +65,13 @@ class Board:
             pass
         finally:
             system.close(fd)
+
+    def forget(self, name: str) -> None:
+        """Forget what was kept under a name."""
+        try:
+            system.unlink(system.join(self._directory or "", name))
+        except OSError:
+            pass
 
     def is_first(self, name: str) -> bool:
         """Return whether nobody asked this before under the name: of several processes one is the first."""

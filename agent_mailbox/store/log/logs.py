@@ -331,12 +331,12 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
 def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
     """Return the message with what is proven of its writer, if that can matter.
 
-    It matters for control, for the person's words and the steward's, and for replies, which settle requests. It is told
-    to programs of any mail."""
+    It matters for control, for the person's words and the steward's, for notes, and for replies, which settle requests.
+    It is told to programs of any mail."""
     if message.type == "control" or message.sender == USER:
         proof = None if view is None else view.proof(line, position)  # the person may have adopted it
         return named(message, view, line, position) if proof is None else message.replace(proof=proof)
-    if message.thread is not None or message.sender in proofs.OURS:
+    if message.thread is not None or message.sender in proofs.OURS or message.type == "note":
         found = proven(message, view, line, position)
         return named(message, view, line, position) if found.proof is None else found
     told = view is not None and view.kept.custody.weighs_mail

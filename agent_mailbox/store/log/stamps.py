@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 EVERYONE = None
 """All sessions of a mailbox, as the ones that an append may disturb."""
 QUIET = "quiet"
+OFFERED = "tasks"
 UNBOUND = "unbound"
 ENDS = "ends"
 _PRIME = 9_999_999_967
@@ -87,6 +88,12 @@ class StampFiles:
         except OSError:
             return None
         return self.kept(name, f"{there.st_dev:x}-{there.st_ino:x}")
+
+    def is_offered(self, session_id: str) -> bool:
+        """Return whether a task may be open to the session of which it was not told: no stamp may spare its next
+        hook."""
+        offers = self.kept_here(OFFERED)
+        return offers is not None and system.exists(system.join(offers, session_id))
 
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 

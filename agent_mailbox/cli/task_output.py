@@ -16,11 +16,11 @@ from ..core.text import neutral, neutral_lines, typed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..cli.mail_output import Style
     from ..control.tasking import Tasking, TaskView
     from ..core.control.task import Task
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
+    from .mail_output import Style
 
     History = Sequence[tuple[Message, Verdict]]
 

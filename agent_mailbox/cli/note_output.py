@@ -1,0 +1,69 @@
+"""Notes as text and as JSON.
+
+Belongs here: how a note and a list of notes are shown. A note's words are other people's text.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core import frame, instant, proofs
+from ..core.keeping import notes
+from ..core.text import neutral_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from ..core.keeping.notes import Note
+    from ..core.roster import Roster
+    from .mail_output import Style
+
+
+def note_json(note: Note, *, whole: bool = False) -> dict[str, Any]:
+    """Return a note as programs see it; ``whole``: with its text."""
+    m, ended = note.message, note.ended_by
+    value: dict[str, Any] = {
+        "id": note.id,
+        "message_id": m.id,
+        "on": list(m.recipients),
+        "title": m.subject,
+        "author": m.sender,
+        "written": instant.text(m.timestamp),
+        "replaces": notes.replaced_by(m) or None,
+        "state": "current" if ended is None else "dropped" if notes.is_drop(ended) else "replaced",
+        "proof": str(m.proof) if m.proof is not None and proofs.proves(m.proof) else None,
+    }
+    if ended is not None and not notes.is_drop(ended):
+        value["replaced_by"] = notes.PREFIX + ended.id[:8]
+    return {**value, "body": m.content} if whole else value
+
+
+def _author(note: Note, roster: Roster) -> str:
+    doubt = "" if note.message.proof is not None and proofs.proves(note.message.proof) else " (unverified)"
+    return frame.name_of(note.message.sender, roster) + doubt
+
+
+def _tags(note: Note) -> str:
+    return ", ".join(map(frame.word, note.message.recipients))
+
+
+def list_text(those: Sequence[Note], roster: Roster, style: Style) -> str:
+    """Return notes, a line each."""
+    lines = [
+        f'{style(one.id, "id")}  {_tags(one)}: "{frame.title(one.message)}", {_author(one, roster)}, '
+        f"{frame.when(one.message.timestamp)}"
+        for one in those
+    ]
+    return "\n".join(lines or ["no notes"]) + "\n"
+
+
+def note_text(note: Note, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
+    """Return a note with its words behind the bar, and what took its place."""
+    m, ended = note.message, note.ended_by
+    lines = [f"{style(note.id, 'id')}  {_tags(note)}, {_author(note, roster)}, {frame.when(m.timestamp)}"]
+    if ended is not None and notes.is_drop(ended):
+        lines.append(f"dropped by {frame.name_of(ended.sender, roster)}, {frame.when(ended.timestamp)}")
+    elif ended is not None:
+        lines.append(f"replaced: {command(f'note show {notes.PREFIX}{ended.id[:8]}')}")
+    lines += [frame.BAR + line for text in (m.subject or "", m.content) for line in neutral_lines(text)]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,89 @@
+"""The lines about tasks and notes that a session is told: at its turn's beginning, and where it lost its context.
+
+Belongs here: the words, and what of it a session was told before. A title is other people's text, and stands in
+quotation marks.
+"""
+
+from __future__ import annotations
+
+from ...control import task_offers
+from ...control.tasking import Tasking, TaskView
+from ...control_plane import task_reports
+from ...core import frame
+from ...core.control.task import BLOCKED
+from ...core.text import neutral, typed
+from ...mailbox.noting import Noting
+from ...store.files.board import NOTES, TASKS, Board
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ...mailbox.opened import OpenMailbox
+
+MOST = 5
+"""Tasks named in a list; ``task list`` has the rest."""
+NOTES_ROOM = 240
+"""Characters of the notes' titles: sixty tokens."""
+
+
+def open_tasks(desk: OpenMailbox, me: str, program: str, views: list[TaskView] | None = None) -> list[str]:
+    """Return the line about tasks that are open to a session which holds none; empty if it was told of them all."""
+    found = Tasking.sharing(desk).tasks(me) if views is None else views
+    if not task_offers.untold(desk, me, found):
+        return []
+    offered = [one for one in found if one.is_open_to_me]
+    first = offered[0].task
+    count = f"{len(offered)} tasks" if len(offered) > 1 else "1 task"
+    claim = f"{program} task claim {typed(first.id)}"
+    return [f'{count} open to you; next: {neutral(first.id)} "{frame.quoted(first.title)}": `{claim}`']
+
+
+def at_turn(desk: OpenMailbox, me: str, program: str) -> list[str]:
+    """Return what a session is told of tasks as its turn begins."""
+    task_reports.tell(desk, me)
+    return open_tasks(desk, me, program)
+
+
+def at_start(desk: OpenMailbox, me: str, program: str) -> list[str]:
+    """Return what a session is told as it starts, or comes back: the tasks that it holds or may claim, its tags'
+    notes."""
+    told: list[str] = []
+    if Board(desk.logs.trail, TASKS).is_used():
+        views = Tasking.sharing(desk).tasks(me)
+        mine = [one for one in views if one.is_mine]
+        told += _held(mine, program) or open_tasks(desk, me, program, views)
+        task_reports.tell(desk, me)
+    if Board(desk.logs.trail, NOTES).is_used():
+        told += _notes(desk, me, program)
+    return told
+
+
+def _held(mine: list[TaskView], program: str) -> list[str]:
+    lines = []
+    for one in mine[:MOST]:
+        phase = f", {one.task.phase}" if one.task.phase else ""
+        state = f"blocked by {', '.join(map(neutral, one.waits_for))}" if one.state == BLOCKED else one.state + phase
+        lines.append(f'{neutral(one.task.id)} ({state}): "{frame.quoted(one.task.title)}"')
+    if not lines:
+        return []
+    more = [f"{len(mine) - MOST} more: {program} task list --mine"] if len(mine) > MOST else []
+    return [f"You hold ({program} task show TASK, then task done TASK --summary …):", *lines, *more]
+
+
+def _notes(desk: OpenMailbox, me: str, program: str) -> list[str]:
+    agent = desk.logs.read_roster().get(me)
+    noting = Noting.sharing(desk)
+    mine = [one for one in noting.notes() if agent is not None and {*agent.tags} & {*one.message.recipients}]
+    if not mine:
+        return []
+    named = noting.mentions(mine)
+    ranked = sorted(mine, key=lambda one: (-named[one.message.id], -one.message.timestamp))
+    head = f"Notes ({program} note show ID): "
+    shown, room = [], NOTES_ROOM - len(head)
+    for one in ranked:
+        title = f'{one.id} "{frame.title(one.message)}"'
+        if len(title) + 2 > room:
+            break
+        shown.append(title)
+        room -= len(title) + 2
+    more = len(mine) - len(shown)
+    return [head + ", ".join(shown) + (f", {more} more" if more else "")]

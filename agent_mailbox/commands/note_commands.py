@@ -1,0 +1,82 @@
+"""``note``: what everyone with a tag should know."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from ..cli import note_output, values
+from ..cli.group import Commands, cli
+from ..cli.options import App, Verb, pass_app, session_option
+from ..mailbox.noting import Noting
+
+
+@cli.group(cls=Commands)
+def note() -> None:
+    """Keep what everyone on a project or another tag should know.
+
+    A note is nobody's mail: it is never unread, wakes nobody, and stays until it is replaced or dropped. NOTE is the id
+    of a note, or a unique beginning of it.
+    """
+
+
+_which = click.argument("note_id", metavar="NOTE")
+
+
+@note.command(cls=Verb)
+@click.option("--on", "on", multiple=True, metavar="TAG", help="The tag it is about (default: your project).")
+@click.option("--title", metavar="TEXT", required=True, help="What it says, in a few words.")
+@click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file.")
+@click.option("--replaces", metavar="NOTE", default="", help="The note whose place it takes.")
+@session_option
+@pass_app
+def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: str, session: str | None) -> None:
+    """Add a note for everyone with a tag.
+
+    \b
+    Example: agent-mailbox note add --on project:app --title "Tests need redis" --body "docker compose up redis"
+    """
+    desk = app.desk(Noting)
+    me = app.acting(session, desk, "the note")
+    text = title if body is None else values.body(app, body)
+    tags = [tag for one in on for tag in one.split(",")]
+    made = desk.add_note(me, tags, title, text, replaces)
+    made = desk.all_notes().get(made.message.id, made)
+    roster = desk.logs.read_roster()
+    app.done(note_output.list_text([made], roster, app.style), {"note": note_output.note_json(made)})
+
+
+@note.command("list", cls=Verb)
+@click.option("--on", metavar="TAG", default="", help="Only those of this tag.")
+@pass_app
+def list_notes(app: App, /, on: str) -> None:
+    """List the current notes, the newest last."""
+    desk = app.desk(Noting)
+    found = desk.notes(on)
+    text = note_output.list_text(found, desk.logs.read_roster(), app.style)
+    app.out(app.framed(text), {"notes": [note_output.note_json(one) for one in found]})
+
+
+@note.command(cls=Verb)
+@_which
+@pass_app
+def show(app: App, /, note_id: str) -> None:
+    """Show a note's text."""
+    desk = app.desk(Noting)
+    found = desk.find_note(note_id)
+    text = note_output.note_text(found, desk.logs.read_roster(), app.style, app.command)
+    app.out(app.framed(text), {"note": note_output.note_json(found, whole=True)})
+
+
+@note.command(cls=Verb)
+@_which
+@session_option
+@pass_app
+def drop(app: App, /, note_id: str, session: str | None) -> None:
+    """Take a note of yours from the list. It stays in the log."""
+    desk = app.desk(Noting)
+    ended, again = desk.drop_note(app.acting(session, desk, "dropping a note"), note_id)
+    told = "was off the list already: " if again else "dropped "
+    text = told + note_output.list_text([ended], desk.logs.read_roster(), app.style)
+    app.done(text, {"note": note_output.note_json(ended), "already": again})

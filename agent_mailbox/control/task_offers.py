@@ -1,0 +1,47 @@
+"""The tasks that are open to a session: what of them it was told, and whether one is to wake it.
+
+Belongs here: that memory, among the user's own records. A task counts anew each time it is opened.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..store.files.board import TASKS, Board
+from .tasking import Tasking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..mailbox.opened import OpenMailbox
+    from .tasking import TaskView
+
+_TOLD, _WOKEN = ".told-", ".woken-"
+"""Beginnings of the names of what was told; no session's id begins with a dot."""
+
+
+def untold(desk: OpenMailbox, me: str, views: Sequence[TaskView]) -> list[str]:
+    """Return names of the tasks that are open to a session and of which it was not told; none if it holds one."""
+    if any(one.is_mine for one in views):
+        return []
+    before = Board(desk.logs.trail, TASKS).read_told(_TOLD + me)
+    return [name for name in _open(views) if name not in before]
+
+
+def _open(views: Sequence[TaskView]) -> list[str]:
+    return [f"{one.task.id}@{one.task.moved}" for one in views if one.is_open_to_me]
+
+
+def note_told(desk: OpenMailbox, me: str) -> None:
+    """Record that the session was told of the tasks that are open to it now. One that holds a task was told of none: it
+    is told once it holds none."""
+    views, board = Tasking.sharing(desk).tasks(me), Board(desk.logs.trail, TASKS)
+    if not any(one.is_mine for one in views):
+        board.keep_told(_TOLD + me, _open(views))
+    board.forget(me)
+
+
+def wakes(desk: OpenMailbox, me: str) -> bool:
+    """Return whether a task is to wake this idle session: no other session was woken for it."""
+    board = Board(desk.logs.trail, TASKS)
+    return any(board.is_first(_WOKEN + name) for name in untold(desk, me, Tasking.sharing(desk).tasks(me)))

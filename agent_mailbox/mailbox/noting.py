@@ -1,0 +1,120 @@
+"""Notes on a mailbox: adding, finding and dropping them.
+
+Belongs here: the order of those steps. The rules are ``core.notes``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..core import codec, ids
+from ..core.address import check_tag
+from ..core.compose import Draft
+from ..core.keeping import notes
+from ..core.keeping.notes import Note
+from ..core.line_forms import may_be_note
+from ..core.records import MAX_TTL_HOURS, Message
+from ..core.text import typed
+from ..errors import Malformed, NotFound, Refused
+from ..store.files.board import NOTES, Board
+from ..store.log.logs import proven
+from .sending import Posting
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PROJECT = "project:"
+
+
+class Noting(Posting):
+    """The part of the facade for notes."""
+
+    def notes(self, on: str = "") -> list[Note]:
+        """Return the current notes, the newest last; ``on``: those of one tag."""
+        found = [one for one in self.all_notes().values() if one.is_current]
+        return [one for one in found if not on or on in one.message.recipients]
+
+    def all_notes(self) -> dict[str, Note]:
+        """Return the live notes by their messages' ids, ended ones too."""
+        view = self.logs.messages.view()
+        found = []
+        for position, line in self.logs.messages.lines():
+            message = codec.message(line) if may_be_note(line) else None
+            if isinstance(message, Message) and message.type == notes.NOTE:
+                found.append(proven(message, view, line, position))
+        return notes.fold(found, self.logs.read_roster())
+
+    def mentions(self, those: Sequence[Note]) -> dict[str, int]:
+        """Return how often the live mail names each of the notes."""
+        marks = {one.message.id: one.id.encode() for one in those}
+        found = dict.fromkeys(marks, 0)
+        for _, line in self.logs.messages.lines():
+            if notes.PREFIX.encode() in line:
+                for message_id, mark in marks.items():
+                    found[message_id] += mark in line
+        return found
+
+    def add_note(self, me: str, tags: Sequence[str], title: str, body: str, replaces: str = "") -> Note:
+        """Add a note for everyone with one of the tags (none: the project of ``me``); with ``replaces`` that one
+        leaves. Raises as ``send``."""
+        if not title.strip():
+            raise Malformed("the note has no title", "name it with --title, in a few words")
+        old = self.find_note(replaces) if replaces else None
+        tags = list(tags) or (list(old.message.recipients) if old is not None else self._projects(me))
+        for tag in tags:
+            if ":" not in tag:
+                raise Malformed(f"a note is for a tag: {tag!r}", "write --on project:NAME, or another tag")
+            check_tag(tag, self.config.namespaces, self.logs.read_roster().roles_ever)
+        sent = self._write(me, tags, title, body, old, {})
+        return Note(sent)
+
+    def _projects(self, me: str) -> list[str]:
+        agent = self.logs.read_roster().get(me)
+        found = [tag for tag in agent.tags if tag.startswith(PROJECT)] if agent is not None else []
+        if not found:
+            raise Malformed(f"{me} has no project for the note", "name a tag with --on project:NAME")
+        return found
+
+    def _write(
+        self, me: str, tags: Sequence[str], title: str, body: str, old: Note | None, more: dict[str, bool]
+    ) -> Message:
+        extra = None if old is None else {notes.REPLACES: old.message.id, **more}
+        Board(self.logs.trail, NOTES).note_use()
+        draft = Draft(
+            sender=me, to=tuple(tags), content=body, subject=title, type=notes.NOTE, ttl_hours=MAX_TTL_HOURS,
+            thread=None if old is None else old.message.id, extra=extra,
+        )  # fmt: skip
+        return self.send_all([draft], by_id=False)[0].message
+
+    def find_note(self, word: str) -> Note:
+        """Return the live note of an id or a unique beginning; raises ``NotFound`` or ``Ambiguous``."""
+        known, begin = self.all_notes(), word.casefold().removeprefix(notes.PREFIX)
+        matches = [one for one in known if len(begin) >= 4 and one.startswith(begin)]
+        found = ids.only_match(word, ids.meant(begin, matches), "notes")
+        if found is None:
+            raise NotFound(f"no note {word!r}", "`agent-mailbox note list` lists them; `search` finds archived ones")
+        return known[found]
+
+    def drop_note(self, me: str, word: str) -> tuple[Note, bool]:
+        """Take a note from the board; return whether it was off it before. Raises ``Refused`` unless ``me`` wrote it,
+        leads its author, or is the person."""
+        note = self.find_note(word)
+        if not note.is_current:
+            return note, True
+        if not notes.may_drop(me, note.message, self.now(), self.logs.read_roster()):
+            raise Refused(
+                f"{note.id} is {note.message.sender}'s note",
+                f"its author, that one's lead or the person drops it; correct it: "
+                f'`agent-mailbox note add --replaces {typed(note.id)} --title "…"`',
+                code="not_yours",
+            )
+        title = note.message.subject or note.id
+        sent = self._write(me, note.message.recipients, title, "dropped", note, {notes.DROPPED: True})
+        ended = self.all_notes().get(note.message.id)
+        if ended is not None and ended.is_current:
+            raise Refused(
+                f"{note.id} stays: nothing proves that {me} drops it",
+                "drop it in the session itself, or as the person at a terminal",
+                code="unverified",
+            )
+        return note.replace(ended_by=sent), False

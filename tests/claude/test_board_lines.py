@@ -1,0 +1,101 @@
+"""The lines of hooks about tasks and notes: told once, where they matter, and to nobody else."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.helpers import MESSAGES
+
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
+WORKER = ("--role", "worker", "--lead", "lee", "--tags", "project:app")
+
+
+@pytest.fixture
+def team(post: Post) -> Post:
+    """A lead and two workers."""
+    post.register("lee")
+    for worker in ("ann", "ben"):
+        post.register(worker, *WORKER)
+    return post
+
+
+def hears(post: Post, who: str, event: str = "UserPromptSubmit", **said: str) -> str:
+    """The text that a hook of a session shows its model."""
+    call = {"session_id": who, "hook_event_name": event, **said}
+    result = post.call("hook", event, stdin=json.dumps(call))
+    assert result.rc == 0, result
+    return str(result.json["hookSpecificOutput"]["additionalContext"]) if result.stdout else ""
+
+
+def add(post: Post, task_id: str, title: str, to: str = "role:worker") -> None:
+    """The lead adds a task."""
+    post.ok("task", "add", "--to", to, "--title", title, "--task-id", task_id, "--session", "lee")
+
+
+def test_open_tasks_are_told_once_as_a_turn_begins(team: Post) -> None:
+    """A worker without a task hears of the oldest and how many there are. Mail in between, and a check, lose nothing.
+    Who holds one hears nothing, until it holds none. A task that is opened again is news."""
+    assert hears(team, "ann") == ""
+    add(team, "task-a", 'Fix "the" filter')
+    add(team, "task-b", "Second")
+    team.check("ann")
+    assert hears(team, "ann", "PostToolUse") == ""
+    line = "2 tasks open to you; next: task-a \"Fix 'the' filter\": `"
+    assert line in hears(team, "ann")
+    assert hears(team, "ann") == hears(team, "lee") == ""
+    assert line in hears(team, "ben")
+    for who, which in (("ben", "task-a"), ("ann", "task-b")):
+        team.ok("task", "claim", which, "--session", who)
+    add(team, "task-c", "Third")
+    assert hears(team, "ben") == ""
+    team.ok("task", "drop", "task-a", "--reason", "ill", "--session", "ben")
+    assert "2 tasks open to you; next: task-a" in hears(team, "ben")
+    team.ok("task", "done", "task-b", "--summary", "s", "--session", "ann")
+    assert "next: task-a" in hears(team, "ann")
+
+
+def test_what_a_session_holds_is_told_where_it_lost_its_context(team: Post) -> None:
+    """It hears the phase of its task. A session whose tags have notes hears their titles, within sixty tokens."""
+    add(team, "task-a", "First")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    team.ok("task", "progress", "task-a", "--phase", "verifying", "--session", "ann")
+    for source in ("compact", "resume"):
+        told = hears(team, "ann", "SessionStart", source=source)
+        assert 'task-a (claimed, verifying): "First"' in told
+        assert "task done TASK" in told
+    notes = [
+        team.ok("note", "add", "--title", f"Note {n} | {'x' * 30}", "--session", "ben")["note"]["id"] for n in range(9)
+    ]
+    team.send("lee", "ben", f"see {notes[2]}")
+    told = hears(team, "ben", "SessionStart", source="startup")
+    line = next(one for one in told.splitlines() if one.startswith("Notes ("))
+    assert len(line) <= 4 * 60 + 20
+    assert line.index(notes[2]) < line.index(notes[8])
+    assert notes[0] not in line
+    assert "more" in line
+    assert "Notes (" not in hears(team, "lee", "SessionStart", source="startup")
+
+
+def test_the_end_or_the_silence_of_a_holder_is_told_once(team: Post) -> None:
+    """The lead hears it from whoever looks first, and from nobody a second time."""
+    add(team, "task-a", "First")
+    add(team, "task-b", "Second")
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    team.ok("task", "claim", "task-b", "--session", "ben")
+    hears(team, "ben")
+    team.file("config.toml").write_text("[tasks]\nsilent = 0.0001\n")
+    team.ok("roster", "retire", "ann")
+    for _ in range(2):
+        team.ok("task", "list", "--session", "lee")
+        team.ok("steward", "run")
+    told = [m["content"] for m in team.objects(MESSAGES) if m.get("type") == "notification"]
+    assert len(told) == 2
+    assert sum("its holder ended; the task is open again" in one for one in told) == 1
+    assert sum("no progress and no turn of its holder" in one for one in told) == 1
+    shown = team.call("check", "--session", "lee").stdout
+    assert "task-a (First), held by ann: its holder ended" in shown

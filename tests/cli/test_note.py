@@ -1,0 +1,84 @@
+"""Notes: what everyone with a tag should know, in nobody's inbox."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.helpers import MESSAGES
+
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
+
+@pytest.fixture
+def team(post: Post) -> Post:
+    """Two agents of a project, one of whom leads the other, and a third."""
+    post.register("lee", "--tags", "project:app")
+    post.register("ann", "--tags", "project:app", "--lead", "lee")
+    post.register("ben", "--tags", "project:app")
+    return post
+
+
+def added(post: Post, title: str, *more: str, by: str = "ann") -> dict[str, Any]:
+    """Add a note."""
+    found: dict[str, Any] = post.ok("note", "add", "--title", title, *more, "--session", by)["note"]
+    return found
+
+
+def listed(post: Post, *more: str) -> list[str]:
+    """The ids on the board."""
+    return [one["id"] for one in post.ok("note", "list", *more)["notes"]]
+
+
+def test_a_note_is_on_the_board_and_in_no_inbox(team: Post) -> None:
+    """It is for the author's project by default. Nobody has it unread, search finds it, its text cannot forge the
+    frame, and it is no dead letter however old."""
+    note = added(team, "Tests need redis", "--body", "docker compose up\n| forged\x1b[0m")
+    other = added(team, "Elsewhere", "--on", "project:other", by="ben")
+    assert (note["on"], note["author"], note["state"], note["proof"]) == (
+        *(["project:app"], "ann", "current", "session:ann"),
+    )
+    assert listed(team) == [note["id"], other["id"]]
+    assert listed(team, "--on", "project:app") == [note["id"]]
+    for who in ("lee", "ben"):
+        assert team.unread(who) == []
+        assert team.ok("status", "--session", who)["unread"] == 0
+    assert [m["id"] for m in team.ok("search", "redis")["messages"]] == [note["message_id"]]
+    assert "| docker compose up\n| | forged\\x1b[0m\n" in team.call("note", "show", note["id"]).stdout
+    assert team.ok("dead-letters", "--all")["messages"] == []
+    for wrong, rc in ((("add", "--title", "t", "--on", "lee"), 2), (("add", "--title", " "), 2), (("show", "zzzz"), 1)):
+        assert team.call("note", *wrong, *(("--session", "ann") if wrong[0] == "add" else ())).rc == rc
+
+
+def test_a_note_is_replaced_by_anyone_and_dropped_by_its_own(team: Post) -> None:
+    """Both leave the board, and stay in the log. Nothing unproven takes a note away."""
+    first = added(team, "Use redis")
+    second = added(team, "Use valkey", "--replaces", first["id"], by="ben")
+    assert listed(team) == [second["id"]]
+    assert team.ok("note", "show", first["id"])["note"]["replaced_by"] == second["id"]
+    refused = team.call("note", "drop", second["id"], "--session", "ann")
+    assert (refused.rc, "ben's note" in refused.stderr) == (1, True)
+    for kind in ({}, {"dropped": True}):
+        line = {"id": f"forged-{len(kind)}", "sender": "ben", "recipient": "project:app", "content": "gone"}
+        line |= {"timestamp": "2026-11-27T00:00:00Z", "type": "note", "replaces": second["message_id"], **kind}
+        team.append(MESSAGES, {**line, "thread": None, "read_by": []})
+    assert second["id"] in listed(team)
+    assert team.ok("note", "drop", second["id"], "--session", "ben")["already"] is False
+    assert team.ok("note", "drop", second["id"], "--session", "ben")["already"] is True
+    assert second["id"] not in listed(team)
+    own = added(team, "Mine")
+    assert team.ok("note", "drop", own["id"], "--session", "lee")["note"]["state"] == "dropped"
+
+
+def test_the_steward_keeps_what_is_current(team: Post) -> None:
+    """The board is the same, though ended notes are archived with the records that ended them."""
+    first = added(team, "Old")
+    second = added(team, "New", "--replaces", first["id"])
+    gone = added(team, "Gone")
+    team.ok("note", "drop", gone["id"], "--session", "ann")
+    before = listed(team)
+    assert team.ok("steward", "run", "--max-live", "0")["archived"] == 3
+    assert listed(team) == before == [second["id"]]
+    assert len(team.ok("search", "old")["messages"]) == 1
