@@ -263,8 +263,6 @@ def test_the_core_touches_neither_files_nor_clock_nor_environment_nor_chance(pat
     assert imported.isdisjoint({"os", "io", "time", "datetime", "random", "secrets", "fcntl", "subprocess", "click"})
 
 
-STILL_SPELLING = {"control_table"}
-"""The modules outside the core that still name keys as bytes."""
 OTHER_PROGRAMS = ("clients.", "teams.transcripts")
 """What reads the files of other programs, which have keys of their own."""
 KEYS = {*codec._MESSAGE_KEYS, "message_id", "reader_session_id", "session_id", "event", "nonce"}
@@ -282,13 +280,10 @@ def _spelt_in(tree: ast.Module) -> Iterator[str]:
 
 
 def test_only_the_core_knows_how_a_line_is_spelt() -> None:
-    """Keys as bytes are in ``core.line_forms`` and its neighbours alone: whoever adds a key has one place to look at.
-    No exception is left over."""
+    """Keys as bytes are in ``core.line_forms`` and its neighbours alone: one place to look at for a new key."""
     outside = {path: name for path in SOURCES if not (name := module_of(path)).startswith(("core.", *OTHER_PROGRAMS))}
     found = {name: [*_spelt_in(parsed(path))] for path, name in outside.items()}
-    spelling = {name.rpartition(".")[2]: spelt for name, spelt in found.items() if spelt}
-    assert {name: spelt for name, spelt in spelling.items() if name not in STILL_SPELLING} == {}
-    assert STILL_SPELLING - spelling.keys() == set()
+    assert {name: spelt for name, spelt in found.items() if spelt} == {}
 
 
 def test_the_swarm_is_reached_by_the_registry_alone() -> None:

@@ -17,7 +17,7 @@ from ..core.records import Record
 from ..store.log import events
 from ..store.log.growing_log import LogPlace
 from ..store.projection import control_table
-from ..store.projection.control_table import ControlTable, Doubtful, messages_on
+from ..store.projection.control_table import ControlTable, messages_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -57,42 +57,48 @@ class Reading:
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
         self._plane: ControlState | None = None
+        self._folded_count = 0
         self._parse = _Parsed().__getitem__
 
     def plane(self, logs: Logs) -> ControlState:
         """Fold everything up to the log's end. The roster is read after the log: it knows every writer."""
-        fresh = logs.messages.attentively(self._news) or []
+        logs.messages.attentively(self._take_news)
+        return self._folded(logs)
+
+    def _folded(self, logs: Logs) -> ControlState:
         roster = logs.read_roster()
         if self._plane is None or roster is not self._roster:
-            self._plane, fresh = ControlState(roster, parse=self._parse), self.messages
+            self._plane, self._folded_count = ControlState(roster, parse=self._parse), 0
             self._roster = roster
-        for message in fresh:
+        for message in self.messages[self._folded_count :]:
             self._plane.apply(message)
+        self._folded_count = len(self.messages)
         return self._plane
 
     def part(self, logs: Logs, question: Question) -> tuple[ControlState, list[Message]]:
         """Fold the messages that a question is about, up to the log's end, and return them, too.
 
-        A whole fold that is there already, for the present roster, answers itself."""
-        found = None
-        if self._plane is None or self._roster is not logs.read_roster():
-            try:
-                found = logs.messages.attentively(lambda fd, view: _part(logs, fd, view, question))
-            except Doubtful:
-                pass
+        A whole fold that is there already, for the present roster, answers itself. So does one without a table."""
+
+        def read(fd: int, view: ProofView | None) -> tuple[ControlState, list[Message]]:
+            found = _part(logs, fd, view, question)
+            if found is None:
+                self._take_news(fd, view)
+            return found or (self._folded(logs), self.messages)
+
+        is_there = self._plane is not None and self._roster is logs.read_roster()
+        found = None if is_there else logs.messages.attentively(read)
         found = found or (self.plane(logs), self.messages)
         self.latest = found[0]
         return found
 
-    def _news(self, fd: int, view: ProofView | None) -> list[Message]:
+    def _take_news(self, fd: int, view: ProofView | None) -> None:
         if not self._place.continues(fd) or not self._resumes(view):
             self._forget()
             if view is not None:
                 view.begin()
-        news = [message for at, line in self._place.lines(fd) for message in messages_on(at, line, view)]
+        self.messages += [message for at, line in self._place.lines(fd) for message in messages_on(at, line, view)]
         self._counted = None if view is None else view.counted
-        self.messages += news
-        return news
 
     def _resumes(self, view: ProofView | None) -> bool:
         """Return whether the record still vouches for the part that was read, as it did then."""
@@ -102,16 +108,19 @@ class Reading:
 
 
 def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tuple[ControlState, list[Message]] | None:
-    """Return the part of the fold; None if there is no table, or nothing is proven."""
-    if view is None or not view.trusted:
+    """Return the part of the fold; None if there is no table, or nothing is proven. Then ``view`` counted nothing."""
+    if view is None or not view.trusted or not logs.derives:
         return None
     parse = _Parsed().__getitem__
-    table = ControlTable(fd, view, parse, derives=logs.derives)
-    roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
-    found = table.ask(question(table, roster))
-    plane = ControlState(roster, found, parse)
-    table.settle(plane.is_decided)
-    return plane, found
+
+    def plan(table: ControlTable) -> tuple[Iterable[Word], Callable[[list[Message]], ControlState]]:
+        roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
+        return question(table, roster), lambda found: ControlState(roster, found, parse)
+
+    found = ControlTable(fd, view, parse).ask(plan)
+    if found is None:
+        view.begin()
+    return found
 
 
 def of(desk: OpenMailbox) -> ControlState:

@@ -78,7 +78,12 @@ def may_ask_or_answer(line: bytes) -> bool:
 def may_settle(line: bytes) -> bool:
     """Return whether the message may settle or decide something: it answers another, or is control, or may be."""
     is_answer = line.count(b'"thread"') != line.count(b'"thread":null')
-    return is_answer or b'"control"' in line or b"\\u" in line
+    return is_answer or may_be_control(line)
+
+
+def may_be_control(line: bytes) -> bool:
+    """Return whether the message may be control: in the text of other mail the quotation marks are escaped."""
+    return b'"control"' in line or b"\\u" in line
 
 
 def may_be_note(line: bytes) -> bool:

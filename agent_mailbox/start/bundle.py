@@ -148,6 +148,7 @@ HOT_MODULES = {
     "store.projection.line_facts": "search show",
     "store.projection.intake": "search show",
     "store.projection.sqlite": "search show",
+    "store.projection.projection_file": "search show",
     "store.projection.projection": "search show",
     "store.projection.lookup": "search show",
     "store.projection.untaken_mail": "dead-letters status",
@@ -172,8 +173,10 @@ LATER_MODULES = {
     "store.projection.sqlite": "check dead-letters hook start status",
     "store.projection.line_facts": "check dead-letters hook start status",
     "store.projection.intake": "check dead-letters hook start status",
+    "store.projection.projection_file": "check dead-letters hook start status",
     "store.projection.projection": "check dead-letters hook start status",
     "store.projection.open_ends": "check hook",
+    "store.projection.control_table": "hook",
 }
 """Modules that hot verbs load in rarer branches, or that load what takes long, with the verbs. A test runs such
 branches, and finds what is missing."""

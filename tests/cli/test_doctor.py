@@ -23,7 +23,7 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import cache, mounts
 from agent_mailbox.store.log.stamps import STARTED
-from agent_mailbox.store.projection import projection
+from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import bindings
 from agent_mailbox.upkeep import doctor
 from tests.faults.killing import killed
@@ -223,14 +223,14 @@ def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: st
     """An entry that is wrong, missing, elsewhere or of nothing, in a file that bears its seal."""
     import sqlite3
 
-    path = used.file(".cache", projection.FILE)
+    path = used.file(".cache", index_keys.FILE)
     with sqlite3.connect(path) as db:
         (sealed,) = db.execute("SELECT stamp FROM seal").fetchone()
         assert db.execute(change).rowcount == 1
     db.close()
-    assert [n[0] for n in told(used)[1]] == [f".cache/{projection.FILE}"]  # written to by somebody: not used
+    assert [n[0] for n in told(used)[1]] == [f".cache/{index_keys.FILE}"]  # written to by somebody: not used
     os.utime(path, ns=(sealed, sealed))
-    assert [p[:3] for p in told(used)[0]] == [(f".cache/{projection.FILE}", None, "remove derived file")]
+    assert [p[:3] for p in told(used)[0]] == [(f".cache/{index_keys.FILE}", None, "remove derived file")]
     assert told(used, "--repair") == ([], [])
     assert len(used.ok("search", "hello")["messages"]) == 3
 

@@ -28,7 +28,7 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store.locks.lock import FileLock
-from agent_mailbox.store.projection import projection
+from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.projection.index_keys import NEWS
 from tests.console.conftest import Running, Window
 from tests.console.test_live import Stream, named, played, some
@@ -254,7 +254,7 @@ def test_a_look_up_beside_another_one_does_not_read_everything(post: Post, monke
     assert Library(mailbox).thread("long-3")[0]
     monkeypatch.setattr(Mailbox, "_scanned", lambda *_: pytest.fail("read everything"))
     monkeypatch.setattr(facade, "PATIENCE", PATIENCE)  # a busy machine may hold up who has it
-    lock = FileLock(str(post.file(".cache", projection.LOCK)), 0).take()
+    lock = FileLock(str(post.file(".cache", index_keys.LOCK)), 0).take()
     threading.Timer(0.05, lock.release).start()
     assert mailbox.find("long-3").message.id == "long-3"
 

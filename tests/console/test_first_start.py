@@ -6,7 +6,7 @@ import json
 
 from agent_mailbox.console import desk
 from agent_mailbox.store.locks.lock import FileLock
-from agent_mailbox.store.projection import projection
+from agent_mailbox.store.projection import index_keys
 from tests.console.conftest import Running
 from tests.helpers import MESSAGES, Post, until
 
@@ -27,7 +27,7 @@ def test_pages_cover_the_newest_mail_until_the_index_is_there(post: Post) -> Non
         for n, text in enumerate(["oldest word", *[long] * (desk.MUCH // len(long) + 1), "newest word"])
     ]
     post.append(MESSAGES, "".join(f"{json.dumps(line)}\n" for line in lines).encode())
-    lock = FileLock(str(post.file(".cache", projection.LOCK)), 0)
+    lock = FileLock(str(post.file(".cache", index_keys.LOCK)), 0)
     post.file(".cache").mkdir(exist_ok=True)
     with lock.take(), Running(post) as console:
         console.enter()

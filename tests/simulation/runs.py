@@ -20,7 +20,7 @@ from agent_mailbox.store.attachments import attachment_files
 from agent_mailbox.store.files import system
 from agent_mailbox.store.log import events, stamps
 from agent_mailbox.store.polling import foreign_lines, poll
-from agent_mailbox.store.projection import intake, open_ends, projection
+from agent_mailbox.store.projection import intake, open_ends, projection_file
 from tests.simulation import (
     clients,
     commands,
@@ -146,7 +146,7 @@ def run(
 
 
 def _libraries(world: World) -> list[tuple[Any, str, Any]]:
-    return [(permit, "_Ending", policies.Unended), (projection, "connect", partial(Database, world.doors))]
+    return [(permit, "_Ending", policies.Unended), (projection_file, "connect", partial(Database, world.doors))]
 
 
 def kind(breach: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import proofs
 from agent_mailbox.store.files import system
-from agent_mailbox.store.projection import projection
+from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import creation
 from agent_mailbox.upkeep import backup, doctor, restoring, steward
 from tests.simulation.places import BOX
@@ -79,7 +79,7 @@ def forget(stage: Stage, process: Process, me: Session) -> None:
 
 
 def _remove_derived() -> None:
-    for name in ("cursors", "offers", projection.FILE):
+    for name in ("cursors", "offers", index_keys.FILE):
         where = f"{BOX}/.cache/{name}"
         try:
             each = name in ("cursors", "offers")
@@ -91,12 +91,12 @@ def _remove_derived() -> None:
 
 def damage(stage: Stage, process: Process, me: Session) -> None:
     """Something cuts, empties or removes a derived file."""
-    places = ("cursors", "ends", "quiet", "roster", projection.FILE)
+    places = ("cursors", "ends", "quiet", "roster", index_keys.FILE)
     where = f"{BOX}/.cache/{pick(process, places)}"
     try:
         names = (
             [where]
-            if where.endswith(("roster", projection.FILE))
+            if where.endswith(("roster", index_keys.FILE))
             else [f"{where}/{name}" for name in sorted(system.listdir(where))]
         )
     except OSError:

@@ -17,7 +17,7 @@ from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.store.log.logs import Logs
 from agent_mailbox.store.polling import offers
 from agent_mailbox.store.polling.offers import Offer
-from agent_mailbox.store.projection import intake, open_ends, projection
+from agent_mailbox.store.projection import index_keys, intake, line_facts, open_ends, projection_file
 from agent_mailbox.store.projection.open_ends import read_asks
 from tests.helpers import MESSAGES, READS, ROSTER, stamp
 
@@ -101,6 +101,31 @@ def _counts_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(open_ends, "SHORT", -1)
 
 
+def test_nothing_is_saved_of_a_log_that_changed_while_it_was_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program takes back, in place, that a message asks for an ack, while the projection takes in the next one."""
+    log, logs = tmp_path / MESSAGES, Logs(str(tmp_path))
+    line = b'{"id":"%b","sender":"ann","recipient":"bob","timestamp":"%b","content":"%b","ack":true}\n'
+    (tmp_path / ROSTER).touch()
+
+    def asked() -> list[str]:
+        return [*read_asks(logs, "ann", DEFAULT_TTL).messages]
+
+    log.write_bytes(line % (b"m1", NOW, b"x"))
+    assert asked() == ["m1"]
+    log.write_bytes(log.read_bytes() + line % (b"m2", NOW, b"x" * 600))
+    facts_of = line_facts.facts_of
+
+    def facts_beside_a_writer(line: bytes) -> line_facts.Facts | None:
+        log.write_bytes(log.read_bytes().replace(b'"ack":true}', b'"ack":null}', 1))
+        monkeypatch.setattr(line_facts, "facts_of", facts_of)
+        return facts_of(line)
+
+    monkeypatch.setattr(line_facts, "facts_of", facts_beside_a_writer)
+    assert [asked(), asked()] == [["m2"], ["m2"]]
+
+
 @given(seed=st.integers(0, 1 << 32))
 def test_the_projection_answers_as_the_whole_logs_do(seed: int, tmp_path_factory: Any) -> None:
     """The answers are those of the logs, whatever becomes of its file, and when the steward moves mail."""
@@ -110,12 +135,12 @@ def test_the_projection_answers_as_the_whole_logs_do(seed: int, tmp_path_factory
     (box / ROSTER).write_bytes(b'{"event":"register","session_id":"cat","timestamp":"%b","continues":"bob"}\n' % NOW)
     for name in files:
         (box / name).touch()
-    table = box / ".cache" / projection.FILE
+    table = box / ".cache" / index_keys.FILE
     older, at = b"", 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intake, "SLICE", chance.choice((100, intake.SLICE)))
         patch.setattr(intake, "MANY", chance.choice((-1, intake.MANY)))
-        patch.setattr(projection, "PAUSE", 0)
+        patch.setattr(projection_file, "PAUSE", 0)
         while any(files.values()):
             for name, left in files.items():
                 written = b"".join(left.pop(0) for _ in range(min(len(left), chance.randint(0, 2))))

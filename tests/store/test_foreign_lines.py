@@ -13,7 +13,7 @@ from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.store.polling import foreign_lines
-from agent_mailbox.store.projection import projection
+from agent_mailbox.store.projection import index_keys
 from agent_mailbox.store.user_state import creation
 from tests.door import switches
 from tests.steps import steps
@@ -168,10 +168,10 @@ def test_a_poll_from_nothing_makes_no_projection(tmp_path: Path, monkeypatch: py
     box = mailbox(tmp_path / "one", 3)
     shutil.rmtree(tmp_path / "one/box/.cache")
     assert delivered(box, ME) == []
-    assert not (tmp_path / "one/box/.cache" / projection.FILE).exists()
+    assert not (tmp_path / "one/box/.cache" / index_keys.FILE).exists()
     foreign(box, "x-1")
     assert delivered(box, ME) == ["foreign x-1"]
-    assert (tmp_path / "one/box/.cache" / projection.FILE).exists()
+    assert (tmp_path / "one/box/.cache" / index_keys.FILE).exists()
 
 
 def assert_begins_again_once(box: Mailbox) -> None:
@@ -235,7 +235,7 @@ def test_an_older_projection_lacks_no_id(tmp_path: Path, monkeypatch: pytest.Mon
     """A projection that a backup brought back takes in the lines that it lacks."""
     monkeypatch.setattr(foreign_lines, "NEAR", 0)
     box = mailbox(tmp_path / "one", 2)
-    table = tmp_path / "one/box/.cache" / projection.FILE
+    table = tmp_path / "one/box/.cache" / index_keys.FILE
     older, at = table.read_bytes(), table.stat().st_mtime_ns
     foreign(box, "x-0", to="nobody")  # a record of it would tell, too
     assert delivered(box, ME) == []

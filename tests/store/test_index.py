@@ -33,7 +33,7 @@ from agent_mailbox.mailbox.streaming import stream
 from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import paths
 from agent_mailbox.store.locks.lock import FileLock
-from agent_mailbox.store.projection import intake, line_facts, lookup, projection
+from agent_mailbox.store.projection import index_keys, intake, line_facts, lookup, projection_file
 from agent_mailbox.store.projection.lookup import ask_index
 from agent_mailbox.store.projection.sqlite import sqlite3
 from agent_mailbox.store.user_state import creation
@@ -201,7 +201,7 @@ def rotate(box: Mailbox, max_live: int = 0) -> None:
 
 
 def index_file(box: Mailbox) -> str:
-    return box.logs.cache(projection.FILE)
+    return box.logs.cache(index_keys.FILE)
 
 
 agents = st.sampled_from(AGENTS)
@@ -557,11 +557,13 @@ def test_an_index_of_another_version_is_built_anew(box: Mailbox, monkeypatch: py
     """Its seal holds, and still it is not read."""
     Indexed(box).search("alpha", 3)
     inode = os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns
-    other = projection.VERSION + 1
+    other = projection_file.VERSION + 1
     monkeypatch.setattr(
-        projection, "_SCHEMA", projection._SCHEMA.replace(f"version = {projection.VERSION}", f"version = {other}")
+        projection_file,
+        "_SCHEMA",
+        projection_file._SCHEMA.replace(f"version = {projection_file.VERSION}", f"version = {other}"),
     )
-    monkeypatch.setattr(projection, "VERSION", other)
+    monkeypatch.setattr(projection_file, "VERSION", other)
     compare(box)
     assert (os.stat(index_file(box)).st_ino, os.stat(index_file(box)).st_mtime_ns) != inode
 
@@ -602,13 +604,13 @@ def scanned(box: Mailbox) -> None:
 
 def test_without_sqlite_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """An interpreter built without it answers alike."""
-    monkeypatch.setattr(projection, "sqlite3", None)
+    monkeypatch.setattr(projection_file, "sqlite3", None)
     scanned(box)
 
 
 def test_without_fts5_everything_is_scanned(box: Mailbox, monkeypatch: pytest.MonkeyPatch) -> None:
     """A SQLite built without it answers alike."""
-    monkeypatch.setattr(projection, "_SCHEMA", projection._SCHEMA.replace("fts5", "fts0"))
+    monkeypatch.setattr(projection_file, "_SCHEMA", projection_file._SCHEMA.replace("fts5", "fts0"))
     scanned(box)
 
 
@@ -616,7 +618,7 @@ def test_while_another_holds_the_index_everything_is_scanned(box: Mailbox) -> No
     """After the mailbox's wait, without an error."""
     impatient = Mailbox(box.directory, clock=box.now, wait=0)
     Indexed(box).search("alpha", 3)
-    with FileLock(box.logs.cache(projection.LOCK)):
+    with FileLock(box.logs.cache(index_keys.LOCK)):
         scanned(impatient)
 
 
@@ -707,7 +709,7 @@ def test_the_index_is_private(box: Mailbox) -> None:
         Indexed(box).search("alpha", 3)
     finally:
         os.umask(mask)
-    for name in (projection.FILE, projection.LOCK, ""):
+    for name in (index_keys.FILE, index_keys.LOCK, ""):
         assert stat.S_IMODE(os.stat(box.logs.cache(name)).st_mode) == (0o600 if name else 0o700), name
 
 
@@ -809,7 +811,7 @@ def test_a_large_mailbox_looks_a_message_up_in_the_index_if_that_is_near(
     assert not os.path.exists(index_file(box))
     Library(box).search("alpha", 1)
     assert scans() == 0
-    with FileLock(box.logs.cache(projection.LOCK), 1):
+    with FileLock(box.logs.cache(index_keys.LOCK), 1):
         assert scans() == 1
     monkeypatch.setattr(lookup, "NEWS", 10)
     box.send(Draft(sender="amy", to=("bob",), content="one more"))

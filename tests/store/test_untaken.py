@@ -15,7 +15,7 @@ from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.instant import DAY, HOUR
 from agent_mailbox.store.log.logs import Logs
-from agent_mailbox.store.projection import intake, open_ends, projection
+from agent_mailbox.store.projection import intake, open_ends, projection_file
 from agent_mailbox.store.projection.untaken_mail import find_untaken
 from tests.helpers import MESSAGES, READS, ROSTER
 
@@ -136,7 +136,7 @@ def test_nothing_is_held_back(seed: int, tmp_path_factory: pytest.TempPathFactor
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(intake, "SLICE", chance.choice((100, intake.SLICE)))
         patch.setattr(intake, "MANY", chance.choice((-1, intake.MANY)))
-        patch.setattr(projection, "PAUSE", 0)
+        patch.setattr(projection_file, "PAUSE", 0)
         for _ in write(box, chance):
             for who in chance.choices((*WHO, None), k=2):
                 agrees(Logs(str(box)), who)

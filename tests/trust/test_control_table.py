@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER, Message
 from agent_mailbox.core.roster_changes import Registration
-from agent_mailbox.store.projection import control_table
+from agent_mailbox.store.projection import control_table, index_keys
 from tests.helpers import MESSAGES
 from tests.trust.scene import DENIED, LEAD, OTHER, WORKER, Scene
 from tests.trust.test_custody import ATTACKS, RULE
@@ -100,7 +101,7 @@ def table(scene: Scene) -> Path:
     """The table's file."""
     record = scene.mailbox.logs.custody
     assert record is not None
-    return Path(record.path(control_table.TABLE))
+    return Path(record.path(index_keys.FILE))
 
 
 def filled(scene: Scene) -> None:
@@ -147,13 +148,17 @@ def test_a_table_holds_places_alone(scene: Scene, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_table_of_a_wrong_count_accuses_nobody(scene: Scene) -> None:
-    """It is read as if it were missing: the log is what it was."""
+    """It is made again: the log is what it was."""
     scene.policy(deny=(RULE,))
     filled(scene)
     path = table(scene)
-    at, whole = path.stat(), path.read_bytes()
-    digest = whole.split()[9]
-    path.write_bytes(whole.replace(digest, digest[::-1]))
+    at = path.stat()
+    db = sqlite3.connect(path)
+    (counted,) = db.execute("SELECT counted FROM sources").fetchone()
+    *numbers, digest = counted.split()
+    db.execute("UPDATE sources SET counted = ?", (b" ".join([*numbers, digest[::-1]]),))
+    db.commit()
+    db.close()
     os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
     scene.control.set_mode(USER, [LEAD], "default")
     assert scene.rules() == ((), (RULE,))

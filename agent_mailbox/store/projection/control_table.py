@@ -3,11 +3,11 @@
 Belongs here: which messages belong together, and the table of their places, kept up with the log. ``control_log`` folds
 what is found, as it would fold everything: the rules are ``core.control``.
 
-The table holds places and no outcome, so it decides nothing. It could hide an order, though, so it lies in the user's
-record, outside the project. A mailbox without a record has none. Each line that it names is read from the log and
-weighed again. In doubt the log is read whole.
+The table holds places and no outcome, so it decides nothing. It could hide an order, though, so its file
+(``projection_file``) lies in the user's record, outside the project. A mailbox without a record has none. Each line
+that it names is read from the log and weighed again. In doubt the log is read whole.
 
-The table has a line's position under these words, in capitals if the line was proven:
+The table has a line's position under these words, with its sender, and whether it was proven:
 
     ORDERED   each agent that it may bind or end; of an answer that has effects: each asker of that request
     REQUEST   the id of its request or task
@@ -21,8 +21,6 @@ The table has a line's position under these words, in capitals if the line was p
 """
 
 from __future__ import annotations
-
-from contextlib import ExitStack, closing
 
 from ...core import codec, proofs
 from ...core.address import ALL
@@ -41,39 +39,34 @@ from ...core.control.messages import (
     TaskClaim,
     WatchAgent,
 )
+from ...core.line_forms import may_be_control
 from ...core.records import Message
-from ..files import cache
+from ..files import cache, system
 from ..files.lines import boundary, line_at, lines_of
-from ..log.logs import end_of, named, read_head
-from . import word_table
-from .word_table import TableFile, entry
+from ..log.logs import end_of, named
+from .index_keys import FILE, HASTE, Doubt, number_of_id
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from ...core.control.messages import Unknown
+    from ...core.control.state import ControlState
     from ...core.roster import Roster
     from ..log.proof_view import ProofView
-    from .word_table import Entries
+    from .projection_file import OpenProjection
 
     Parse = Callable[[str], Payload | Unknown]
-    Word = tuple[bytes, bytes]
+    Word = tuple[int, str]
+    Found = list[Message]
+    Fold = Callable[[Found], ControlState]
 
-ORDERED, REQUEST, ID, OPENED, LEASED, WATCHED, SETTLED = b"o", b"q", b"i", b"p", b"l", b"w", b"s"
-TASKED = b"t"
-TABLE = "control-3"
-"""The table's file: its name changes with the words in it, for an earlier version writes no words of a later one."""
+ORDERED, REQUEST, ID, OPENED, LEASED, WATCHED, TASKED, SETTLED = range(8)
 SETTLING = (OPENED, LEASED, WATCHED, TASKED)
 MANY, MUCH = 64, 1 << 20
-"""New control messages, and new bytes of log, for which the table is written again; fewer cost less to read again."""
-_MARK = b'"control"'
-"""Bytes in each control message's line; in the text of other mail the quotation marks are escaped."""
+"""New control messages, and new bytes of log, that are saved; fewer cost less to read again."""
+_SOURCE = "control"
 _ORDERS = (ModeSet, PolicyUpdate, TaskAssignment, ShutdownRequest)
-
-
-class Doubtful(Exception):
-    """A line is not what the table says of it."""
 
 
 def messages_on(position: int | None, line: bytes, view: ProofView | None) -> Iterator[Message]:
@@ -87,13 +80,13 @@ def messages_on(position: int | None, line: bytes, view: ProofView | None) -> It
 
 
 def _message_on(line: bytes) -> Message | None:
-    message = codec.message(line) if _MARK in line or b"\\u" in line else None
+    message = codec.message(line) if may_be_control(line) else None
     return message if isinstance(message, Message) and message.type == "control" else None
 
 
 def of_agent(session_id: str) -> Word:
     """Return the word by which the messages are found that may bind or end an agent."""
-    return ORDERED, _spelt(session_id)
+    return ORDERED, session_id
 
 
 def of_agents(sessions: Iterable[str], roster: Roster) -> Iterator[Word]:
@@ -105,164 +98,166 @@ def of_agents(sessions: Iterable[str], roster: Roster) -> Iterator[Word]:
 
 def of_request(request_id: str) -> Word:
     """Return the word by which all messages about a request or a task are found."""
-    return REQUEST, _spelt(request_id)
+    return REQUEST, request_id
 
 
 def of_id(message_id: str) -> Word:
     """Return the word by which a message is found."""
-    return ID, _spelt(message_id)
+    return ID, message_id
 
 
 def of_open() -> Word:
     """Return the word by which all requests are found that may still wait for a decision."""
-    return OPENED, b""
+    return OPENED, ""
 
 
 def of_leases() -> Word:
     """Return the word by which all leases are found that may still hold."""
-    return LEASED, b""
+    return LEASED, ""
 
 
 def of_watches() -> Word:
     """Return the word by which all watches are found that may still hold."""
-    return WATCHED, b""
+    return WATCHED, ""
 
 
 def of_tasks() -> Word:
     """Return the word by which all tasks are found that may not be over."""
-    return TASKED, b""
-
-
-def _spelt(word: str) -> bytes:
-    return word.encode("utf-8", "surrogatepass")
+    return TASKED, ""
 
 
 class ControlTable:
-    """The table beside the open log, up to its last whole line; ``parse`` reads the content of a message."""
+    """The control messages of an open log, as a table in the user's record finds them; ``parse`` reads what one says.
 
-    def __init__(self, fd: int, view: ProofView, parse: Parse, *, derives: bool = True) -> None:
+    ``view`` counts every deciding line."""
+
+    def __init__(self, fd: int, view: ProofView, parse: Parse) -> None:
         self._fd = fd
         self._view = view
         self._parse = parse
-        self._derives = derives
-        self._end = boundary(fd, end_of(fd)[1])
-        self._path = view.kept.custody.path(TABLE)
-        self._parts: list[Entries] = []
-        self._file: TableFile | None = None
-        self._at = self._count = 0
-        self._opened_at: dict[int, str] = {}
-        """The requests and their like that the last answer found by ``of_open`` and its like, by their places."""
 
-    def ask(self, words: Iterable[Word]) -> list[Message]:
-        """Return the messages that one of the words concerns, and all that belong to them, in log order.
+    def ask(self, plan: Callable[[ControlTable], tuple[Iterable[Word], Fold]]) -> tuple[ControlState, Found] | None:
+        """Return the fold of the messages that one of the words concerns, and these; None if there is no table.
 
-        ``view`` has counted every deciding line then. Raise ``Doubtful`` if a line changes meanwhile.
-        """
-        wanted = set(words)
-        with ExitStack() as files:
-            if self._is_open(files):
-                try:
-                    self._catch_up()
-                    found = self._about(set(wanted))
-                    if self._view.is_whole() and self._is_sound():
-                        self._save()
-                        return found
-                except Doubtful:
-                    pass
-        self._begin()
-        self._catch_up()
-        found = self._about(wanted)
-        self._save()
-        return found
+        All that belong to them are there, too, in log order. ``plan`` is asked for the words and the fold once the
+        log's end is fixed."""
 
-    def settle(self, decided: Callable[[str], bool]) -> None:
-        """Note which of the requests and their like that the last answer found are decided, once these are many."""
-        over = [entry(SETTLED, b"", at) for at, request_id in self._opened_at.items() if decided(request_id)]
-        if len(over) < MANY:
-            return
-        with ExitStack() as files:
-            if self._is_open(files):
-                self._catch_up()
-                self._parts.append(over)
-                self._count += len(over)
-                self._save()
+        def turn(opened: OpenProjection) -> tuple[tuple[ControlState, Found]]:
+            table = _OpenTable(opened, self._fd, self._view, self._parse)
+            words, fold = plan(self)
+            table.catch_up()
+            found = table.about(words)
+            plane = fold(found)
+            table.save(plane.is_decided)
+            return ((plane, found),)
+
+        if not self._is_worth_it():
+            return None
+        from .projection_file import ProjectionFile  # SQLite, which few messages do without
+
+        return ProjectionFile(self._view.kept.custody.directory).use(turn, HASTE)
+
+    def _is_worth_it(self) -> bool:
+        """Return whether there is a table, or there are many messages to look through."""
+        if system.exists(self._view.kept.custody.path(FILE)) or end_of(self._fd)[1] >= MUCH:
+            return True
+        return sum(may_be_control(line) for _, line in lines_of(self._fd, 0)) >= MANY
 
     def holding(self, word: str) -> Iterator[Word]:
         """Yield the requests of the lines that hold a word of plain letters: no table has a shortened id."""
-        mark = _spelt(word)
-        for _, line in lines_of(self._fd, 0, self._end):
-            message = _message_on(line) if (_MARK in line and mark in line) or b"\\u" in line else None
-            if message is not None and (request_id := self._payload(message).request_id):
+        mark = word.encode()
+        for _, line in lines_of(self._fd, 0, boundary(self._fd, end_of(self._fd)[1])):
+            message = _message_on(line) if mark in line or b"\\u" in line else None
+            if message is not None and (request_id := _payload(self._parse, message).request_id):
                 yield of_request(request_id)
 
-    # -- keeping up with the log --------------------------------------------------------------------------------------
 
-    def _is_open(self, files: ExitStack) -> bool:
-        """Open the file; return whether it is of this log and of what is proven there."""
-        try:
-            self._file = table = files.enter_context(closing(TableFile(self._path)))
-            mark, counted = read_head(table.head)
-        except (OSError, ValueError):
-            return False
-        self._at = mark[1]
-        self._parts = [table]
-        return 0 < self._at <= self._end and cache.holds(self._fd, mark) and self._view.resume(*counted)
+class _OpenTable:
+    """The table, opened, and the log up to its last whole line."""
 
-    def _begin(self) -> None:
+    def __init__(self, opened: OpenProjection, fd: int, view: ProofView, parse: Parse) -> None:
+        self._opened = opened
+        self._db = opened.db
+        self._fd = fd
+        self._view = view
+        self._parse = parse
+        self._end = boundary(fd, end_of(fd)[1])
+        self._at = self._resume()
+        self._count = 0
+        self._begun = False
+        self._opened_at: dict[int, str] = {}
+        """The requests and their like that were found by ``of_open`` and its like, by their places."""
+
+    def _resume(self) -> int:
+        """Return up to where the table has the log, as it is and as it was proven."""
         self._view.begin()
-        self._file, self._parts, self._at, self._count = None, [], 0, 0
+        if self._opened.is_fresh:
+            return 0
+        query = f"SELECT inode, position, checksum, counted FROM sources WHERE name = '{_SOURCE}'"
+        *mark, counted = self._db.execute(query).fetchone() or (0, 0, 0, b"0 0 -")
+        generation, count, digest = counted.split()
+        if not 0 < mark[1] <= self._end or not cache.holds(self._fd, mark):
+            raise Doubt("the log is another")
+        if not self._view.resume(int(generation), int(count), digest):
+            raise Doubt("it was proven otherwise")
+        return int(mark[1])
 
-    def _is_sound(self) -> bool:
-        return self._file is None or self._file.is_sound()
-
-    def _catch_up(self) -> None:
-        """Take in the lines since the table's mark."""
-        fresh: list[int] = []
-        askers: dict[str, set[str]] = {}
+    def catch_up(self) -> None:
+        """Take in the lines since the table's mark; raise ``Doubt`` unless every deciding line was counted."""
         for at, line in lines_of(self._fd, self._at, self._end):
             for message in messages_on(at, line, self._view):
                 self._count += 1
-                words = self._words(message, askers)
-                fresh += [entry(_kind(kind, message), word, at) for kind, word in words]
-        self._parts.append(sorted(fresh))
+                proven = proofs.proves(message.proof)
+                rows = ((kind, word, at, number_of_id(message.sender), proven) for kind, word in self._words(message))
+                self._insert([*rows])
+        if not self._opened.is_fresh and not self._view.is_whole():
+            raise Doubt("it was counted otherwise")
 
-    def _words(self, message: Message, askers: dict[str, set[str]]) -> Iterator[Word]:
-        payload = self._payload(message)
-        yield from _belonging(message, payload)
+    def _insert(self, rows: list[tuple[int, int, int, int, bool]]) -> None:
+        if not self._begun:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._begun = True
+        self._db.executemany("INSERT OR IGNORE INTO control VALUES (?, ?, ?, ?, ?)", rows)
+
+    def _words(self, message: Message) -> Iterator[tuple[int, int]]:
+        payload = _payload(self._parse, message)
+        words = [*_belonging(message, payload)]
         if isinstance(payload, Ask):
-            yield of_open()
+            words.append(of_open())
         if isinstance(payload, LeasePaths | LeaseRelease):
-            yield of_leases()
+            words.append(of_leases())
         if isinstance(payload, WatchAgent):
-            yield of_watches()
+            words.append(of_watches())
         if isinstance(payload, TaskAssignment):
-            yield of_tasks()
+            words.append(of_tasks())
         if isinstance(payload, TaskClaim):
-            yield of_agent(payload.holder or message.sender)
+            words.append(of_agent(payload.holder or message.sender))
         if isinstance(payload, _ORDERS):
-            yield from map(of_agent, message.recipients)
-        if isinstance(payload, Ask):
-            askers.setdefault(payload.request_id, set()).add(message.sender)
+            words += map(of_agent, message.recipients)
+        yield from ((kind, number_of_id(text)) for kind, text in words)
         if _has_effects(payload):
-            yield from map(of_agent, askers.get(payload.request_id, ()))
-            yield from (of_agent(one.sender) for one in self._listed(of_request(payload.request_id)))
+            about = "SELECT DISTINCT sender FROM control WHERE kind = ? AND word = ?"
+            rows = self._db.execute(about, (REQUEST, number_of_id(payload.request_id))).fetchall()
+            yield from ((ORDERED, asker) for (asker,) in rows)
 
-    def _save(self) -> None:
-        """Write the table again if there is much news, and everything was read as it was left."""
-        is_much = self._count >= MANY or self._end - self._at >= MUCH
-        if not (self._derives and is_much and self._view.is_whole() and self._is_sound()):
+    def save(self, is_decided: Callable[[str], bool]) -> None:
+        """Save what was taken in, and which of the requests that were found are decided, once these are many."""
+        over = [at for at, request_id in self._opened_at.items() if is_decided(request_id)]
+        is_much = max(self._count, len(over)) >= MANY or self._end - self._at >= MUCH
+        if not (is_much or self._opened.is_fresh) or not self._view.is_whole():
             return
-        told = b"%d %d %s" % (self._view.entry.generation, self._view.count, self._view.digest)
-        head = b"%d %d %d " % cache.mark(self._fd, self._end) + told
-        known = [] if self._file is None else self._file.entries()
-        fresh = [one for part in self._parts if isinstance(part, list) for one in part]
-        if self._is_sound():
-            word_table.save(self._path, head, sorted([*known, *fresh]))
+        self._insert([(SETTLED, number_of_id(""), at, 0, False) for at in over])
+        view = self._view
+        counted = b"%d %d %s" % (view.entry.generation, view.count, view.digest)
+        mark = cache.mark(self._fd, self._end)
+        self._db.execute("INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, 0, ?)", (_SOURCE, *mark, counted))
+        self._opened.save(is_sound=view.is_whole())
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
-    def _about(self, todo: set[Word]) -> list[Message]:
-        left = sorted(todo)  # the same order each time: it can be replayed
+    def about(self, words: Iterable[Word]) -> Found:
+        """Return the messages that one of the words concerns, and all that belong to them, in log order."""
+        left = sorted({*words})  # the same order each time: it can be replayed
         done: set[Word] = set()
         found: dict[int, Message] = {}
         while left:
@@ -270,44 +265,37 @@ class ControlTable:
                 continue
             done.add(word)
             for message in self._listed(word, found):
-                left += _belonging(message, self._payload(message))
+                left += _belonging(message, _payload(self._parse, message))
         return [found[at] for at in sorted(found)]
 
-    def _listed(self, word: Word, found: dict[int, Message] | None = None) -> Iterator[Message]:
+    def _listed(self, word: Word, found: dict[int, Message]) -> Iterator[Message]:
         """Yield the messages at the places of a word, and by chance others; add them to ``found``."""
-        found = {} if found is None else found
         kind, text = word
-        over = {*self._places(SETTLED, b"")} if kind in SETTLING else ()
-        for sort, was_proven in ((kind, False), (kind.upper(), True)):
-            for at in self._places(sort, text):
-                if at in over:
-                    continue
-                if at not in found:
-                    found[at] = self._message(at)
-                if was_proven and not proofs.proves(found[at].proof):
-                    raise Doubtful(at)
-                if kind in SETTLING:
-                    self._opened_at[at] = self._payload(found[at]).request_id
-                yield found[at]
-
-    def _places(self, kind: bytes, text: bytes) -> list[int]:
-        return [at for part in self._parts for at in word_table.positions(part, kind, text)]
+        over = "SELECT place FROM control WHERE kind = ? AND word = ?"
+        query = f"SELECT place, proven FROM control WHERE kind = ? AND word = ? AND place NOT IN ({over})"
+        settled = SETTLED if kind in SETTLING else -1
+        rows = self._db.execute(query, (kind, number_of_id(text), settled, number_of_id("")))
+        for at, was_proven in rows.fetchall():
+            if at not in found:
+                found[at] = self._message(at)
+            if was_proven and not proofs.proves(found[at].proof):
+                raise Doubt("it was proven otherwise")
+            if kind in SETTLING:
+                self._opened_at[at] = _payload(self._parse, found[at]).request_id
+            yield found[at]
 
     def _message(self, at: int) -> Message:
         line = line_at(self._fd, at) if at < self._end else b""
         message = _message_on(line)
         if message is None:
-            raise Doubtful(at)
+            raise Doubt("the line is another")
         proof = self._view.proof(line, at)
         return named(message, self._view, line, at) if proof is None else message.replace(proof=proof)
 
-    def _payload(self, message: Message) -> Payload:
-        payload = self._parse(message.content)
-        return payload if isinstance(payload, Payload) else Payload()
 
-
-def _kind(kind: bytes, message: Message) -> bytes:
-    return kind.upper() if proofs.proves(message.proof) else kind
+def _payload(parse: Parse, message: Message) -> Payload:
+    payload = parse(message.content)
+    return payload if isinstance(payload, Payload) else Payload()
 
 
 def _belonging(message: Message, payload: Payload) -> Iterator[Word]:

@@ -1,6 +1,7 @@
 """The numbers that the projection keeps of a message: its place, and the numbers and terms that find it.
 
-Belongs here: how a place and a term are made, and nothing of SQLite. A change here changes ``projection.VERSION``.
+Belongs here: how a place and a term are made, and what all users of the projection share; nothing of SQLite. A change
+here changes ``projection_file.VERSION``.
 
     place of position 812 in 2026-03.jsonl = 202603 << 43 | 812
     start of the id 16904521-6b5c-46f0-…   = b"16904521"
@@ -26,6 +27,11 @@ class Doubt(Exception):
     """The index differs from the logs, or from what we left."""
 
 
+FILE, LOCK = "projection.sqlite", "projection.lock"
+PATIENCE = 2.0
+"""Seconds to wait for another process that uses the projection; then everything is read."""
+HASTE = 0.2
+"""The same while others wait for the log's lock."""
 NEWS = 4 << 20
 """Bytes of logs that the index takes in about as fast as a scan reads a million messages."""
 BITS = 43

@@ -122,6 +122,8 @@ class Intake:
         self._numbers: dict[bytes | str, int] = {}
         self._addresses: dict[tuple[str, int], int] = {}
         self._touched: set[int] = set()
+        self._marks: list[tuple[int, Sequence[int]]] = []
+        """The open live logs, and what was taken in of each."""
         self._folded: Callable[[str], str] = folded
         self._facts: Callable[[bytes], Facts | None] = line_facts.facts_of
         self._fields: Callable[[bytes], Fields | None] = line_facts.fields_of
@@ -133,7 +135,8 @@ class Intake:
 
         Raises ``Doubt`` for more than ``most`` bytes of new lines.
         """
-        known = {name: at for name, *at in self._db.execute("SELECT * FROM sources")}
+        marks = "SELECT name, inode, position, checksum, tail FROM sources"
+        known = {name: at for name, *at in self._db.execute(marks)}
         if self._archive is None:
             known = {name: at for name, at in known.items() if name.startswith("live")}
         held = {source.name: source.end for source in sources(self._live, self._archive) if self._holds(source, known)}
@@ -164,10 +167,22 @@ class Intake:
         self._db.execute("UPDATE seal SET next = ?, worded = ?, ready = ?", (self._next, self._worded, self._ready))
         return True
 
+    def is_sound(self) -> bool:
+        """Return whether the live logs still hold what was taken in of them, now and before."""
+        return all(cache.holds(fd, mark) for fd, mark in self._marks)
+
     def _holds(self, source: IndexSource, known: dict[str, list[int]]) -> bool:
         if source.name not in known:
             return source.fd is not None
-        return source.fd is not None and cache.holds(source.fd, known[source.name][:3])
+        at = known[source.name][:3]
+        is_held = source.fd is not None and cache.holds(source.fd, at)
+        if is_held:
+            self._note(source, at)
+        return is_held
+
+    def _note(self, source: IndexSource, mark: Sequence[int]) -> None:
+        if source.fd is not None and source.first == LIVE:  # no log of the archive stays open
+            self._marks.append((source.fd, mark))
 
     def _forget(self, name: str) -> None:
         """Forget a changed log: its messages have no place until they are met again, anywhere."""
@@ -200,14 +215,19 @@ class Intake:
         if end - start > MANY:
             self._hurry()
         edge = boundary(fd, end)
+        mark = cache.mark(fd, edge)
         self._left -= edge - start
         lines = ((source.first | at, line) for at, line in lines_of(fd, start, end))
         last = self._take_reads(lines) if source.reads else self._take_messages(lines)
+        if not cache.holds(fd, mark):
+            raise Doubt("a log changed while it was read")
+        self._note(source, mark)
         tail = last[1] if last[0] >= source.first | edge else 0
         if tail and source.reads:
             (tail,) = self._db.execute("SELECT rowid FROM reads WHERE message = ? AND place = ?", last[::-1]).fetchone()
         self._db.execute(
-            "INSERT OR REPLACE INTO sources VALUES (?, ?, ?, ?, ?)", (source.name, *cache.mark(fd, edge), tail)
+            "INSERT OR REPLACE INTO sources (name, inode, position, checksum, tail) VALUES (?, ?, ?, ?, ?)",
+            (source.name, *mark, tail),
         )
 
     def _hurry(self) -> None:

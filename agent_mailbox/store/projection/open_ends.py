@@ -13,7 +13,7 @@ from ...core.line_forms import may_be_read_by
 from ...core.records import BadLine
 from ..files.lines import line_at
 from ..log.logs import parse_messages, parse_reads
-from .index_keys import LIVE, MARKED, OF_ASK, POSITION, number_of_id, term_of_answer
+from .index_keys import HASTE, LIVE, MARKED, OF_ASK, PATIENCE, POSITION, number_of_id, term_of_answer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 SHORT = 64 << 10
 """Bytes of both logs that are read about as fast as the projection is opened."""
-PATIENCE = 2.0
-"""Seconds to wait for another process that uses the projection; then everything is read."""
-HASTE = 0.2
-"""The same while others wait for the log's lock."""
 _MANY = 500
 """Numbers in one query."""
 IS_LIVE = f"place >= {LIVE}"

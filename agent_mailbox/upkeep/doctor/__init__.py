@@ -19,7 +19,7 @@ from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
 from ...store.log import replacement
 from ...store.log.log import Log
-from ...store.projection import projection
+from ...store.projection import index_keys
 from . import (
     agent_checks,
     archive_checks,
@@ -108,7 +108,7 @@ def _close(path: str) -> Repaired:
 
 def _remove_derived(mailbox: Mailbox, path: str) -> bool:
     """Remove a derived file, which its next user rebuilds; return whether it was there."""
-    lock = mailbox.logs.cache(projection.LOCK) if path == mailbox.logs.cache(projection.FILE) else None
+    lock = mailbox.logs.cache(index_keys.LOCK) if path == mailbox.logs.cache(index_keys.FILE) else None
     try:
         if lock is None:
             system.unlink(path)

@@ -14,7 +14,7 @@ from ...errors import MailboxError
 from ...store.files import cache, system
 from ...store.files.lines import lines_of
 from ...store.locks.lock import FileLock
-from ...store.projection import projection
+from ...store.projection import index_keys, projection_file
 from ...store.projection.index_keys import number_of
 from ...store.projection.intake import sources
 from ...store.projection.sqlite import sqlite3
@@ -32,11 +32,11 @@ UNSOUND = "changed since its last use (another program wrote, or a writer was ki
 
 def examine(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the problem of the projection; nothing if there is none, or a question is updating it."""
-    path = mailbox.logs.cache(projection.FILE)
+    path = mailbox.logs.cache(index_keys.FILE)
     if sqlite3 is None or not system.exists(path):
         return
     try:
-        lock = FileLock(mailbox.logs.cache(projection.LOCK), 0).take()
+        lock = FileLock(mailbox.logs.cache(index_keys.LOCK), 0).take()
     except MailboxError:
         return
     with lock:
@@ -56,7 +56,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
 def _sound(db: Connection, path: str) -> str | None:
     """Return why the next search would rebuild the file; None if it would use it."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version != projection.VERSION:
+    if version != projection_file.VERSION:
         return f"of another version ({version}); the next search rebuilds it"
     if db.execute("SELECT stamp FROM seal").fetchone() != (system.stat(path).st_mtime_ns,):
         return UNSOUND

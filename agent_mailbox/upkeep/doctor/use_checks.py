@@ -20,7 +20,7 @@ from ...store.locks.holder import STOPPED, holder_of
 from ...store.locks.lock import Patience, is_held
 from ...store.locks.read_lock import ReadLock
 from ...store.log import keys
-from ...store.projection import projection
+from ...store.projection import index_keys
 from . import obstacles
 from .findings import Problem
 
@@ -135,7 +135,9 @@ def _locks(mailbox: Mailbox) -> Iterator[Problem]:
     for path in short:
         yield from _busy(path)
     hearts = [logs.path(paths.HEARTBEATS, name) for name in list_names(logs.path(paths.HEARTBEATS))]
-    for path in (*hearts, system.join(mailbox.archive.directory, LOCK), logs.cache(projection.LOCK)):
+    derived = [logs.cache(index_keys.LOCK)]
+    derived += [custody.path(index_keys.LOCK)] if custody is not None else []
+    for path in (*hearts, system.join(mailbox.archive.directory, LOCK), *derived):
         if (told := _stopped(path)) is not None:
             yield told
 

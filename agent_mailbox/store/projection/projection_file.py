@@ -1,0 +1,177 @@
+"""The projection's file: a derived database, never the truth.
+
+Belongs here: the file, its tables, and why it may be trusted. There are two such files. ``projection`` catches the
+mailbox's up with the logs; it is in ``.cache``. The one in the user's record is for what decides (``control_table``).
+
+**Why its answers can be trusted.** One process at a time uses the file, under its lock. Every commit writes a random
+stamp into it and sets the file's time to that stamp, decades in the past. A foreign write moves the time to now, and so
+does a killed writer of ours. A file is built again if its time or its version is another, or if SQLite complains about
+it. It is never synced, so one that is older than the machine's start is built again, too.
+
+**Nothing is saved before all that it was derived from is known to be sound.** ``OpenProjection.save`` alone saves. It
+takes the answer of whoever read the logs.
+"""
+
+from __future__ import annotations
+
+from ...errors import Busy, MailboxError
+from ..files import system
+from ..locks.lock import FileLock
+from .index_keys import FILE, LIVE, LOCK, Doubt
+from .sqlite import connect, sqlite3
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import TypeVar
+
+    from .sqlite import Connection
+
+    T = TypeVar("T")
+
+VERSION = 5
+"""Changes with the schema, with ``words.folded`` and with ``index_keys``; a file of another version is built again."""
+CACHE_KIB = 32 << 10
+HASH_SIZE = 16 << 20
+"""Bytes FTS5 may gather before it writes a segment; its default of 1 MiB makes building take half as long again."""
+PAUSE = 0.002
+"""Seconds between two slices, in which another process takes the lock."""
+
+_SCHEMA = f"""
+BEGIN;
+CREATE TABLE seal (stamp INTEGER, next INTEGER, worded INTEGER, ready INTEGER);
+INSERT INTO seal VALUES (0, 1, 1, 0);
+CREATE TABLE sources (name TEXT PRIMARY KEY, inode INTEGER, position INTEGER, checksum INTEGER, tail INTEGER,
+  counted BLOB);
+CREATE TABLE addresses (address INTEGER PRIMARY KEY, word TEXT, hours INTEGER, UNIQUE (word, hours));
+CREATE TABLE messages (n INTEGER PRIMARY KEY, timestamp INTEGER, place INTEGER, line INTEGER, id INTEGER, start BLOB,
+  sender INTEGER, address INTEGER, asks INTEGER, state INTEGER);
+CREATE INDEX moving ON messages (line) WHERE place IS NULL;
+CREATE INDEX asked ON messages (sender) WHERE asks AND place >= {LIVE};
+CREATE TABLE terms (term INTEGER, timestamp INTEGER, n INTEGER, PRIMARY KEY (term, timestamp, n)) WITHOUT ROWID;
+CREATE TABLE reads (message INTEGER, place INTEGER, reader INTEGER, kind INTEGER);
+CREATE TABLE control (kind INTEGER, word INTEGER, place INTEGER, sender INTEGER, proven INTEGER,
+  PRIMARY KEY (kind, word, place)) WITHOUT ROWID;
+CREATE VIRTUAL TABLE words USING fts5 (text, content='', columnsize=0, tokenize='ascii');
+INSERT INTO words (words, rank) VALUES ('hashsize', {HASH_SIZE});
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+
+
+class ProjectionFile:
+    """One such file, in a directory of ours."""
+
+    def __init__(self, directory: str) -> None:
+        self._path = f"{directory}/{FILE}"
+        self._lock = f"{directory}/{LOCK}"
+
+    def use(
+        self, turn: Callable[[OpenProjection], tuple[T] | None], patience: float, *, builds: bool = True
+    ) -> T | None:
+        """Return what ``turn`` answers; None if there is no file to be had.
+
+        ``turn`` is called under the file's lock, once more for each slice until it answers. If it doubts the file, it
+        is called with an empty one. ``patience``: the seconds to wait for another process. Not ``builds``: None comes
+        for a file that is unsound.
+        """
+        if sqlite3 is None:
+            return None
+        fresh = was_fresh = False
+        while True:
+            try:
+                lock = self._locked(patience)
+            except (OSError, MailboxError):
+                return None
+            with lock:
+                try:
+                    found = self._turn(turn, fresh)
+                    if found is not None:
+                        return found[0]
+                    fresh = False
+                except (sqlite3.Error, OSError, Doubt):
+                    if was_fresh or not builds:
+                        return None
+                    fresh = was_fresh = True
+                except (ValueError, TypeError, ArithmeticError, LookupError):
+                    # A damaged file may raise anything: SQLite quotes even a schema that is no text. With a fresh file
+                    # it is our defect.
+                    if was_fresh:
+                        raise
+                    if not builds:
+                        return None
+                    fresh = was_fresh = True
+            system.sleep(PAUSE)
+
+    def _locked(self, patience: float) -> FileLock:
+        try:
+            return FileLock(self._lock, patience).take()
+        except Busy:
+            raise
+        except MailboxError:  # the first of all derived files
+            system.make_directory(system.dirname(self._lock))
+            return FileLock(self._lock, patience).take()
+
+    def _turn(self, turn: Callable[[OpenProjection], tuple[T] | None], fresh: bool) -> tuple[T] | None:
+        fd = self._file(fresh)
+        try:
+            db = connect(self._path)
+            try:
+                return turn(OpenProjection(db, fd, self._path, fresh))
+            finally:
+                db.close()
+        finally:
+            system.close(fd)
+
+    def _file(self, fresh: bool) -> int:
+        flags = system.O_RDWR | system.O_NOFOLLOW | system.O_NONBLOCK | system.O_CLOEXEC
+        if not fresh:
+            return system.open(self._path, flags)
+        for suffix in ("", "-journal", "-wal", "-shm"):
+            try:
+                system.unlink(self._path + suffix)
+            except FileNotFoundError:
+                pass
+        return system.open(self._path, flags | system.O_CREAT | system.O_EXCL, 0o600)
+
+
+class OpenProjection:
+    """The open file, its tables as they were saved; or empty (``is_fresh``)."""
+
+    def __init__(self, db: Connection, fd: int, path: str, fresh: bool) -> None:
+        self.db = db
+        self.is_fresh = fresh
+        self._fd = fd
+        self._prepare(path)
+
+    def _prepare(self, path: str) -> None:
+        """Check the seal *after* the first read, which would play back a journal that another program left."""
+        for pragma in ("synchronous=OFF", f"cache_size=-{CACHE_KIB}", "trusted_schema=OFF"):
+            self.db.execute(f"PRAGMA {pragma}")
+        # A killed writer leaves a file without its seal; a failed one begins again.
+        self.db.execute(f"PRAGMA journal_mode={'OFF' if self.is_fresh else 'MEMORY'}")
+        if self.is_fresh:
+            self.db.executescript(_SCHEMA)
+            return
+        version = self.db.execute("PRAGMA user_version").fetchone()
+        sealed = version == (VERSION,) and self.db.execute("SELECT stamp FROM seal")
+        here, there = system.fstat(self._fd), system.stat(path)
+        if not sealed or sealed.fetchone() != (here.st_mtime_ns,) or here.st_mode & system.S_IFMT != system.S_IFREG:
+            raise Doubt("not as we left it")
+        if here.st_ctime_ns < system.booted():
+            raise Doubt("a power failure may have torn it")
+        if (here.st_ino, here.st_dev) != (there.st_ino, there.st_dev):
+            raise Doubt("replaced meanwhile")
+
+    def save(self, *, is_sound: bool) -> None:
+        """Save what was taken in, if all that it was derived from ``is_sound``; else raise ``Doubt``.
+
+        The file is marked as ours then: its time is an even second, which every file system can hold, within 1970 to
+        1987.
+        """
+        if not is_sound:
+            raise Doubt("a log changed while it was read")
+        stamp = (int.from_bytes(system.urandom(4), "big") >> 4) * 2_000_000_000
+        self.db.execute("UPDATE seal SET stamp = ?", (stamp,))
+        self.db.execute("COMMIT")
+        system.utime(self._fd, ns=(stamp, stamp))
