@@ -38,7 +38,7 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     elif messages:
         app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style, app.columns))
     else:
-        app.nothing("no message contains all these words\n")
+        app.print("no message contains all these words\n")
 
 
 def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:

@@ -102,7 +102,7 @@ class CheckPage:
                 self.offer.titles.update(item.message.id for item in items[:1] if self._length(item) > _PASSED_ON)
             return [mail_output.json(mail_output.check_json(me, items, more, desk.directory))]
         if not items:
-            app.nothing("no new mail\n")
+            app.print("no new mail\n")
             return []
         pieces = mail_output.check_pieces(me, items, self._lines, more, self.roster, app.painter, app.command)
         if self.offer is None or self.offer.nonce is None:

@@ -191,7 +191,8 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
     if not follow:
         found = fresh()
         value = {"messages": [_entry_json(*entry) for entry in found]}
-        app.out(app.framed("".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found)), value)
+        text = "".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found) or "no control messages\n"
+        app.out(app.framed(text), value)
         return
     with watch.Watch([desk.directory]) as changes:
         while not _is_left():

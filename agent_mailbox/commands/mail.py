@@ -85,7 +85,7 @@ def thread(app: App, /, message_id: str) -> None:
 
 def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
     if not messages and not app.json:
-        app.nothing("no mail\n")
+        app.print("no mail\n")
         return
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     app.out(

@@ -108,7 +108,8 @@ def show_all(app: Context, state: str | None) -> None:
         agents_here = [render.agent_json(agent, seen, gone) for agent, seen in found]
         app.out("", {"agents": agents_here, "dir": desk.directory})
     else:
-        app.print(app.place(desk.directory) + app.framed(render.agents_text(found, gone, app.painter)))
+        text = render.agents_text(found, gone, app.painter) if found else f"no {f'{state} ' if state else ''}agents\n"
+        app.print(app.place(desk.directory) + app.framed(text))
 
 
 def show_one(app: Context, session_id: str | None, word: str | None) -> None:

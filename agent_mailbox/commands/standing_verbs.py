@@ -99,7 +99,7 @@ def waiting(
     found = chosen[-limit:]
     more = len(chosen) - len(found)
     if not found and not app.json:
-        app.nothing("no mail waits for nobody\n")
+        app.print("no mail waits for nobody\n")
         return
     now, roster = mailbox.now(), mailbox.logs.read_roster()
     value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found], "more": more}
@@ -130,7 +130,7 @@ def dead_letters(
     who = None if everyones else who_or_all(app, mailbox, session)
     found, more = Library(mailbox).dead_letters(who, since, limit or None)
     if not found and not app.json:
-        app.nothing("no dead letters\n")
+        app.print("no dead letters\n")
         return
     roster = mailbox.logs.read_roster()
     box = mailbox.directory

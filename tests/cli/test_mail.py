@@ -390,7 +390,7 @@ def test_a_check_shows_in_order_then_records(pair: Post) -> None:
     assert list(reads[2]) == ["message_id", "reader_session_id", "timestamp", "event", "as"]
     assert pair.ok("check", "--session", "alice") == {"session": "alice", "messages": [], "count": 0, "more": 0}
     quiet = pair.call("check", "--session", "alice")
-    assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "no new mail\n", "")
 
 
 def test_limit_and_its_default(pair: Post) -> None:
@@ -437,7 +437,7 @@ def test_the_next_commands_name_the_session_that_an_option_named(pair: Post) -> 
     """A suggested command names the session that ``--session`` named. A session's own command needs no such option."""
     asked, later = pair.send("x", "alice", "one"), pair.send("x", "alice", "two")
     shown = pair.call("check", "--session", "Bob", "--limit", "1").stdout
-    assert shown == ""
+    assert shown == "no new mail\n"
     assert "(agent-mailbox check --session alice)" in pair.call("status", "--session", "alice").stdout
     shown = pair.call("check", "--session", "alice", "--limit", "1").stdout.splitlines()
     assert shown[-2:] == [
@@ -731,7 +731,7 @@ def test_search_needs_every_word_in_any_case(pair: Post) -> None:
     assert search("ledger", "nowhere") == []
     assert len(pair.call("search", "ledger").stdout.splitlines()) == 2
     nothing = pair.call("search", "nowhere")
-    assert (nothing.rc, nothing.stdout, nothing.stderr) == (0, "", "")
+    assert (nothing.rc, nothing.stdout, nothing.stderr) == (0, "no message contains all these words\n", "")
 
 
 @pytest.mark.parametrize("query", ["", "  ", "*", "!?"])

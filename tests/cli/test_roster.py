@@ -108,7 +108,8 @@ def test_an_agent_is_named_in_any_of_its_ways(post: Post, how: str) -> None:
 
 def test_list_shows_all_or_those_in_a_state(post: Post) -> None:
     """``roster list`` shows all agents, or those in one state, in the order in which they registered."""
-    assert post.call("roster", "list").stdout == ""
+    assert post.call("roster", "list").stdout == "no agents\n"
+    assert post.call("roster", "list", "--state", "dead").stdout == "no dead agents\n"
     for name in ("alive-1", "frozen-1", "dead-1"):
         post.register(name)
     post.ok("roster", "freeze", "frozen-1")
