@@ -111,6 +111,9 @@ def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, st
     if client is COPILOT_CLI and isinstance(tool, dict) and "path" in tool:
         tool = {**tool, "file_path": tool["path"]}  # as rules know it
     command = tool.get("command") if isinstance(tool, dict) else None
+    if isinstance(calls := obj.get("tool_calls"), list):  # behind all that were called at once
+        inputs = [one.get("tool_input") for one in calls if isinstance(one, dict)]
+        command = "\n".join([str(one.get("command", "")) for one in inputs if isinstance(one, dict)])
     path = text("transcript_path")
     response = obj.get("tool_response")
     keeps = path if _keeps(client, path, session_id) else ""

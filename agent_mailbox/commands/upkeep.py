@@ -371,6 +371,7 @@ def _take(piece: bytes) -> None:
 def hook(app: App, event: str) -> int:
     """Answer a client's hook call. It reads JSON from standard input, and writes the answer to standard output.
 
-    EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, Stop, PreCompact or SessionEnd.
+    EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PostToolBatch,
+    Stop, PreCompact or SessionEnd.
     """
     return answer(event, app.directory)

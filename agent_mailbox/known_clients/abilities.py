@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core.records import Record
-from .known_client import BEFORE_TOOL, BELL, FILES, PERMIT, no_files
+from .known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT, no_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,8 @@ class Ability(Record):
     has: Callable[[KnownClient], bool]
 
 
-def _by_hook(event: str) -> Callable[[KnownClient], bool]:
-    return lambda client: any(wanted.event == event for wanted in client.hooks())
+def _by_hook(*events: str) -> Callable[[KnownClient], bool]:
+    return lambda client: any(wanted.event in events for wanted in client.hooks())
 
 
 def _is_installed(client: KnownClient) -> bool:
@@ -35,7 +35,7 @@ def _is_installed(client: KnownClient) -> bool:
 ABILITIES = {
     "start": Ability("the hook at its start registers it and shows its mail", _by_hook("SessionStart")),
     "prompt": Ability("mail comes beside a prompt", _by_hook("UserPromptSubmit")),
-    "between tools": Ability("mail comes between two tool calls of a turn", _by_hook("PostToolUse")),
+    "between tools": Ability("mail comes between two tool calls of a turn", _by_hook(AFTER_TOOL, AFTER_TOOLS)),
     "stop": Ability("mail at the end of a turn is answered in one more", _by_hook("Stop")),
     "wake when idle": Ability("mail wakes it while nothing runs", _by_hook(BELL)),
     "end": Ability("its end is told, and it is frozen", _by_hook("SessionEnd")),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from .known_client import (
+    AFTER_TOOL,
+    AFTER_TOOLS,
     BEFORE_TOOL,
     BELL,
     BELL_TIMEOUT,
@@ -27,6 +29,9 @@ COMMANDS = "Bash|Monitor"
 """The tools that run commands, which the guard sees; a hook costs every call it sees."""
 FILE_TOOLS = "Write|Edit|MultiEdit|NotebookEdit|mcp__.*"
 """The tools that write files: the client's own, and all of MCP servers. They have a hook of their own."""
+BATCHES = (2, 1, 119)
+"""The first version with an event behind all calls of tools, also those that failed. Earlier ones may take no settings
+at all that name an event they do not know."""
 BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, even one that ends without a Stop."""
 
@@ -44,9 +49,10 @@ def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) ->
 
 
 def _hooks() -> Sequence[Wanted]:
-    plain = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
+    plain = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
     return (
         *(Wanted(event, event) for event in plain),
+        Wanted(AFTER_TOOLS, AFTER_TOOLS, since=BATCHES, other=AFTER_TOOL),
         Wanted(BEFORE_TOOL, BEFORE_TOOL, COMMANDS),
         Wanted(PERMISSION, PERMISSION, None, PERMIT_TIMEOUT),
         Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 BELL = "Doorbell"
 """The hook that stays behind its event, to wake the session."""
+AFTER_TOOL, AFTER_TOOLS = "PostToolUse", "PostToolBatch"
+"""The events between two calls of tools: behind each that succeeded, or behind all that the model called at once."""
 BEFORE_TOOL = "PreToolUse"
 """The event before a tool; its hook of ours refuses a command in another's name."""
 PERMIT = "Permit"
@@ -41,13 +43,16 @@ waits one and a half seconds. A doorbell in the shell's place costs no wait."""
 
 class Wanted(Record):
     """A hook that an installation wants: on which event of the client it calls which of ours, with matcher and time-out
-    (in the client's unit). ``stays``: the client's key for a hook in the background, which a doorbell is."""
+    (in the client's unit). ``stays``: the client's key for a hook in the background, which a doorbell is. ``since``:
+    the first version that knows its event. The ``other`` event is in its place before that."""
 
     on: str
     event: str
     matcher: str | None = None
     timeout: int = TIMEOUT
     stays: str = "asyncRewake"
+    since: tuple[int, ...] = ()
+    other: str = ""
 
     @property
     def is_bell(self) -> bool:

@@ -61,6 +61,15 @@ SAMPLES: dict[str, dict[str, Any]] = {
         "tool_input": {"command": "touch blocked.txt", "description": "blocked"},
         "tool_use_id": "toolu_fake0001",
     },
+    "PostToolBatch": {
+        **_TURN,
+        **_EFFORT,
+        "hook_event_name": "PostToolBatch",
+        "tool_calls": [
+            {"tool_name": "Bash", "tool_input": {"command": "exit 3"}, "tool_use_id": "toolu_fake0003"},
+            {"tool_name": "Bash", "tool_input": {"command": "true"}, "tool_use_id": "toolu_fake0004"},
+        ],
+    },
     "PostToolUse": {
         **_TURN,
         **_EFFORT,
@@ -91,7 +100,7 @@ ENVIRONMENT = {
     "CLAUDE_CODE_SESSION_ID": ME,
     "CLAUDECODE": "1",
 }
-ANSWERED = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd")
+ANSWERED = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolBatch", "Stop", "PreCompact", "SessionEnd")
 
 
 class Client:

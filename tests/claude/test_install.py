@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EVENTS = (
-    *("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop", "PreCompact", "SessionEnd", "PreToolUse"),
+    *("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "PreCompact", "SessionEnd", "PreToolUse"),
     "PermissionRequest",
 )
 FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
@@ -924,3 +924,27 @@ def test_an_installed_shim_bears_the_place_of_the_records_and_no_variable_moves_
     assert (program.user_state / "bound/worker").exists()
     run(copied, "uninstall", "claude-code", "--project", copied.project)
     assert (program.user_state / "shims").read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("version", "event"), [("2.1.118", "PostToolUse"), ("2.1.119", "PostToolBatch"), ("?", "PostToolBatch")]
+)
+def test_mail_between_tools_comes_by_the_event_that_the_client_has(program: Program, version: str, event: str) -> None:
+    """A version without the later event gets the earlier one. An installation over another takes that one's away, and
+    leaves the person's own hooks there."""
+    there = program.scratch / "there"
+    there.mkdir()
+    tool = there / "claude"
+    tool.write_text(f"#!/bin/sh\necho '{version} (Claude Code)'\n")
+    tool.chmod(0o755)
+    program.env["PATH"] = f"{there}:{program.env['PATH']}"
+    other = {"PostToolUse": "PostToolBatch", "PostToolBatch": "PostToolUse"}[event]
+    settings = program.cwd / ".claude/settings.local.json"
+    settings.parent.mkdir()
+    own = {"type": "command", "command": "mine"}
+    groups = [{"hooks": [own]}, {"hooks": [{"type": "command", "command": f"/x/agent-mailbox-hook {other}"}]}]
+    settings.write_text(json.dumps({"hooks": {other: groups}}))
+    assert program.call("install", "claude-code", "--project", program.cwd).rc == 0
+    hooks = json.loads(settings.read_text())["hooks"]
+    assert hooks[other] == [{"hooks": [own]}]
+    assert [hook["command"].rpartition(" ")[2] for group in hooks[event] for hook in group["hooks"]] == [event]

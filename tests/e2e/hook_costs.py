@@ -25,7 +25,7 @@ ROUNDS = 50
 DOCUMENT = ROOT / "docs/internals/client-observations.md"
 BEGIN = "<!-- scripts/bench-hooks writes this -->\n"
 STDIN = ROOT / "tests/claude/stdin"
-MOMENTS = {"a prompt": ("UserPromptSubmit",), "after a tool": ("PostToolUse",)}
+MOMENTS = {"a prompt": ("UserPromptSubmit",), "after a tool": ("PostToolBatch", "PostToolUse")}
 MOMENTS |= {"before a command": ("PreToolUse", "Permit"), "a turn's end": ("Stop",)}
 """The moments of a turn, each with our hooks that a client may have there."""
 

@@ -75,8 +75,8 @@ def test_the_commands_and_the_section_reach_the_model(client: Client) -> None:
 
 @shows(CLAUDE_CODE, "between tools", "seen")
 def test_mail_sent_during_a_tool_call_is_in_the_next_request_of_the_turn(client: Client) -> None:
-    """Between the tool's result and the model's next word; the call itself ran to its end; seen is recorded."""
-    command = "printf begun; " + client.mailer("MAIL_BETWEEN") + "; printf ended"
+    """Between the tool's result and the model's next word, also if the call fails; seen is recorded."""
+    command = "printf begun; " + client.mailer("MAIL_BETWEEN") + "; printf ended; exit 3"
     client.model.script = in_turn([bash(command)])
     session = client.ask("PROMPT_ONE", "--allowedTools", "Bash")["session_id"]
     first, second = client.model.asked("PROMPT_ONE")

@@ -75,13 +75,13 @@ def test_a_message_costs_at_most_thirty_tokens_with_everything_on(client: Client
 
     client.model.script = script
     session = client.ask("PROMPT_ONE", "--allowedTools", "Bash", env={"AGENT_MAILBOX_ROLE": "x"})["session_id"]
-    deliveries = told([body for body in client.model.requests if body.get("tools")][-1], "PostToolUse:Bash")
+    deliveries = told([body for body in client.model.requests if body.get("tools")][-1], "PostToolBatch")
     costs = []
     for (count, _, _, most), text in zip([shape for shape in SHAPES if shape[0]], deliveries, strict=True):
         assert (text.count(SUBJECT), text.count(TEXT)) == (count, count)
         costs.append((len(text) - count * len(SUBJECT + TEXT)) / 4)
         assert costs[-1] <= most, text
-        assert text.index("Agent mail") == client_frame("PostToolUse", "Bash")
+        assert text.index("Agent mail") == client_frame("PostToolBatch")
     counted = sum(cost["tokens"] for cost in post.ok("status", "--session", session, "--cost")["cost"])
     assert sum(map(len, deliveries)) <= 4 * counted <= sum(map(len, deliveries)) + 8 * 14
 

@@ -18,7 +18,7 @@ from ...core.records import Record
 from ...core.roster import DEAD
 from ...core.text import typed
 from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
-from ...known_clients.known_client import BEFORE_TOOL, BELL, FILES, PERMIT
+from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
 from ...store.files.small_files import read_if_possible
 from ...upkeep.doctor.findings import Problem
 from .. import texts
@@ -165,7 +165,8 @@ def _notes(found: Sequence[FoundHook]) -> Iterator[Problem]:
     for hook in found:
         parts[hook.part].setdefault(hook.event, []).append(hook.source)
     hooked = parts[""]
-    missing = [event for event in HOOKS if event not in hooked]
+    instead = {AFTER_TOOL: AFTER_TOOLS, AFTER_TOOLS: AFTER_TOOL}
+    missing = [event for event in HOOKS if event not in hooked and instead.get(event) not in hooked]
     if missing:
         what = f"hooks {', '.join(hooked)}, but not {', '.join(missing)}: {way_in(found[0].source)} adds all of them"
         yield Problem(found[0].source.path, None, what, note=True)

@@ -6,6 +6,7 @@ and 2.1.332). ``/bg`` ends the session at the terminal, and a background service
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from ...core import frame
@@ -69,7 +70,7 @@ def _before(session_id: str, environ: Mapping[str, str]) -> str:
         return job.before
     pid = environ.get(CLAUDE_CODE.process_variable, "")
     words = processes.words(int(pid)) if pid.isascii() and pid.isdigit() else []
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in pairwise([*words, ""]):
         option, _, value = word.partition("=")
         if option in ("--resume", "-r"):
             return (value or following).rpartition("/")[2].removesuffix(".jsonl")

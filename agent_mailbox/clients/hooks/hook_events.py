@@ -14,7 +14,7 @@ from ...core.text import ascii_json, clipped, neutral
 from ...errors import Busy, MailboxError
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.copilot_cli import COPILOT_CLI
-from ...known_clients.known_client import BEFORE_TOOL, FILES, PERMISSION, PERMIT
+from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT
 from ...mailbox.delivery import Offering
 from ...store.files import cache, system
 from ...store.files.paths import CONFIG
@@ -372,7 +372,8 @@ def _session_end(hook: Hook) -> None:
 EVENTS: dict[str, Callable[[Hook], None]] = {
     "SessionStart": _session_start,
     "UserPromptSubmit": _prompt,
-    "PostToolUse": _tool_used,
+    AFTER_TOOL: _tool_used,
+    AFTER_TOOLS: _tool_used,
     "Stop": _stop,
     "PreCompact": _flush,
     "SessionEnd": _session_end,

@@ -20,8 +20,8 @@ from ...store.locks.lock import FileLock
 from .. import texts
 from ..permission import file_guard as ours
 from ..places import Target
+from . import client_version, hook_entries, merge, opencode_plugin
 from . import foreign_files as files
-from . import hook_entries, merge, opencode_plugin
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -128,7 +128,8 @@ def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[
         return
     if client.memory:
         yield _memory(os.path.realpath(target.memory))
-    hooks = [(one, one.command(texts.hook_command(hook, one.event, client))) for one in client.hooks()]
+    wanted = client_version.fitting_hooks(client, os.environ)
+    hooks = [(one, one.command(texts.hook_command(hook, one.event, client))) for one in wanted]
     ours = merge.Ours(hooks, more | {"version": 1}, client.time_key) if client.is_flat else merge.Ours(hooks, more)
     yield _settings(
         os.path.realpath(target.settings), ours, comments=client.has_comments

@@ -155,6 +155,8 @@ def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]
         hooks[wanted.on] = (
             _with_entry(groups, wanted, command, ours.flat) if ours.flat else _with_hook(groups, wanted, command)
         )
+    for other in [wanted.other for wanted, _ in ours.hooks if wanted.other in hooks]:
+        _put(hooks, other, _without_hooks(hooks[other]))
     if ours.hooks:
         result["hooks"] = hooks
     return _laid(path, "", result, ours.more)

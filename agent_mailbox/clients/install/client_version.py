@@ -1,0 +1,46 @@
+"""The version of a client on this machine, and which of our hooks it knows.
+
+Belongs here: asking the program itself. A client that cannot be asked counts as new, as those that tests run.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ...known_clients.known_client import KnownClient, Wanted
+
+_PATIENCE = 10.0
+"""Seconds that a client may take to say its version."""
+
+
+def fitting_hooks(client: KnownClient, environ: Mapping[str, str]) -> Sequence[Wanted]:
+    """Return the hooks that the client's version on the ``PATH`` knows, each on the event that it has for it."""
+    hooks = client.hooks()
+    if not any(wanted.since for wanted in hooks):
+        return hooks
+    version = _read_version(client.program, environ)
+    is_older = [version is not None and version < wanted.since for wanted in hooks]
+    return [
+        wanted.replace(on=wanted.other, event=wanted.other, other=wanted.on) if older else wanted
+        for wanted, older in zip(hooks, is_older, strict=True)
+    ]
+
+
+def _read_version(program: str, environ: Mapping[str, str]) -> tuple[int, ...] | None:
+    path = shutil.which(program, path=environ.get("PATH", ""))
+    if path is None:
+        return None
+    try:
+        told = subprocess.run(
+            [path, "--version"], env=dict(environ), capture_output=True, timeout=_PATIENCE, check=False
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = re.search(rb"(\d+)\.(\d+)\.(\d+)", told.stdout)
+    return tuple(int(part) for part in found.groups()) if found else None
