@@ -6,6 +6,7 @@ this one, for the many cases whose point is not the process. Both give the same 
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import inspect
 import io
@@ -24,6 +25,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 DOOR = ROOT / "tests/door"
@@ -246,6 +249,20 @@ del _sys.path[:2]
 switches.switch_as_imported()
 """)
     return package
+
+
+def made_once(tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]) -> Path:
+    """Return a directory that one worker of the run filled, for all."""
+    base = tmp_path_factory.getbasetemp()
+    base = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    place, making = base / name, base / f"{name}.making"
+    with open(base / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not place.exists():
+            making.mkdir()
+            make(making)
+            making.rename(place)
+    return place
 
 
 def start_at_once(children: list[subprocess.Popen[bytes]]) -> None:
