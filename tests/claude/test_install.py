@@ -438,7 +438,7 @@ def test_a_section_is_renewed_where_it_stands(house: House) -> None:
 
 
 @given(st.text(st.sampled_from("ab \n\r"), max_size=12))
-@settings(max_examples=200)
+@settings(max_examples=3 * settings().max_examples)
 def test_a_section_comes_and_goes_without_a_trace(text: str) -> None:
     """Whatever the text, ours is in it once, and without ours it is the same but for the end of its last line."""
     path = "CLAUDE.md"
@@ -478,7 +478,7 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(SHAPES, st.sampled_from([None, "", "  ", "\t"]), st.booleans())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5 * settings().max_examples, suppress_health_check=[HealthCheck.too_slow])
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
     hooks = [(wanted, f"/x/agent-mailbox-hook {wanted.event}") for wanted in CLAUDE_CODE.hooks()]

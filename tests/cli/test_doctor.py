@@ -340,7 +340,7 @@ def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
         finally:
             tracemalloc.stop()
 
-    few, many = 4_000, 10_000
+    few, many = 1_000, 4_000
     assert (peak(many) - peak(few)) / (many - few) < 150
 
 

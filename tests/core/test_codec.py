@@ -471,7 +471,7 @@ def test_random_bytes_are_a_record_or_a_bad_line(line):
         max_size=4,
     ),
 )
-@settings(max_examples=300)
+@settings(max_examples=5 * settings().max_examples)
 def test_a_damaged_record_is_a_record_or_a_bad_line(line, edits):
     """Bytes lost, changed or put in anywhere never do more than spoil their own line."""
     for place, lost, put in edits:
@@ -491,7 +491,7 @@ def test_a_damaged_record_is_a_record_or_a_bad_line(line, edits):
         max_size=12,
     )
 )
-@settings(max_examples=300)
+@settings(max_examples=5 * settings().max_examples)
 def test_any_json_under_our_keys_is_a_record_or_a_bad_line(obj):
     """Values of any kind may stand where we expect others."""
     a_record_or_a_bad_line(line_of(obj))

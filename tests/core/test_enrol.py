@@ -713,7 +713,7 @@ def clashes(agents: Roster) -> list[str]:
 
 
 @given(st.lists(st.tuples(requests | ends, st.sampled_from([*WORDS, "user"])), max_size=12))
-@settings(max_examples=600)
+@settings(max_examples=10 * settings().max_examples)
 def test_no_history_of_requests_gives_a_word_two_meanings_or_a_lead_by_the_wrong_hand(asked):
     """After any accepted requests: every bare word means one agent or one role, and leads changed by right."""
     agents = roster()
@@ -735,7 +735,7 @@ def test_no_history_of_requests_gives_a_word_two_meanings_or_a_lead_by_the_wrong
 
 
 @given(st.lists(st.tuples(requests, st.sampled_from([*WORDS, "user"])), max_size=12))
-@settings(max_examples=300)
+@settings(max_examples=5 * settings().max_examples)
 def test_no_history_of_requests_makes_an_agent_its_own_lead(asked):
     """Through however many others; a name of the gone that the person lets somebody take is another matter."""
     agents = roster()

@@ -402,7 +402,7 @@ def test_a_role_that_only_the_sender_holds_is_empty():
     ),
     sender=st.sampled_from(["ann-1", "bob-1", "eve-1"]),
 )
-@settings(max_examples=400)
+@settings(max_examples=7 * settings().max_examples)
 def test_those_named_by_delivery_are_the_living_that_have_it_unread(to, ends, sender):
     """The delivery tells the sender exactly the living agents that have the message unread."""
     ends = [register("bob-2"), *ends]

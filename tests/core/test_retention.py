@@ -275,7 +275,7 @@ def test_to_readers_nothing_changes_when_the_steward_archives(history):
 
 
 @given(st.lists(steps, max_size=60))
-@settings(max_examples=100)
+@settings(max_examples=2 * settings().max_examples)
 def test_up_to_the_limit_no_history_moves_anything(history):
     """The steward moves nothing of any history that has no more messages than the limit."""
     world = played(history)
@@ -315,7 +315,7 @@ def spans_that_count(agent: Agent, since: int) -> Agent:
     since=0,
 )
 @example(events=[register("a-1"), event("retire", "a-1", 1), event("update", "a-1", 2, tags=("role:y",))], since=0)
-@settings(max_examples=600)
+@settings(max_examples=10 * settings().max_examples)
 def test_a_roster_retold_in_fewer_events_tells_of_the_same_agents(events, since):
     """The same agents in the same order, all they are and were, but freezes that ended before ``since``."""
     whole, told = Roster(events), compacted(events, at(since))
@@ -333,7 +333,7 @@ def test_a_roster_retold_in_fewer_events_tells_of_the_same_agents(events, since)
 
 
 @given(events=histories, since=st.integers(-5, 60), later=st.integers(0, 30), hours=st.integers(1, 30))
-@settings(max_examples=300)
+@settings(max_examples=5 * settings().max_examples)
 def test_no_deadline_of_live_mail_changes_when_the_roster_is_retold(events, since, later, hours):
     """``since`` is the oldest live message: for mail from then on, the stopped clocks are the same."""
     mail = message(to="a-1", hours=since + later, ttl_hours=hours)

@@ -87,7 +87,7 @@ def the_same_answers(known: Roster, asked: Roster) -> None:
 
 
 @given(st.lists(events, max_size=12))
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples)
 def test_a_written_roster_answers_as_the_roster_itself(history):
     """Asked before and after it was decoded as a whole, whatever words its agents are made of."""
     known = Roster(history)
@@ -98,7 +98,7 @@ def test_a_written_roster_answers_as_the_roster_itself(history):
 
 
 @given(st.lists(events, max_size=8), st.lists(events, max_size=6))
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples)
 def test_events_after_a_written_roster_fold_as_if_it_had_never_been_written(before, after):
     """A roster based on a written one, and told what happened since, is the roster of all events."""
     known = Roster([*before, *after])
@@ -107,7 +107,7 @@ def test_events_after_a_written_roster_fold_as_if_it_had_never_been_written(befo
 
 
 @given(st.lists(events, max_size=8), st.lists(events, max_size=6), st.booleans())
-@settings(max_examples=80)
+@settings(max_examples=settings().max_examples)
 def test_a_written_roster_takes_events_as_the_roster_itself(before, after, asked_between):
     """It answers alike, asked in between or not, and written again it is the whole fold's text, to the byte."""
     known = Roster(before)

@@ -268,7 +268,7 @@ def test_no_invisible_character_inside_a_marker_saves_it(hidden):
         max_size=12,
     ).map("".join)
 )
-@settings(max_examples=400)
+@settings(max_examples=7 * settings().max_examples)
 def test_no_mixture_of_brackets_breaks_and_markers_forges_a_frame(forged):
     """However brackets, slashes, white space, controls and markers are strung together, no marker is left."""
     assert not frames_in(text.neutral(forged))

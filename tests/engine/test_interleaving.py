@@ -77,7 +77,7 @@ def _merged(decided: list[Read], places: list[list[Read]]) -> Iterator[Read]:
         yield from decided[n : n + 1]
 
 
-@settings(max_examples=300)
+@settings(max_examples=5 * settings().max_examples)
 @given(st.data())
 def test_files_of_two_machines_mean_the_same(data: st.DataObject) -> None:
     """Readers, holders, stages, acks and claims do not depend on how the machines' records were interleaved."""

@@ -427,7 +427,7 @@ texts = st.text(st.sampled_from("aAbB1 _-.\"'*:(){}^+\0\n\u0130ßée\u0301日本
 
 
 @given(st.lists(texts, min_size=1, max_size=8), st.lists(texts, min_size=1, max_size=8))
-@settings(max_examples=60)
+@settings(max_examples=settings().max_examples)
 def test_fts_finds_what_the_plain_words_find(contents: list[str], queries: list[str]) -> None:
     """FTS5 and the pure match find the same messages, for any text and any query."""
     with tempfile.TemporaryDirectory() as root:
@@ -720,7 +720,7 @@ values = st.sampled_from(("m1", "m2", 'm"3', "read", "2026-03-16", "é", 7, None
 
 
 @given(st.lists(st.tuples(keys, values), max_size=7), st.booleans(), st.booleans(), st.sampled_from((b"", b"}", b" ")))
-@settings(max_examples=400)
+@settings(max_examples=7 * settings().max_examples)
 def test_no_read_is_filed_under_another_message(
     pairs: list[tuple[str, Any]], ascii_only: bool, spaced: bool, tail: bytes
 ) -> None:

@@ -60,12 +60,12 @@ def test_four_senders_and_two_readers_deliver_everything_once(post: Post) -> Non
 
 
 def test_role_mail_goes_to_exactly_one_of_several_holders(post: Post) -> None:
-    """Seven holders, one of them in two processes, check at the same moments: each message is shown once overall."""
-    holders = [f"h{n}" for n in range(1, 8)]
+    """Four holders, one of them in two processes, check at the same moments: each message is shown once overall."""
+    holders = [f"h{n}" for n in range(1, 5)]
     for agent in holders:
         post.register(agent, "--role", "builder")
     mailbox = Mailbox(str(post.box))
-    drafts = [Draft(sender="a", to=("role:builder",), content=f"{n}") for n in range(191)]
+    drafts = [Draft(sender="a", to=("role:builder",), content=f"{n}") for n in range(91)]
     sent = [one.message.id for one in mailbox.send_all(drafts)]
 
     def more() -> None:
@@ -74,7 +74,7 @@ def test_role_mail_goes_to_exactly_one_of_several_holders(post: Post) -> None:
         )
         sent.append(mailbox.send(Draft(sender="a", to=("role:builder",), content=LAST)).message.id)
 
-    shown = together(post, *[("share", me, LAST) for me in (*holders, "h7")], meanwhile=more)
+    shown = together(post, *[("share", me, LAST) for me in (*holders, "h4")], meanwhile=more)
     rest = [i for me in holders for i in post.check(me)]
     assert sorted([*(i for ids in shown for i in ids), *rest]) == sorted(sent)
     for event in ("claim", "read"):
@@ -106,7 +106,7 @@ def test_readers_beside_a_rotating_steward_see_everything_at_every_moment(post: 
     wanted, archived = [], []
 
     def rotate() -> None:
-        for n in range(25):
+        for n in range(12):
             for to in ("done", "consumer"):
                 made = mailbox.send(Draft(sender="a", to=(to,), content=f"{to} {n}"))
                 wanted.extend([made.message.id] if to == "consumer" else [])
@@ -114,13 +114,13 @@ def test_readers_beside_a_rotating_steward_see_everything_at_every_moment(post: 
             archived.append(stewards.run(mailbox, 0).archived)
         mailbox.send(Draft(sender="a", to=("nobody",), content=LAST))
 
-    (rounds,), consumed = together(post, ("watch", "watcher", LAST), ("read", "consumer", 25), meanwhile=rotate)
+    (rounds,), consumed = together(post, ("watch", "watcher", LAST), ("read", "consumer", 12), meanwhile=rotate)
     assert int(rounds) > 0
-    assert sum(archived) >= 25
+    assert sum(archived) >= 12
     assert consumed == wanted
     stewards.run(mailbox, 0)
     everything = Library(mailbox).everything()
-    assert len(everything.messages) == 56
+    assert len(everything.messages) == 30
     assert {i: [r.session_id for r in everything.reads.of(i)] for i in wanted} == {i: ["consumer"] for i in wanted}
     assert post.doctor() == []
 

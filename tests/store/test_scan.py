@@ -105,7 +105,7 @@ def _answers(box: Mailbox, messages: bytes, reads: bytes) -> tuple[list[str], li
 
 
 @given(st.lists(mail, max_size=len(IDS)).flatmap(_mailed), _lines(reads, 12), st.sampled_from((60, 700, 1 << 20)))
-@settings(max_examples=4 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_the_scan_holds_nothing_back(box: Mailbox, messages: bytes, reads: bytes, chunk: int) -> None:
     """Whatever the lines look like, and wherever a stretch of the log ends."""
     with pytest.MonkeyPatch.context() as patch:
@@ -119,7 +119,7 @@ any_mail = st.builds(lambda message_id, obj: {"id": message_id, **obj}, st.sampl
 
 
 @given(_lines(any_mail, 12), _lines(reads, 12))
-@settings(max_examples=4 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=2 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_small_log_is_sieved_and_answers_alike(box: Mailbox, messages: bytes, reads: bytes) -> None:
     """Lines that are passed by undecoded change nothing; of an id written twice the first counts, whoever it is for."""
     found, pure = _answers(box, messages, reads)

@@ -93,7 +93,7 @@ def lines(draw: st.DrawFn, kind: str) -> bytes:
     return _spelt(pairs, spelling, draw(st.integers(0, 5)) == 0)
 
 
-MANY = settings(max_examples=6 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
+MANY = settings(max_examples=3 * settings().max_examples, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @given(lines("message"))

@@ -128,7 +128,7 @@ def agrees(logs: Logs, who: str | None, now: int = NOW) -> list[tuple[Message, s
     return every
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(seed=st.integers(0, 1 << 32))
 def test_nothing_is_held_back(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """However the lines are spelt, whoever asks, and however much of them is taken in at once."""
@@ -144,7 +144,7 @@ def test_nothing_is_held_back(seed: int, tmp_path_factory: pytest.TempPathFactor
         agrees(Logs(str(box)), who)
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings().max_examples * 2 // 3)
 @given(seed=st.integers(0, 1 << 32))
 def test_a_stopped_clock_spares_what_was_not_expired(seed: int, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Whenever mail is written to an agent that is frozen now and then, and whenever one asks."""

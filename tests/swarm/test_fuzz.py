@@ -17,7 +17,7 @@ from tests.helpers import PATIENCE
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.wirework import Line, Person
 
-EXAMPLES = settings(max_examples=80)
+EXAMPLES = settings(max_examples=settings().max_examples)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,

@@ -65,4 +65,4 @@ def test_killed_before_any_system_call_everything_arrives_once(teams: Teams) -> 
         seen = [r["message_id"] for r in teams.objects(READS) if r.get("event") == "seen"]
         assert len(seen) == len(set(seen)) == len(SENT), call
         kinds[call.name if call else "end"] += 1
-    assert {"write", "rename", "rmdir"} < kinds.keys(), kinds
+    assert {"write", "renameat2", "rmdir"} < kinds.keys(), kinds
