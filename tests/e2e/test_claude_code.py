@@ -15,7 +15,7 @@ import pytest
 from agent_mailbox.clients.texts import SECTION
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows
-from tests.e2e.standin import bash, conversation, in_turn, said
+from tests.e2e.standin import Failed, bash, conversation, in_turn, said
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, stamp
 
@@ -121,9 +121,10 @@ def test_twenty_messages_one_at_the_end_of_every_turn_do_not_loop(client: Client
     assert "MAIL_06" in client.model.asked("PROMPT_TWO")[0]
 
 
-@shows(CLAUDE_CODE, "seen")
-def test_mail_of_a_client_killed_before_its_answer_is_offered_again(client: Client) -> None:
-    """kill -9 while the model has yet to answer: on resume the mail is there again; answered, it is not."""
+@shows(CLAUDE_CODE, "seen", "once")
+def test_mail_without_an_answer_is_shown_once_when_the_session_comes_back(client: Client) -> None:
+    """After kill -9 while the model has yet to answer, and after a request that the API refused. The client sends what
+    its file holds again, and no hook shows it beside that."""
     client.post.send("bob", "project:inscription", "MAIL_FIRST")
     session = client.ask("PROMPT_ONE")["session_id"]
     client.post.send("bob", session, "MAIL_UNSEEN")
@@ -144,11 +145,22 @@ def test_mail_of_a_client_killed_before_its_answer_is_offered_again(client: Clie
     client.model.script = in_turn()
     client.ask("PROMPT_THREE", "--resume", session)
     (talk,) = client.model.asked("PROMPT_THREE")
-    assert "MAIL_UNSEEN" in talk
-    assert [e for _, e in client.events("MAIL_UNSEEN")] == ["read", "release", "read", "seen"]
+    assert talk.count("| MAIL_UNSEEN") == 1
+    assert [e for _, e in client.events("MAIL_UNSEEN")] == ["read", "seen"]
     assert [e for _, e in client.events("MAIL_FIRST")] == ["read", "seen"]
-    client.ask("PROMPT_FOUR", "--resume", session)
-    assert client.model.asked("PROMPT_FOUR")[0].count("MAIL_UNSEEN") == talk.count("MAIL_UNSEEN")
+    client.post.send("bob", session, "MAIL_REFUSED")
+
+    def refuse(_: Body) -> list[Body]:
+        raise Failed(400)
+
+    client.model.script = refuse
+    with client.start("-p", "PROMPT_FOUR", "--resume", session) as process:
+        process.communicate(timeout=PATIENCE)
+    client.model.script = in_turn()
+    client.ask("PROMPT_FIVE", "--resume", session)
+    (talk,) = client.model.asked("PROMPT_FIVE")
+    assert [talk.count(f"| {mail}") for mail in ("MAIL_UNSEEN", "MAIL_REFUSED")] == [1, 1]
+    assert client.events("MAIL_REFUSED")[-1] == (session, "seen")
 
 
 def test_a_quoted_nonce_is_not_a_receipt(client: Client) -> None:
