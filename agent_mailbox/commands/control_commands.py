@@ -15,21 +15,14 @@ from ..control import shutdown as ending
 from ..control.requests import Control
 from ..core.address import ALL
 from ..core.control import messages, transitions
-from ..core.records import USER
+from ..core.records import USER, Record
 from ..errors import Malformed
-from ..store.locks.lock import Patience
-from . import control_output, widened_output
+from . import control_output, request_commands, widened_output
 from . import note_commands as note_commands
 from . import task_commands as task_commands
+from .request_commands import input_option, reason_option
 
-_reason = click.option("--reason", metavar="TEXT", help="The reason, in a sentence.")
-_request_id = click.option("--request-id", metavar="ID", help="The request's id (default: a new one).")
-_expires = click.option(
-    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds until the request expires without an answer."
-)
-_NETWORK = "network"
 _which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
-_agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
 
 @cli.group(cls=Commands)
@@ -41,10 +34,7 @@ def control() -> None:
     """
 
 
-@control.group(cls=Commands)
-def request() -> None:
-    """Ask your lead for something, or an agent to do something. A lead is asked for a permission, a plan's approval or
-    hosts; an agent for a shutdown or a task."""
+control.add_command(request_commands.request)
 
 
 def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
@@ -67,125 +57,6 @@ def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str
     app.caller.refuse_deciding(what)
     desk = app.desk(Control)
     return desk, app.acting(session, desk, what)
-
-
-def _ask(
-    app: App, /, session: str | None, payload: messages.Payload, given: dict[str, Any], to: str | None = None
-) -> None:
-    desk = app.desk(Control)
-    me = app.acting(session, desk, "the request")
-    if given.get("timeout") is not None:
-        payload = payload.replace(expires=desk.now() + round(given["timeout"] * 1000))
-    with Patience(given.get("timeout")):  # behind that time nobody could answer it
-        asked = desk.request(me, payload.replace(request_id=given["request_id"] or ""), to=to)
-    app.done(control_output.asked_text(asked, desk, app.style, app.command), control_output.asked_json(asked, desk))
-
-
-_input = click.option(
-    "--input", "tool_input", metavar="JSON", help="The tool's input; - reads standard input, @FILE a file."
-)
-
-
-@request.command(cls=Verb)
-@session_option
-@click.option("--tool", metavar="NAME", required=True, help="The tool, such as Bash.")
-@_input
-@_reason
-@_expires
-@_request_id
-@pass_app
-def permission(app: App, /, session: str | None, tool: str, tool_input: str | None, **given: Any) -> None:
-    """Ask your lead to let you use a tool.
-
-    \b
-    Example: agent-mailbox control request permission --tool Bash --input '{"command": "make deploy"}'
-    """
-    payload = messages.PermissionRequest(
-        tool=tool, input=values.json_object(app, tool_input), reason=given["reason"] or ""
-    )
-    _ask(app, session, payload, given)
-
-
-@request.command(cls=Verb)
-@session_option
-@click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
-@click.option("--file", metavar="PATH", help="The file that holds the plan.")
-@click.option("--goal", metavar="TEXT", help="The plan's goal, in a sentence.")
-@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step; repeat the option in order.")
-@click.option("--risk", "risks", multiple=True, metavar="TEXT", help="A risk; repeat the option for several.")
-@click.option("--tooling", multiple=True, metavar="NAME", help="A tool that the plan needs; repeat it for several.")
-@_expires
-@_request_id
-@pass_app
-def plan(app: App, /, session: str | None, body: str | None, file: str | None, **given: Any) -> None:
-    """Ask your lead to approve a plan: a text, or its goal and steps.
-
-    \b
-    Example: agent-mailbox control request plan --goal "Move to v2" --step "copy the table" --risk "writes stop"
-    """
-    is_in_parts = given["goal"] or given["steps"]
-    payload = messages.PlanRequest(
-        content="" if body is None and is_in_parts else values.body(app, body),
-        file=file or "",
-        goal=given["goal"] or "",
-        steps=tuple(given["steps"]),
-        risks=tuple(given["risks"]),
-        tooling=tuple(given["tooling"]),
-    )
-    _ask(app, session, payload, given)
-
-
-@request.command(cls=Verb)
-@session_option
-@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host; repeat the option for several.")
-@click.option("--capability", metavar="NAME", default=_NETWORK, help="What the sandbox denies (default: network).")
-@_reason
-@_expires
-@_request_id
-@pass_app
-def sandbox(app: App, /, session: str | None, hosts: Sequence[str], capability: str, **given: Any) -> None:
-    """Ask your lead for hosts, or another capability. The sandbox denies them otherwise.
-
-    An approval sets hosts only. For another capability it is your lead's word, and the sandbox stays as it is.
-    """
-    if (capability == _NETWORK) != bool(hosts):
-        problem = f"--host does not go with the capability {capability}" if hosts else "--host is missing"
-        raise Malformed(problem, "name hosts for the network, and none for another capability")
-    payload = messages.SandboxRequest(capability=capability, hosts=tuple(hosts), reason=given["reason"] or "")
-    _ask(app, session, payload, given)
-
-
-@request.command(cls=Verb)
-@_agent
-@session_option
-@_reason
-@_expires
-@_request_id
-@pass_app
-def shutdown(app: App, /, agent: str, session: str | None, **given: Any) -> None:
-    """Ask an agent you lead to end its work; it may refuse."""
-    app.caller.refuse_deciding("a shutdown")
-    _ask(app, session, messages.ShutdownRequest(reason=given["reason"] or ""), given, agent)
-
-
-@request.command(cls=Verb)
-@_agent
-@session_option
-@click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
-@click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
-@click.option("--context", metavar="TEXT", help="Facts that help: files, decisions, earlier tries.")
-@click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
-@_request_id
-@pass_app
-def task(app: App, /, agent: str, session: str | None, title: str, body: str | None, **given: Any) -> None:
-    """Give an agent a task. It is another name for `task add`."""
-    payload = messages.TaskAssignment(
-        title=title,
-        instructions="" if body is None else values.body(app, body),
-        context=given["context"] or "",
-        plan_required=given["plan_required"],
-    )
-    _ask(app, session, payload, given, agent)
 
 
 @control.command(cls=Verb)
@@ -221,14 +92,25 @@ def report(
     app.done(control_output.request_text(reported.task, desk, app.style, already=reported.already), value)
 
 
+class _Said(Record):
+    """The options of an answer."""
+
+    reason: str
+    mode: str | None = None
+    scope: str | None = None
+    hosts: Sequence[str] = ()
+    tool_input: str | None = None
+    always: bool = False
+
+
 def _answering(command: Any) -> Any:
     """Add the options of an approval to a command."""
     for option in (
         click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
         click.option("--scope", type=click.Choice(messages.SCOPES), help="Allow the hosts once, or for the session."),
         click.option("--mode", type=click.Choice(messages.MODES), help="The mode that the agent works in from now on."),
-        _input,
-        _reason,
+        input_option,
+        reason_option,
         session_option,
         _which,
     ):
@@ -242,7 +124,7 @@ def _is_own_end(app: App, request: str) -> bool:
     return asked.flow == transitions.SHUTDOWN and asked.answerer in app.caller.sessions
 
 
-def _decide(app: App, /, request: str, session: str | None, approved: bool, given: dict[str, Any]) -> None:
+def _decide(app: App, /, request: str, session: str | None, approved: bool, given: _Said) -> None:
     caller = app.caller
     if not (caller.is_served and _is_own_end(app, request)):
         caller.refuse_deciding("an answer")
@@ -250,14 +132,14 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
     me = app.acting(session, desk, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
-        "notes": given["reason"],
-        "mode": given.get("mode"),
-        "scope": given.get("scope"),
-        "hosts": tuple(given.get("hosts") or ()),
-        "updated_input": values.json_object(app, given.get("tool_input")),
+        "notes": given.reason,
+        "mode": given.mode,
+        "scope": given.scope,
+        "hosts": tuple(given.hosts),
+        "updated_input": values.json_object(app, given.tool_input),
     }
     asked = desk.find(request)
-    if given.get("always"):
+    if given.always:
         said["updates"] = desk.always(asked)
     if approved and asked.flow == transitions.SHUTDOWN:
         said["pane"] = pane
@@ -274,7 +156,18 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
 @_answering
 @click.option("--always", is_flag=True, help="Also add the rules that `control pending` shows, for this agent.")
 @pass_app
-def approve(app: App, /, request: str, session: str | None, **given: Any) -> None:
+def approve(
+    app: App,
+    /,
+    request: str,
+    session: str | None,
+    reason: str,
+    tool_input: str | None,
+    mode: str | None,
+    scope: str | None,
+    hosts: Sequence[str],
+    always: bool,
+) -> None:
     """Approve a request. You may give another input, fewer hosts, or a mode.
 
     With `--always` the agent's client asks about such calls no more. `control policy AGENT` lists the rules, and
@@ -283,29 +176,40 @@ def approve(app: App, /, request: str, session: str | None, **given: Any) -> Non
     \b
     Example: agent-mailbox control approve perm-b70d --reason "staging only"
     """
-    _decide(app, request, session, True, given)
+    _decide(app, request, session, True, _Said(reason, mode, scope, hosts, tool_input, always))
 
 
 @control.command(cls=Verb)
 @_which
 @session_option
-@_reason
+@reason_option
 @pass_app
-def deny(app: App, /, request: str, session: str | None, **given: Any) -> None:
+def deny(app: App, /, request: str, session: str | None, reason: str) -> None:
     """Deny a request."""
-    _decide(app, request, session, False, given)
+    _decide(app, request, session, False, _Said(reason))
 
 
 @control.command(cls=Verb, widens=widened_output.of_answer())
 @_answering
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
-def answer(app: App, /, request: str, session: str | None, decision: str, **given: Any) -> None:
+def answer(
+    app: App,
+    /,
+    request: str,
+    session: str | None,
+    decision: str,
+    reason: str,
+    tool_input: str | None,
+    mode: str | None,
+    scope: str | None,
+    hosts: Sequence[str],
+) -> None:
     """Approve or deny a request; a worker answers a shutdown with this.
 
     An agent that approves its shutdown is retired: its lead is told, and the command of `[control] cleanup` runs.
     """
-    _decide(app, request, session, decision == "approve", given)
+    _decide(app, request, session, decision == "approve", _Said(reason, mode, scope, hosts, tool_input))
 
 
 @control.command(cls=Verb)

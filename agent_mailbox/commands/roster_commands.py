@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 import click
@@ -24,8 +26,25 @@ def roster() -> None:
     """
 
 
-def _shared_options(command: Any) -> Any:
-    """Add the options that ``register`` and ``update`` share."""
+def _registering(command: Callable[[App, Registration], None]) -> Any:
+    """Add the options that ``register`` and ``update`` share to a command, which takes them as a ``Registration``."""
+
+    @wraps(command)
+    def run(
+        app: App,
+        /,
+        session_id: str | None,
+        name: str | None,
+        roles: Sequence[str],
+        tags: str | None,
+        add_tags: str | None,
+        remove_tags: str | None,
+        lead: str | None,
+    ) -> None:
+        change = roster_verbs.change_of(session_id, name, roles, tags, add_tags, remove_tags, lead)
+        command(app, change)
+
+    wanted = pass_app(run)
     for option in reversed(
         [
             click.option(
@@ -57,18 +76,13 @@ def _shared_options(command: Any) -> Any:
             ),
         ]
     ):
-        command = option(command)
-    return command
-
-
-def _register(app: App, /, event: str, given: dict[str, Any]) -> None:
-    roster_verbs.register(app, event, given["session_id"], given, given["roles"], given)
+        wanted = option(wanted)
+    return wanted
 
 
 @roster.command(cls=Verb)
-@_shared_options
-@pass_app
-def register(app: App, /, **given: Any) -> None:
+@_registering
+def register(app: App, change: Registration) -> None:
     """Register a session, or revive a dead one.
 
     A session that takes the name of a frozen or dead agent continues it: mail to either reaches it.
@@ -76,15 +90,14 @@ def register(app: App, /, **given: Any) -> None:
     \b
     Example: agent-mailbox roster register --session-id ci-1 --name Ci --role tester --tags project:shop
     """
-    _register(app, "register", given)
+    roster_verbs.register(app, change)
 
 
 @roster.command(cls=Verb)
-@_shared_options
-@pass_app
-def update(app: App, /, **given: Any) -> None:
+@_registering
+def update(app: App, change: Registration) -> None:
     """Change a session's name, roles, tags or lead. An unknown session is registered."""
-    _register(app, "update", given)
+    roster_verbs.register(app, change.replace(event="update"))
 
 
 _one = click.option(

@@ -14,34 +14,45 @@ from ..mailbox.registry import Registry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ..cli.context import Context
     from ..core.roster import Agent
 
-    Given = Mapping[str, str | None]
+
+def change_of(
+    session_id: str | None,
+    name: str | None,
+    roles: Sequence[str],
+    tags: str | None,
+    add_tags: str | None,
+    remove_tags: str | None,
+    lead: str | None,
+) -> Registration:
+    """Return the change that options ask for; without a session it is the caller's own."""
+    return Registration(
+        session_id=session_id or "",
+        name=name,
+        roles=tuple(word for role in roles for word in _listed(role) or (role,)) or None,
+        tags=None if tags is None else _listed(tags),
+        add_tags=_listed(add_tags),
+        remove_tags=_listed(remove_tags),
+        lead=lead,
+    )
 
 
-def register(
-    app: Context, event: str, session_id: str | None, given: Given, roles: Sequence[str] = (), tags: Given | None = None
-) -> None:
-    """Register or update a session; ``given`` has its name and lead, ``tags`` the three options about them."""
-    me, desk, tags = named(app, session_id), app.desk(Registry), tags or {}
-    if app.caller.is_person and (given.get("lead") or given.get("name")):
+def _listed(given: str | None) -> tuple[str, ...]:
+    return tuple(word.strip() for word in (given or "").split(",") if word.strip())
+
+
+def register(app: Context, change: Registration) -> None:
+    """Register or update a session, the caller's own if the change names none."""
+    me, desk = named(app, change.session_id or None), app.desk(Registry)
+    if app.caller.is_person and (change.lead or change.name):
         from ..cli import widening  # only the person is asked
 
-        widening.check(app, lambda: _widened(desk, me, given))
-    replacing = tags.get("tags")
-    request = Registration(
-        session_id=me,
-        event=event,
-        name=given.get("name"),
-        roles=tuple(word for role in roles for word in _listed(role) or (role,)) or None,
-        tags=None if replacing is None else _listed(replacing),
-        add_tags=_listed(tags.get("add_tags")),
-        remove_tags=_listed(tags.get("remove_tags")),
-        lead=given.get("lead"),
-    )
+        widening.check(app, lambda: _widened(desk, me, change))
+    request = change.replace(session_id=me)
     absence.note_bearer(desk, request.name, app.acts(me))
     agent, decision = desk.register(request, app.acts(me))
     for warning in decision.warnings:
@@ -49,18 +60,14 @@ def register(
     answer(app, agent, decision.warnings)
 
 
-def _widened(desk: Registry, me: str, given: Given) -> str:
+def _widened(desk: Registry, me: str, change: Registration) -> str:
     """Return whom a change makes the lead of an agent, and whose place it gives: both may allow."""
-    lead, name = given.get("lead"), given.get("name")
+    lead, name = change.lead, change.name
     before = desk.logs.read_roster().bearer(name) if name else None
     found = [f"{lead} leads {me}, and may allow it anything"] if lead not in (None, USER) else []
     if before is not None and before.session_id != me:
         found.append(f"{me} takes the place of {before.session_id}, with all that it leads and was allowed")
     return "; ".join(found)
-
-
-def _listed(given: str | None) -> tuple[str, ...]:
-    return tuple(word.strip() for word in (given or "").split(",") if word.strip())
 
 
 def answer(app: Context, agent: Agent, warnings: Sequence[str] = ()) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
@@ -56,14 +55,26 @@ def _reported(app: App, desk: Tasking, found: TaskView) -> None:
 @click.option("--to", "to", multiple=True, metavar="ADDR", required=True, help="An agent, role:NAME or a tag.")
 @click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
 @click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
-@click.option("--context", metavar="TEXT", help="Facts that help: files, decisions, earlier tries.")
+@click.option("--context", metavar="TEXT", default="", help="Facts that help: files, decisions, earlier tries.")
 @click.option("--after", multiple=True, metavar="TASK", help="A task that must be done before; repeat it for several.")
 @click.option("--ack-by", metavar="TIME", help="When it should be done: 2026-03-16T14:30:00Z, or 24h from now.")
 @click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
-@click.option("--task-id", metavar="ID", help="The task's id, for a retry (default: a new one).")
+@click.option("--task-id", metavar="ID", default="", help="The task's id, for a retry (default: a new one).")
 @session_option
 @pass_app
-def add(app: App, /, to: Sequence[str], title: str, body: str | None, session: str | None, **given: Any) -> None:
+def add(
+    app: App,
+    /,
+    to: Sequence[str],
+    title: str,
+    body: str | None,
+    context: str,
+    after: Sequence[str],
+    ack_by: str | None,
+    plan_required: bool,
+    task_id: str,
+    session: str | None,
+) -> None:
     """Add a task for an agent, or for whoever of a role or tag claims it.
 
     \b
@@ -71,13 +82,13 @@ def add(app: App, /, to: Sequence[str], title: str, body: str | None, session: s
     """
     desk, me = _desk(app, session, "the task")
     payload = messages.TaskAssignment(
-        request_id=given["task_id"] or "",
+        request_id=task_id,
         title=title,
         instructions="" if body is None else values.body(app, body),
-        context=given["context"] or "",
-        after=tuple(given["after"]),
-        ack_by=values.expiry(given["ack_by"], desk.now()),
-        plan_required=given["plan_required"],
+        context=context,
+        after=tuple(after),
+        ack_by=values.expiry(ack_by, desk.now()),
+        plan_required=plan_required,
     )
     added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
     app.done(task_output.added_text(added, desk, app.style, app.command), {"task": task_output.task_json(added)})

@@ -198,8 +198,16 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
         elif known is _ENDED:
             roster_verbs.end(app, what, session_id, named)
         else:
-            told = {option[2:].replace("-", "_"): _one(given, option) for option in _AGENT}
-            roster_verbs.register(app, what, session_id, told, given.get("--role", ()), told)
+            change = roster_verbs.change_of(
+                session_id,
+                _one(given, "--name"),
+                given.get("--role", ()),
+                _one(given, "--tags"),
+                _one(given, "--add-tags"),
+                _one(given, "--remove-tags"),
+                _one(given, "--lead"),
+            )
+            roster_verbs.register(app, change.replace(event=what))
 
     return _run(given, Registry, do)
 

@@ -5,8 +5,6 @@ Belongs here: parsing and answering. ``swarm_mail_commands`` has the mail to and
 
 from __future__ import annotations
 
-from typing import Any
-
 import click
 
 from ..cli import render, values
@@ -88,20 +86,28 @@ def detach(door: SwarmContext) -> None:
     help="Log from this level on, to standard error.",
 )
 @with_door
-def serve(door: SwarmContext, quic_bind: str | None, self_signed: bool, **given: Any) -> None:
+def serve(
+    door: SwarmContext,
+    bind: str,
+    cert: str | None,
+    key: str | None,
+    self_signed: bool,
+    quic_bind: str | None,
+    behind_proxy: bool,
+    api: str | None,
+    log_level: str,
+) -> None:
     """Receive and carry mail until stopped. It prints one line with the listening address."""
     import asyncio
 
     from . import gateway_identity, gateway_process, home, own_certificate
 
-    key = gateway_identity.key_of(door.home, door.ledger)
+    own = gateway_identity.key_of(door.home, door.ledger)
     if self_signed:
-        if given["cert"] or given["key"] or given["behind_proxy"]:
+        if cert or key or behind_proxy:
             raise Malformed("options exclude each other: --self-signed, --cert, --key, --behind-proxy", "pass one way")
-        given["cert"] = given["key"] = own_certificate.ready(
-            door.home, key, door.ledger.known().endpoint, door.ledger.now()
-        )
-    listening = gateway_process.Listening(quic=quic_bind, **given)
+        cert = key = own_certificate.ready(door.home, own, door.ledger.known().endpoint, door.ledger.now())
+    listening = gateway_process.Listening(bind, cert, key, quic_bind, api, behind_proxy, log_level)
     gateway_process.check(listening)
 
     def ready(address: str) -> None:
@@ -124,11 +130,14 @@ def serve(door: SwarmContext, quic_bind: str | None, self_signed: bool, **given:
 @click.option("--require-approval", is_flag=True, help="Let each joiner wait for `swarm approve`.")
 @session_option
 @with_door
-def create(door: SwarmContext, name: str, session: str | None, **settings: bool) -> None:
+def create(
+    door: SwarmContext, name: str, session: str | None, allow_member_invite: bool, require_approval: bool
+) -> None:
     """Create a swarm with this gateway as its master. The session joins it."""
     from . import decisions
 
     door.check(session)
+    settings = {"allow_member_invite": allow_member_invite, "require_approval": require_approval}
     made = decisions.create(door.home, door.ledger, name, settings)
     who = door.enter(made.alias, session)
     text = f"created swarm:{made.alias} ({made.swarm_id})\n" + (f"{who} joined it\n" if who else "")

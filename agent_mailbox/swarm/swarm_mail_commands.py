@@ -56,12 +56,28 @@ def _send(door: SwarmContext, draft: Draft) -> None:
 @click.option("--ttl-hours", type=click.IntRange(1, 168), help="Hours until it is given up.")
 @click.option("--priority", type=click.Choice(PRIORITIES), default="normal", help="How urgent it is.")
 @with_door
-def send(door: SwarmContext, to: str, sender: str | None, body: str | None, thread: str | None, **given: Any) -> None:
+def send(
+    door: SwarmContext,
+    to: str,
+    sender: str | None,
+    subject: str | None,
+    body: str | None,
+    thread: str | None,
+    ttl_hours: int | None,
+    priority: str,
+) -> None:
     """Send to a remote agent, or to everyone in a swarm."""
     app = door.app
-    text = values.body(app, body)
-    thread = app.mailbox.find(thread).message.id if thread else None
-    _send(door, Draft(sender=app.who(sender, FROM), to=(_address(to),), content=text, thread=thread, **given))
+    draft = Draft(
+        sender=app.who(sender, FROM),
+        to=(_address(to),),
+        subject=subject,
+        content=values.body(app, body),
+        thread=app.mailbox.find(thread).message.id if thread else None,
+        ttl_hours=ttl_hours,
+        priority=priority,
+    )
+    _send(door, draft)
 
 
 @swarm.command(cls=Verb)

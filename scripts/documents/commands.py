@@ -160,6 +160,6 @@ def _bounds(option: click.Option) -> str:
 
 def _default(option: click.Option) -> str:
     value = option.default
-    if option.is_flag or option.multiple or not isinstance(value, str | int | float):
+    if option.is_flag or option.multiple or value == "" or not isinstance(value, str | int | float):
         return ""
     return f"default: `{value if isinstance(value, str) else format(value, 'g')}`"

@@ -1,0 +1,186 @@
+"""``control request``: what a worker asks of its lead, and a lead of its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import click
+
+from ..cli import values
+from ..cli.group import Commands
+from ..cli.options import App, Verb, complete_session, pass_app, session_option
+from ..control.requests import Control
+from ..core.control import messages
+from ..errors import Malformed
+from ..store.locks.lock import Patience
+from . import control_output
+
+reason_option = click.option("--reason", metavar="TEXT", default="", help="The reason, in a sentence.")
+_request_id = click.option("--request-id", metavar="ID", default="", help="The request's id (default: a new one).")
+_expires = click.option(
+    "--timeout", type=click.FloatRange(min=0), metavar="S", help="Seconds until the request expires without an answer."
+)
+_NETWORK = "network"
+_agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
+
+
+@click.group(cls=Commands)
+def request() -> None:
+    """Ask your lead for something, or an agent to do something. A lead is asked for a permission, a plan's approval or
+    hosts; an agent for a shutdown or a task."""
+
+
+def _ask(
+    app: App, /, session: str | None, payload: messages.Payload, timeout: float | None = None, *, to: str | None = None
+) -> None:
+    desk = app.desk(Control)
+    me = app.acting(session, desk, "the request")
+    if timeout is not None:
+        payload = payload.replace(expires=desk.now() + round(timeout * 1000))
+    with Patience(timeout):  # behind that time nobody could answer it
+        asked = desk.request(me, payload, to=to)
+    app.done(control_output.asked_text(asked, desk, app.style, app.command), control_output.asked_json(asked, desk))
+
+
+input_option = click.option(
+    "--input", "tool_input", metavar="JSON", help="The tool's input; - reads standard input, @FILE a file."
+)
+
+
+@request.command(cls=Verb)
+@session_option
+@click.option("--tool", metavar="NAME", required=True, help="The tool, such as Bash.")
+@input_option
+@reason_option
+@_expires
+@_request_id
+@pass_app
+def permission(
+    app: App,
+    /,
+    session: str | None,
+    tool: str,
+    tool_input: str | None,
+    reason: str,
+    timeout: float | None,
+    request_id: str,
+) -> None:
+    """Ask your lead to let you use a tool.
+
+    \b
+    Example: agent-mailbox control request permission --tool Bash --input '{"command": "make deploy"}'
+    """
+    asked = values.json_object(app, tool_input)
+    payload = messages.PermissionRequest(request_id=request_id, tool=tool, input=asked, reason=reason)
+    _ask(app, session, payload, timeout)
+
+
+@request.command(cls=Verb)
+@session_option
+@click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
+@click.option("--file", metavar="PATH", default="", help="The file that holds the plan.")
+@click.option("--goal", metavar="TEXT", default="", help="The plan's goal, in a sentence.")
+@click.option("--step", "steps", multiple=True, metavar="TEXT", help="A step; repeat the option in order.")
+@click.option("--risk", "risks", multiple=True, metavar="TEXT", help="A risk; repeat the option for several.")
+@click.option("--tooling", multiple=True, metavar="NAME", help="A tool that the plan needs; repeat it for several.")
+@_expires
+@_request_id
+@pass_app
+def plan(
+    app: App,
+    /,
+    session: str | None,
+    body: str | None,
+    file: str,
+    goal: str,
+    steps: Sequence[str],
+    risks: Sequence[str],
+    tooling: Sequence[str],
+    timeout: float | None,
+    request_id: str,
+) -> None:
+    """Ask your lead to approve a plan: a text, or its goal and steps.
+
+    \b
+    Example: agent-mailbox control request plan --goal "Move to v2" --step "copy the table" --risk "writes stop"
+    """
+    payload = messages.PlanRequest(
+        request_id=request_id,
+        content="" if body is None and (goal or steps) else values.body(app, body),
+        file=file,
+        goal=goal,
+        steps=tuple(steps),
+        risks=tuple(risks),
+        tooling=tuple(tooling),
+    )
+    _ask(app, session, payload, timeout)
+
+
+@request.command(cls=Verb)
+@session_option
+@click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host; repeat the option for several.")
+@click.option("--capability", metavar="NAME", default=_NETWORK, help="What the sandbox denies (default: network).")
+@reason_option
+@_expires
+@_request_id
+@pass_app
+def sandbox(
+    app: App,
+    /,
+    session: str | None,
+    hosts: Sequence[str],
+    capability: str,
+    reason: str,
+    timeout: float | None,
+    request_id: str,
+) -> None:
+    """Ask your lead for hosts, or another capability. The sandbox denies them otherwise.
+
+    An approval sets hosts only. For another capability it is your lead's word, and the sandbox stays as it is.
+    """
+    if (capability == _NETWORK) != bool(hosts):
+        problem = f"--host does not go with the capability {capability}" if hosts else "--host is missing"
+        raise Malformed(problem, "name hosts for the network, and none for another capability")
+    payload = messages.SandboxRequest(request_id=request_id, capability=capability, hosts=tuple(hosts), reason=reason)
+    _ask(app, session, payload, timeout)
+
+
+@request.command(cls=Verb)
+@_agent
+@session_option
+@reason_option
+@_expires
+@_request_id
+@pass_app
+def shutdown(app: App, /, agent: str, session: str | None, reason: str, timeout: float | None, request_id: str) -> None:
+    """Ask an agent you lead to end its work; it may refuse."""
+    app.caller.refuse_deciding("a shutdown")
+    _ask(app, session, messages.ShutdownRequest(request_id=request_id, reason=reason), timeout, to=agent)
+
+
+@request.command(cls=Verb)
+@_agent
+@session_option
+@click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
+@click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
+@click.option("--context", metavar="TEXT", default="", help="Facts that help: files, decisions, earlier tries.")
+@click.option("--plan-required", is_flag=True, help="Allow nothing irreversible before a plan is approved.")
+@_request_id
+@pass_app
+def task(
+    app: App,
+    /,
+    agent: str,
+    session: str | None,
+    title: str,
+    body: str | None,
+    context: str,
+    plan_required: bool,
+    request_id: str,
+) -> None:
+    """Give an agent a task. It is another name for `task add`."""
+    text = "" if body is None else values.body(app, body)
+    payload = messages.TaskAssignment(
+        request_id=request_id, title=title, instructions=text, context=context, plan_required=plan_required
+    )
+    _ask(app, session, payload, to=agent)
