@@ -11,6 +11,8 @@ from ..core.roster import DEAD, shown_state
 from ..core.text import typed
 from ..errors import Malformed
 from ..mailbox.queries import Library
+from ..store.files import system
+from ..store.log.stamps import OFFERED
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,6 +49,14 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
         "waiting_for_nobody": [_waiting_json(m, found.now, box) for m in found.waiting],
         "dir": box,
     }
+    if system.exists(mailbox.logs.trail.kept_here(OFFERED) or ""):
+        from ..cli import task_output  # a mailbox that has tasks
+        from ..control.tasking import Tasking
+
+        desk = Tasking.sharing(mailbox)
+        held = [one for one in desk.tasks(me) if one.is_mine]
+        value["tasks"] = [task_output.task_json(one) for one in held]
+        lines += ["You hold:", *task_output.list_text(held, desk, app.style).splitlines()] if held else []
     if cost:
         costs = library.costs(me)
         wakes, spent = library.wakes(me)

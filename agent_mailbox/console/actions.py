@@ -13,7 +13,7 @@ from ..core.compose import Draft
 from ..core.control import transitions
 from ..core.records import USER
 from ..errors import Malformed, NotFound
-from . import agent_orders, decided_requests, forwarding, json_text, presenters, task_board, topics
+from . import agent_orders, decided_requests, forwarding, json_text, note_board, presenters, task_board, topics
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -155,6 +155,8 @@ ACTS: dict[str, Act] = {
     "/give": task_board.give,
     "/take-back": task_board.take_back,
     "/cancel-task": task_board.cancel,
+    "/add-note": note_board.add,
+    "/drop-note": note_board.drop,
     "/mode": agent_orders.set_mode,
     "/revoke": agent_orders.revoke,
     "/shutdown": agent_orders.shut_down,

@@ -32,6 +32,7 @@ STALE = {
     "/pending": ("control", "survey"),
     "/decided": ("control",),
     "/tasks": ("control", "roster"),
+    "/notes": ("mail", "roster"),
     "/dead": ("survey",),
     "/agents": ("roster", "control", "survey"),
     "/agent": ("roster", "control", "survey"),

@@ -250,6 +250,12 @@ class Tasking(Coordination):
         if task.state == transitions.DONE and phase == "done":
             return view.replace(already=True)
         self._refuse_step(view)
+        if phase == "done" and self.prove(me) is None:
+            raise Refused(
+                f"{task.id} is not done: nothing proves that {me} did it",
+                "say it in a session of a client with our hooks: `agent-mailbox install --list` has them",
+                code="unverified",
+            )
         if phase == "done":
             payload: Payload = messages.TaskCompleted(
                 request_id=task.id, summary=text, artifacts=tuple(artifacts), errors=tuple(errors)

@@ -1,4 +1,4 @@
-"""The five tools: one call on the mailbox, one answer as text and as data.
+"""The tools: one call on the mailbox, one answer as text and as data.
 
 Belongs here: what each tool does once its arguments are checked. The texts and errors are those of the commands.
 Other people's words stay in their frame, in the data as well, because some clients show a model the data alone.
@@ -21,6 +21,7 @@ from ..mailbox.delivery import Offering
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
 from ..store.polling import offers
+from . import board_tools
 from .call_context import CallContext
 from .tool_schemas import MOST, TOOLS, ToolAnswer, arguments
 
@@ -231,10 +232,24 @@ def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:
     return {key: whole[key] for key in ("session_id", "name", "tags", "state", "gone")}
 
 
+def _task(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+    """Do one deed with a task."""
+    told = board_tools.do_task(app, desk, given)
+    write(_answer(app, *told))
+    board_tools.settle_claim(app, desk, given, told)
+
+
+def _note(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+    """Do one deed with a note."""
+    write(_answer(app, *board_tools.do_note(app, desk, given)))
+
+
 _ANSWERS: dict[str, Callable[[CallContext, Mailbox, Given, Write], None]] = {
     "check": _check,
     "send": _send,
     "reply": _reply,
+    "task": _task,
+    "note": _note,
     "search": _search,
     "who": _who,
 }

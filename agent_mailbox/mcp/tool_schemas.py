@@ -1,4 +1,4 @@
-"""The five tools as a client sees them, and the check of their arguments.
+"""The tools as a client sees them, and the check of their arguments.
 
 Belongs here: names, descriptions, input schemas. A client keeps all of it in every session's context, so each word
 costs; a test measures them. ``arguments`` holds a call to the schema of its tool.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..core.control.messages import PHASES
 from ..core.records import PRIORITIES
 from ..errors import Malformed
 
@@ -72,6 +73,28 @@ TOOLS: dict[str, ToolSchema] = {
         id=_text(),
         body=_text(),
         all=_FLAG | {"description": "To everyone it was for"},
+        session=_SESSION,
+    ),
+    "task": _tool(
+        "List, claim and report tasks. claim without task: the next.",
+        ("do",),
+        do={"enum": ["list", "claim", "progress", "done", "drop", "add", "cancel", "show"]},
+        task=_text(),
+        to=_text(),
+        title=_text(),
+        body=_text("Instructions, summary or reason"),
+        phase={"enum": [phase for phase in PHASES if phase != "done"]},
+        after=_text(),
+        session=_SESSION,
+    ),
+    "note": _tool(
+        "Read and keep what all on a tag should know. add with note: replaces it.",
+        ("do",),
+        do={"enum": ["list", "show", "add", "drop"]},
+        note=_text(),
+        on=_text(),
+        title=_text(),
+        body=_text(),
         session=_SESSION,
     ),
     "search": _tool(

@@ -65,6 +65,8 @@ def test_a_task_for_a_role_is_open_and_one_claims_it(team: Post) -> None:
     assert "task done task-a" in shown
     assert "task-a is ann's" in refused(team, "ben", "claim", "task-a")
     assert "no task is open to ben" in refused(team, "ben", "claim", "--next")
+    assert [one["id"] for one in team.ok("status", "--session", "ann")["tasks"]] == ["task-a"]
+    assert "You hold:\ntask-a  claimed by ann" in team.call("status", "--session", "ann").stdout
     before = team.file(MESSAGES).read_bytes()
     assert does(team, "ann", "claim", "task-a")["holder"] == "ann"
     assert team.file(MESSAGES).read_bytes() == before

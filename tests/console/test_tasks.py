@@ -58,3 +58,40 @@ def test_a_task_is_given_once(running: Running) -> None:
     ):
         answer = running.does("/assign", **{**fields, "message_id": str(uuid.uuid4()), **wrong})
         assert (answer["kind"], said in answer["said"]) == ("problem", True)
+
+
+def test_the_board_gives_takes_back_and_cancels(running: Running) -> None:
+    """A task for a role is open. The person gives it, takes it back, cancels it. A card says what blocks it."""
+    post = running.post
+    for who in ("ada", "bo"):
+        post.register(who, "--role", "worker")
+    first = running.does("/assign", to="role:worker", subject="First", message_id=str(uuid.uuid4()))
+    assert first["said"] == "The task “First” is open to role:worker."
+    (task,) = (one["id"] for one in post.ok("task", "list")["tasks"])
+    running.does("/assign", to="role:worker", subject="Second", after=task, message_id=str(uuid.uuid4()))
+    page = running.ask("/tasks").text
+    assert task in column(page, "open")
+    assert f"blocked by <code>{task}</code> First" in column(page, "blocked")
+    assert running.does("/give", task=task, agent="ada")["said"] == "ada has the task “First”."
+    assert task in column(running.ask("/tasks").text, "claimed")
+    assert running.does("/give", task=task, agent="bo")["kind"] == "done"
+    assert "open again" in running.does("/take-back", task=task)["said"]
+    assert "1 more wait for it" in running.does("/cancel-task", task=task)["said"]
+    assert task in column(running.ask("/tasks").text, "cancelled")
+    assert running.does("/give", task=task, agent="ada")["kind"] == "problem"
+
+
+def test_notes_have_a_page(running: Running) -> None:
+    """The person adds, replaces and drops notes. Another's words stay words."""
+    post = running.post
+    post.register("ada", "--tags", "project:app")
+    note = post.ok("note", "add", "--title", "Use <b>redis", "--body", "<i>now", "--session", "ada")["note"]["id"]
+    page = running.ask("/notes").text
+    assert "Use &lt;b&gt;redis" in page
+    assert "<pre>&lt;i&gt;now</pre>" in page
+    assert "on the board" in running.does("/add-note", to="project:app", subject="Use valkey", note=note)["said"]
+    page = running.ask("/notes?on=project:app").text
+    assert (note in page, "Use valkey" in page) == (False, True)
+    (mine,) = (one["id"] for one in post.ok("note", "list")["notes"])
+    assert "off the board" in running.does("/drop-note", note=mine)["said"]
+    assert "No notes." in running.ask("/notes").text

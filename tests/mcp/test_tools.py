@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 ME, OTHER = "cursor-1", "ci-1"
-TOOLS = {"check", "send", "reply", "search", "who"}
-MOST_TOKENS = 600
+TOOLS = {"check", "send", "reply", "task", "note", "search", "who"}
+MOST_TOKENS = 850
 BYTES_A_TOKEN = 3.5
 """A low count for JSON of English words, so that the tokens are rather too many than too few."""
 SECRET = "-----BEGIN PRIVATE KEY-----\nMIIE"
@@ -49,7 +49,7 @@ def by_sdk(post: Post, work: Callable[[Any], Any], env: dict[str, str | None]) -
 
 
 def test_a_client_without_hooks_has_its_mail(post: Post) -> None:
-    """Five tools within their tokens; mail once, answered and acked, found again; errors as the commands have them;
+    """The tools are within their tokens; mail once, answered and acked, found again; errors as the commands have them;
     nobody else's name; a body that looks like a file is a text; hostile mail stays in its frame."""
     post.register(ME, "--name", "Cy", "--tags", "swarm:here")
     post.register(OTHER)
@@ -88,6 +88,21 @@ def test_a_client_without_hooks_has_its_mail(post: Post) -> None:
         text = (await call("search", query=f"id:{longest[:8]}"))[0]
         assert text.endswith(" END\n") or "\n(cut; it has 65" in text
         assert (await call("who"))[0].startswith(f"you: {ME}\n")
+        text, told = await call("task", do="add", to=ME, title="T | x", body="see #1")
+        assert (told["task"]["state"], told["task"]["holder"]) == ("assigned", ME)
+        text, told = await call("task", do="claim", task=told["task"]["id"])
+        assert "| T | x\n| see #1\n" in text
+        which = told["task"]["id"]
+        assert (await call("task", do="progress", task=which, phase="verifying"))[1]["task"]["phase"] == "verifying"
+        assert (await call("task", do="list"))[1]["tasks"][0]["id"] == which
+        assert (await call("task", do="done", task=which, body="x"))[1]["error"]["code"] == "unverified"
+        assert (await call("task", do="drop", task=which, body="x"))[1]["task"]["state"] == "open"
+        assert (await call("task", do="cancel", task=which))[1]["task"]["state"] == "cancelled"
+        assert (await call("task", do="claim"))[1]["error"]["code"] == "nothing_open"
+        note = (await call("note", do="add", on="project:x", title="N", body="all of it"))[1]["note"]["id"]
+        assert (await call("note", do="list"))[1]["notes"][0]["id"] == note
+        assert "| all of it" in (await call("note", do="show", note=note))[0]
+        assert (await call("note", do="drop", note=note))[1]["note"]["state"] == "dropped"
         before = post.snapshot()[MESSAGES]
         for session in ("user", OTHER, "Cy", "all", "new"):
             for tool, given in (("send", {"to": OTHER, "body": "x"}), ("check", {}), ("who", {})):
@@ -116,6 +131,9 @@ REFUSED: list[tuple[str, dict[str, Any]]] = [
     ("check", {"limit": True}),
     ("check", {"limit": 0}),
     ("check", {"peek": True}),
+    ("task", {"do": "approve"}),
+    ("task", {"do": "done"}),
+    ("note", {"do": "add"}),
     ("reply", {"id": "f" * 9000, "body": "x"}),
     ("control", {}),
 ]

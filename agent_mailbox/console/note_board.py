@@ -1,0 +1,80 @@
+"""The notes' page: what everyone with a tag should know, and the forms that add, replace and drop a note.
+
+Belongs here: the facade's notes in words; a form's fields as one call.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..core import proofs
+from ..core.records import USER, Record
+from ..core.roster import DEAD
+from ..mailbox.noting import Noting
+from . import presenters
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from .desk import Looking
+    from .survey import Survey
+
+MOST = 200
+"""Notes of a page, the newest; the rest is only counted."""
+
+
+class BoardNote(Record):
+    """A note in words."""
+
+    id: str
+    title: str
+    body: str
+    tags: str
+    author: str
+    is_proven: bool
+    iso: str
+    moment: str
+    message_id: str
+
+
+def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return the current notes, of one tag or of all, the newest first."""
+    on, roster, clock = params.get("on", ""), now.roster, now.mailbox.now()
+    everything = Noting.sharing(now.mailbox).notes()
+    found = [one for one in everything if not on or on in one.message.recipients]
+    living = [agent for agent in roster.agents.values() if agent.state != DEAD]
+    tags = {tag for agent in living for tag in agent.tags} | {t for one in everything for t in one.message.recipients}
+    return {
+        "title": "Notes",
+        "notes": [
+            BoardNote(
+                id=one.id,
+                title=presenters.line(one.message.subject or one.id),
+                body=one.message.content,
+                tags=", ".join(map(presenters.label, one.message.recipients)),
+                author=presenters.name(one.message.sender, roster),
+                is_proven=one.message.proof is not None and proofs.proves(one.message.proof),
+                iso=presenters.iso(one.message.timestamp),
+                moment=presenters.moment(one.message.timestamp, clock),
+                message_id=one.message.id,
+            )
+            for one in found[::-1][:MOST]
+        ],
+        "more": max(len(found) - MOST, 0),
+        "tags": sorted((presenters.label(tag), tag) for tag in tags),
+        "on": on,
+    }
+
+
+def add(now: Looking, fields: Mapping[str, str]) -> str:
+    """Add a note as the person, or replace one."""
+    title, body = fields.get("subject", "").strip(), fields.get("body", "").replace("\r\n", "\n").strip()
+    to = fields.get("to", "").strip()
+    made = Noting.sharing(now.mailbox).add_note(USER, [to] if to else [], title, body or title, fields.get("note", ""))
+    return f"{made.id} is on the board."
+
+
+def drop(now: Looking, fields: Mapping[str, str]) -> str:
+    """Take a note from the board."""
+    ended, _ = Noting.sharing(now.mailbox).drop_note(USER, fields.get("note", ""))
+    return f"{ended.id} is off the board. It stays in the log."

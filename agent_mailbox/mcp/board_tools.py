@@ -1,0 +1,108 @@
+"""The tools for tasks and notes: one call of the facade, one answer as text and as data.
+
+Belongs here: which of the facade's calls each deed is. The texts are those of the commands.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ..cli import note_output, task_output
+from ..control.tasking import Tasking
+from ..core import frame
+from ..core.control import messages
+from ..errors import Malformed
+from ..mailbox.noting import Noting
+from .tool_schemas import MOST
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..control.tasking import TaskView
+    from ..mailbox.facade import Mailbox
+    from .call_context import CallContext
+
+    Given = Mapping[str, Any]
+    Told = tuple[str, dict[str, Any]]
+
+
+def need(given: Given, *names: str) -> list[str]:
+    """Return the arguments that a deed needs; raises ``Malformed`` for one that is missing."""
+    for name in names:
+        if not given.get(name):
+            raise Malformed(f"{given['do']} lacks an argument: {name!r}", f"pass {name}", code="usage")
+    return [given[name] for name in names]
+
+
+def words_of(given: Given, name: str) -> list[str]:
+    """Return the words of an argument that takes several, between commas."""
+    return [word.strip() for word in given.get(name, "").split(",") if word.strip()]
+
+
+def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
+    """Do one deed with a task; return its text and its data."""
+    desk, me = Tasking.sharing(box), app.me(given.get("session"), box)
+    text, deed = given.get("body", ""), given["do"]
+    if deed == "list":
+        found = desk.tasks(me)
+        said = task_output.list_text(found[:MOST], desk, frame.plain)
+        said += f"{len(found) - MOST} more\n" if len(found) > MOST else ""
+        return said, {"tasks": [task_output.task_json(one) for one in found[:MOST]]}
+    if deed == "add":
+        title, to = need(given, "title", "to")
+        payload = messages.TaskAssignment(title=title, instructions=text, after=tuple(words_of(given, "after")))
+        return _step(desk, desk.add_task(me, [one.strip() for one in to.split(",")], payload))
+    if deed == "claim":
+        word = given.get("task", "")
+        view = desk.claim_task(me, word) if word else desk.claim_next_task(me)
+        return task_output.whole_text(view, desk, frame.plain, app.command), _data(view)
+    (word,) = need(given, "task")
+    if deed == "show":
+        view = desk.task(word, me)
+        history = desk.task_history(view)
+        data = _data(view)
+        data["task"]["history"] = task_output.history_json(history)
+        return task_output.whole_text(view, desk, frame.plain, app.command, history), data
+    if deed == "cancel":
+        return _step(desk, desk.cancel_task(me, word, text)[0])
+    if deed == "drop":
+        return _step(desk, desk.drop_task(me, word, *need(given, "body")))
+    phase = "done" if deed == "done" else need(given, "phase")[0]
+    return _step(desk, desk.report(me, word, phase, text))
+
+
+def _step(desk: Tasking, view: TaskView) -> Told:
+    data = {"task": task_output.task_json(view), "already": view.already}
+    return task_output.step_text(view, desk, frame.plain), data
+
+
+def _data(view: TaskView) -> dict[str, Any]:
+    return {"task": task_output.task_json(view, whole=True), "already": view.already}
+
+
+def settle_claim(app: CallContext, box: Mailbox, given: Given, told: Told) -> None:
+    """Record that the client was shown the task that it claimed."""
+    if given["do"] == "claim":
+        desk, me = Tasking.sharing(box), app.me(given.get("session"), box)
+        desk.read_assignment(me, desk.task(told[1]["task"]["id"], me))
+
+
+def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
+    """Do one deed with a note; return its text and its data."""
+    desk, me = Noting.sharing(box), app.me(given.get("session"), box)
+    roster, deed = desk.logs.read_roster(), given["do"]
+    if deed == "list":
+        found = desk.notes(given.get("on", ""))[-MOST:]
+        said = note_output.list_text(found, roster, frame.plain)
+        return said, {"notes": [note_output.note_json(one) for one in found]}
+    if deed == "add":
+        (title,) = need(given, "title")
+        made = desk.add_note(me, words_of(given, "on"), title, given.get("body") or title, given.get("note", ""))
+        made = desk.all_notes().get(made.message.id, made)
+    elif deed == "show":
+        made = desk.find_note(*need(given, "note"))
+        text = note_output.note_text(made, roster, frame.plain, app.command)
+        return text, {"note": note_output.note_json(made, whole=True)}
+    else:
+        made = desk.drop_note(me, *need(given, "note"))[0]
+    return note_output.list_text([made], roster, frame.plain), {"note": note_output.note_json(made)}

@@ -1,0 +1,80 @@
+"""Claims of tasks by many processes at once, and a claimer that is killed: one holder each, none lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from typing import TYPE_CHECKING
+
+from agent_mailbox.control.requests import Control
+from agent_mailbox.core.control import messages as m
+from agent_mailbox.core.proofs import of_session
+from agent_mailbox.errors import MailboxError
+from tests.helpers import MESSAGES
+
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
+CLAIMERS, RACES = 8, int(os.environ.get("AGENT_MAILBOX_TASK_RACES", "8"))
+
+
+def claim_all(post: Post, who: str, tasks: list[str], begin: int, done: int) -> None:
+    """A child: claim every task once the others are there, and tell which were ours."""
+    code = 1
+    try:
+        os.read(begin, 1)
+        desk = Control(str(post.box), prove=of_session, wait=60)
+        mine = []
+        for task in tasks:
+            try:
+                mine.append(desk.claim_task(who, task).task.id)
+            except MailboxError as error:
+                if error.code != "held":
+                    raise
+        os.write(done, (json.dumps(mine) + "\n").encode())
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def test_of_many_claimers_each_task_has_one(post: Post) -> None:
+    """Eight processes claim each of the tasks: together they hold each once, and the log has one claim of it."""
+    people = [f"w{n}" for n in range(CLAIMERS)]
+    for who in people:
+        post.register(who, "--role", "worker")
+    lead = Control(str(post.box), prove=of_session)
+    wanted = (m.TaskAssignment(title="T", request_id=f"task-{n:03}") for n in range(RACES))
+    tasks = [lead.add_task("w0", ("role:worker",), one).task.id for one in wanted]
+    (begin, start), (out, done) = os.pipe(), os.pipe()
+    children = []
+    for who in people:
+        child = os.fork()
+        if child == 0:
+            claim_all(post, who, tasks, begin, done)
+        children.append(child)
+    os.write(start, b"!" * CLAIMERS)
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0] * CLAIMERS
+    os.close(done)
+    told = [json.loads(line) for line in os.read(out, 1 << 16).decode().splitlines()]
+    assert sorted(task for mine in told for task in mine) == tasks
+    written = [json.loads(line["content"]) for line in post.objects(MESSAGES)]
+    assert sorted(one["requestId"] for one in written if one["type"] == "task_claim") == tasks
+    for fd in (begin, start, out):
+        os.close(fd)
+
+
+def test_a_claimer_that_is_killed_before_it_was_shown_its_task_holds_it(post: Post) -> None:
+    """It is shown the task by its next claim, and no other session gets it meanwhile."""
+    for who in ("ann", "ben"):
+        post.register(who, "--role", "worker")
+    words = ("task", "add", "--to", "role:worker", "--title", "T", "--body", "the text", "--task-id", "task-a")
+    post.ok(*words, "--session", "ann")
+    child = os.fork()
+    if child == 0:
+        Control(str(post.box), prove=of_session).claim_task("ann", "task-a")
+        os.kill(os.getpid(), signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    assert post.call("task", "claim", "--next", "--session", "ben").rc == 1
+    for _ in range(2):
+        assert "the text" in post.call("task", "claim", "task-a", "--session", "ann").stdout
