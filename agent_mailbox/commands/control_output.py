@@ -12,6 +12,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from ..cli import mail_output
+from ..clients.checks import enforcing
 from ..core import arrival, codec, frame, instant
 from ..core.control import lasting, message_text, summary, transitions
 from ..core.control.verdicts import REFUSED
@@ -163,9 +164,13 @@ def show_standing(app: App, desk: Control, me: str, agents: Sequence[str], *, ch
     for word in agents or [me]:
         ids += desk.led(me) if word == "all" else [roster.find(word).session_id if agents else word]
     found = [desk.standing(session_id) for session_id in dict.fromkeys(ids)]
+    warned = enforcing.warnings(desk, [one.session_id for one in found], app.environ) if changed else []
+    for line in warned:
+        app.warn(line)
     lines = [line for one in found for line in _standing_lines(one, desk, app.style)] or ["you lead nobody"]
     answer = app.done if changed else app.out
-    answer("\n".join(lines) + "\n", {"agents": [standing_json(one) for one in found]})
+    value = {"agents": [standing_json(one) for one in found]}
+    answer("\n".join(lines) + "\n", {**value, "warnings": warned} if warned else value)
 
 
 def _standing_lines(found: Standing, desk: Control, style: Style) -> list[str]:

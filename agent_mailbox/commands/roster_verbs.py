@@ -124,4 +124,10 @@ def show_one(app: Context, session_id: str | None, word: str | None) -> None:
     desk = app.desk(Registry)
     agent, seen = agents.one(desk, which(app, session_id, word))
     gone = desk.gone_of([agent])
-    app.out(render.agent_text(agent, seen, gone, app.style), {"agent": render.agent_json(agent, seen, gone)})
+    text, value = render.agent_text(agent, seen, gone, app.style), render.agent_json(agent, seen, gone)
+    from ..clients.checks import enforcing  # one agent is seldom asked for
+
+    if why := enforcing.unenforced(desk, agent, app.environ):
+        text += f"not bound: nothing enforces its lead, mode and rules: {why}\n"
+        value["unenforced"] = why
+    app.out(text, {"agent": value})

@@ -40,9 +40,8 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
         "unread": found.unread,
         "obligations": [mail_output.message_json(m, found.reads, box) for m in found.obligations],
         "dead_letters": found.dead_letters,
-        "state": found.agent.state if found.agent else None,
+        "state": shown_state(found.agent, found.gone) if found.agent else None,
         "tags": list(found.agent.tags) if found.agent else [],
-        "gone": bool(found.gone),
         "missing_acks": [
             {**_waiting_json(m, found.now, box), "owed_by": render.owing_json(owed)} for m, owed in found.missing_acks
         ],

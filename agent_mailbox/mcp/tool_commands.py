@@ -6,6 +6,7 @@ Other people's words stay in their frame, in the data as well, because some clie
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from ..cli import boundary, mail_output, render, show_verbs, values, verbs
@@ -63,9 +64,25 @@ def call(directory: str | None, tool: str, given: Given, write: Write) -> None:
 
 
 def _failure(app: CallContext, error: MailboxError) -> ToolAnswer:
-    what, hint = (clipped(said, SAID) for said in boundary.told(error, app.hint))
+    what, hint = (clipped(as_arguments(said), SAID) for said in boundary.told(error, app.hint))
     text = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
     return _answer(app, text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
+
+
+def as_arguments(said: str) -> str:
+    """Return an error or a hint with the tool's arguments in the place of a command's options. A command in backticks
+    stays: the person may run it."""
+    pieces = _HINTS.get(said, said).split("`")
+    pieces[::2] = [_OPTION.sub(lambda found: found[1].replace("-", "_"), piece) for piece in pieces[::2]]
+    return "`".join(pieces)
+
+
+_OPTION = re.compile(r"(?<![\w-])--([a-z][a-z-]*)(?: [A-Z]+\b)?")
+_HINTS = {
+    "pass --body TEXT, --body - (standard input) or --body @FILE": "pass body",
+    "write it to a file and send its path": "send it in parts, or name the path of a file in the body",
+}
+"""Hints of commands that mean something else in a tool."""
 
 
 def _answer(app: CallContext, text: str, data: dict[str, Any], *, failed: bool = False) -> ToolAnswer:
@@ -229,7 +246,7 @@ def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
 
 def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:
     whole = render.agent_json(agent, seen, gone)
-    return {key: whole[key] for key in ("session_id", "name", "tags", "state", "gone")}
+    return {key: whole[key] for key in ("session_id", "name", "tags", "state")}
 
 
 def _task(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:

@@ -16,6 +16,7 @@ import pytest
 from agent_mailbox.commands import widened_output
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control.messages import PermissionRequest
+from agent_mailbox.store.user_state import whereabouts
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until
 
 if TYPE_CHECKING:
@@ -758,3 +759,21 @@ def test_control_of_no_known_kind_is_kept_and_shown_and_changes_nothing(team: Te
     shown = team.call("check", "--session", WORKER).stdout
     assert shown.count("not understood") == 2
     assert "be good" in shown
+
+
+def test_an_order_to_a_session_that_nothing_binds_is_warned_of(post: Post) -> None:
+    """The answer, ``roster show`` and the doctor tell that no hook enforces a mode, by what its client can do. Of a
+    client whose hooks ask us before its tools they tell nothing."""
+    post.register("plain")
+    for name, word in (("open", "cursor"), ("closed", "codex")):
+        post.register(name)
+        whereabouts.note(name, whereabouts.Whereabouts(client=word), str(post.user_state))
+    expected = {"plain": "no client's hooks ask us before its tools", "open": "Cursor CLI asks nobody", "closed": ""}
+    for name, why in expected.items():
+        done = post.call("control", "mode", name, "safe", "--session", "user")
+        shown = post.call("roster", "show", name).stdout
+        assert done.rc == 0
+        assert ("nothing enforces this on" in done.stderr, why in done.stderr) == (bool(why), True)
+        assert ("not bound: nothing enforces" in shown, why in shown) == (bool(why), True)
+    noted = [found["what"] for found in post.ok("doctor").get("notes", []) if "nothing enforces" in found["what"]]
+    assert [any(name in line for line in noted) for name in expected] == [True, True, False]

@@ -83,9 +83,11 @@ def said(post: Post, *command: object) -> Result:
 
 
 def state(post: Post, session_id: str) -> tuple[str, bool]:
-    """A session's state in the roster as the person is told it, and whether it is gone."""
-    agent = post.ok("roster", "show", session_id)["agent"]
-    return agent["state"], agent.get("gone", False)
+    """A session's state in the roster, and whether it is gone: the person and programs are told that in its place."""
+    told = post.ok("roster", "show", session_id)["agent"]["state"]
+    ours = [e["event"] for e in post.objects(ROSTER) if e["session_id"] == session_id and "seal" in e]
+    ends = [event for event in ours if event != "update"]
+    return {"freeze": "frozen"}.get(ends[-1], "alive") if told == "gone" else told, told == "gone"
 
 
 @pytest.fixture

@@ -35,6 +35,18 @@ def binary() -> Path:
     return client_program(GEMINI_CLI)
 
 
+def environ(model: Gemini) -> dict[str, str | None]:
+    """The client's variables, beside those of the program's."""
+    return {
+        "GEMINI_API_KEY": "dummy",
+        "GOOGLE_GEMINI_BASE_URL": model.url,
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",
+        "TERM": "dumb",
+        "GEMINI_CLI_NO_RELAUNCH": "true",
+        **NOBODY_SAID,
+    }
+
+
 class Client:
     """The client in a project of its own, with the installation under test."""
 
@@ -51,15 +63,7 @@ class Client:
     def ask(self, prompt: str, *words: object, env: Mapping[str, str | None] | None = None, fails: bool = False) -> str:
         """One run with one prompt; the session's id, or nothing if the run is to fail. The client starts itself again
         only if asked to: that takes as long once more."""
-        settings = {
-            "GEMINI_API_KEY": "dummy",
-            "GOOGLE_GEMINI_BASE_URL": self.model.url,
-            "GEMINI_CLI_TRUST_WORKSPACE": "true",
-            "TERM": "dumb",
-            "GEMINI_CLI_NO_RELAUNCH": "true",
-            **NOBODY_SAID,
-            **(env or {}),
-        }
+        settings = {**environ(self.model), **(env or {})}
         done = subprocess.run(
             [self.binary, *map(str, words), "-p", prompt, "-m", "gemini-2.5-pro", "--output-format", "json"],
             env=self.post.environ(settings),

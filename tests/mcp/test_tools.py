@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.errors import Busy
-from agent_mailbox.mcp import standard_streams
+from agent_mailbox.mcp import standard_streams, tool_commands
 from agent_mailbox.mcp.tool_schemas import ToolAnswer
 from tests.helpers import MESSAGES, READS, Post, record, until
 from tests.mcp import asking
@@ -242,3 +242,14 @@ def test_a_missing_extra_is_said_with_the_command_that_adds_it(post: Post, monke
     assert "packages of the MCP server are missing: mcp_that_is_not_there" in result.stderr
     assert "pip install" in result.stderr
     assert "[mcp]" in result.stderr
+
+
+def test_errors_name_the_tools_arguments() -> None:
+    """A hint of a command names its options. A tool's names the arguments, and leaves commands for the person."""
+    for said, shown in (
+        ("pass --body TEXT, --body - (standard input) or --body @FILE", "pass body"),
+        ("write it to a file and send its path", "send it in parts, or name the path of a file in the body"),
+        ("--expires-at takes a time", "expires_at takes a time"),
+        ("pass --to ADDR; see `roster list --state alive`", "pass to; see `roster list --state alive`"),
+    ):
+        assert tool_commands.as_arguments(said) == shown

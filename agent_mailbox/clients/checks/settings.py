@@ -25,7 +25,7 @@ from .. import texts
 from ..hooks.hook_events import HOOKS
 from ..install import installation
 from ..install.hook_entries import PROGRAM, SHIM, called, calls_us, covers, part
-from . import codex_waking, hook_sources, other_clients, runnable
+from . import codex_waking, enforcing, hook_sources, other_clients, runnable
 from .runnable import INSTALL, SHIMS
 
 if TYPE_CHECKING:
@@ -75,6 +75,7 @@ def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
         yield from _missing(directory, here, environ)
     if elsewhere:
         yield from codex_waking.examine(directory, environ)
+    yield from enforcing.examine(directory, environ)
     if found or elsewhere:
         yield from _stale([*(way_in(hook.source) for hook in found if not hook.source.plugin), *elsewhere], environ)
 

@@ -1,0 +1,74 @@
+"""Whether anything enforces the rules, mode and lead of a session: a hook of its client that asks before each tool.
+
+Belongs here: that rule, by the client's abilities, and its words. ``control`` warns by it, ``roster show`` and the
+doctor tell it. Nothing is said of the person, of teammates, and of a session on another machine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ...control.requests import Control
+from ...control_plane.standing import binds
+from ...core import frame
+from ...core.records import USER
+from ...core.roster import ALIVE
+from ...known_clients.every_client import CLIENTS
+from ...known_clients.known_client import PERMIT
+from ...store.files import user_state
+from ...store.user_state import whereabouts
+from ...upkeep.doctor.findings import Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from ...core.roster import Agent
+    from ...mailbox.opened import OpenMailbox
+
+_TEAM = "team:"
+_MOST = 5
+"""Sessions named in one note."""
+
+
+def missing(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
+    """Return why nothing enforces what binds the agent; empty if its client does, or if that is unknown."""
+    me = agent.session_id
+    if me == USER or me in desk.elsewhere([me]) or any(tag.startswith(_TEAM) for tag in agent.tags):
+        return ""
+    where = whereabouts.of(me, user_state.directory(environ))
+    if where is None or not where.client:
+        return "" if agent.client else "no client's hooks ask us before its tools"
+    client = next((one for one in CLIENTS if one.word == where.client), None)
+    if client is None or any(wanted.event == PERMIT for wanted in client.hooks()):
+        return ""
+    return f"{client.title} asks nobody before its tools"
+
+
+def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str, str]) -> list[str]:
+    """Return a line for each of the sessions on which rules and modes have no effect."""
+    roster = desk.logs.read_roster()
+    found = [(roster.get(me), me) for me in sessions]
+    return [
+        f"nothing enforces this on {frame.name_of(me, roster)}: {why}"
+        for agent, me in found
+        if agent is not None and (why := missing(desk, agent, environ))
+    ]
+
+
+def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
+    """Return why nothing enforces the lead, mode or rules that the agent has; empty if it has none."""
+    why = missing(desk, agent, environ)
+    return why if why and binds(Control.sharing(desk).standing(agent.session_id), agent) else ""
+
+
+def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+    """Yield a note for each reason why sessions that are bound may do anything."""
+    desk = Control(directory)
+    roster, found = desk.logs.read_roster(), dict[str, list[str]]()
+    for agent in roster.agents.values():
+        if agent.state == ALIVE and (why := unenforced(desk, agent, environ)):
+            found.setdefault(why, []).append(frame.name_of(agent.session_id, roster))
+    for why, names in found.items():
+        more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
+        what = f"nothing enforces the lead, mode or rules of {', '.join(names[:_MOST])}{more}: {why}"
+        yield Problem(directory, None, what, note=True)
