@@ -15,7 +15,7 @@ from ...core.records import USER
 from ...core.roster import ALIVE
 from ...known_clients.every_client import CLIENTS
 from ...known_clients.known_client import PERMIT
-from ...store.files import user_state
+from ...store.files import paths
 from ...store.user_state import whereabouts
 from ...upkeep.doctor.findings import Problem
 
@@ -35,7 +35,7 @@ def missing(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
     me = agent.session_id
     if me == USER or me in desk.elsewhere([me]) or any(tag.startswith(_TEAM) for tag in agent.tags):
         return ""
-    where = whereabouts.of(me, user_state.directory(environ))
+    where = whereabouts.of(me, paths.state_directory(environ))
     if where is None or not where.client:
         return "" if agent.client else "no client's hooks ask us before its tools"
     client = next((one for one in CLIENTS if one.word == where.client), None)
