@@ -5,6 +5,7 @@ Belongs here: that memory, among the user's own records. A task counts anew each
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..store.files.board import TASKS, Board
@@ -44,4 +45,5 @@ def note_told(desk: OpenMailbox, me: str) -> None:
 def wakes(desk: OpenMailbox, me: str) -> bool:
     """Return whether a task is to wake this idle session: no other session was woken for it."""
     board = Board(desk.logs.trail, TASKS)
-    return any(board.is_first(_WOKEN + name) for name in untold(desk, me, Tasking.sharing(desk).tasks(me)))
+    news = untold(desk, me, Tasking.sharing(desk).tasks(me))
+    return any(board.is_first(_WOKEN + sha256(name.encode()).hexdigest()) for name in news)

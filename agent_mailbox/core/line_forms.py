@@ -11,7 +11,7 @@ from .address import ALL
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from .address import Reader
 
@@ -50,12 +50,7 @@ def may_be_read_by(line: bytes, sessions: Iterable[bytes]) -> bool:
 def lines_read_by(chunks: Iterable[tuple[int, bytes]], sessions: Sequence[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield (position, line) of the read records that may be of one of these sessions. The ``chunks`` end with a line's
     end (``lines.line_chunks``), and most are passed by whole."""
-    for place, chunk in chunks:
-        if may_be_read_by(chunk, sessions):
-            for line in chunk.split(b"\n"):
-                if line and may_be_read_by(line, sessions):
-                    yield place, line
-                place += len(line) + 1
+    yield from lines_with(chunks, lambda part: may_be_read_by(part, sessions))
 
 
 def may_be_message(line: bytes, ids: set[bytes]) -> bool:
@@ -89,6 +84,17 @@ def may_be_control(line: bytes) -> bool:
 def may_be_note(line: bytes) -> bool:
     """Return whether the message may be a note."""
     return b'"note"' in line or b"\\u" in line
+
+
+def lines_with(chunks: Iterable[tuple[int, bytes]], wanted: Callable[[bytes], bool]) -> Iterator[tuple[int, bytes]]:
+    """Yield (position, line) of the lines that are ``wanted``, as a chunk is that has such a line. The ``chunks`` end
+    with a line's end (``lines.line_chunks``), and most are passed by whole."""
+    for place, chunk in chunks:
+        if wanted(chunk):
+            for line in chunk.split(b"\n"):
+                if line and wanted(line):
+                    yield place, line
+                place += len(line) + 1
 
 
 def may_have(line: bytes, beginning: bytes) -> bool:

@@ -12,18 +12,22 @@ from ..core.address import check_tag
 from ..core.compose import Draft
 from ..core.keeping import notes
 from ..core.keeping.notes import Note
-from ..core.line_forms import may_be_note
+from ..core.line_forms import lines_with, may_be_note
 from ..core.records import MAX_TTL_HOURS, Message
 from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
+from ..store.files import system
 from ..store.files.board import NOTES, Board
+from ..store.files.lines import line_chunks
 from ..store.log.logs import proven
 from .sending import Posting
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 PROJECT = "project:"
+SPAN = 1 << 16
+"""Bytes of mail that are passed by together if no note is among them."""
 
 
 class Noting(Posting):
@@ -38,20 +42,28 @@ class Noting(Posting):
         """Return the live notes by their messages' ids, ended ones too."""
         view = self.logs.messages.view()
         found = []
-        for position, line in self.logs.messages.lines():
-            message = codec.message(line) if may_be_note(line) else None
+        for position, line in self._lines(may_be_note):
+            message = codec.message(line)
             if isinstance(message, Message) and message.type == notes.NOTE:
                 found.append(proven(message, view, line, position))
         return notes.fold(found, self.logs.read_roster())
+
+    def _lines(self, wanted: Callable[[bytes], bool]) -> Iterator[tuple[int, bytes]]:
+        """Yield the live lines that are ``wanted``; most are passed by in chunks."""
+        fd = self.logs.messages.open()
+        if fd is not None:
+            try:
+                yield from lines_with(line_chunks(fd, system.fstat(fd).st_size, size=SPAN), wanted)
+            finally:
+                system.close(fd)
 
     def mentions(self, those: Sequence[Note]) -> dict[str, int]:
         """Return how often the live mail names each of the notes."""
         marks = {one.message.id: one.id.encode() for one in those}
         found = dict.fromkeys(marks, 0)
-        for _, line in self.logs.messages.lines():
-            if notes.PREFIX.encode() in line:
-                for message_id, mark in marks.items():
-                    found[message_id] += mark in line
+        for _, line in self._lines(lambda part: notes.PREFIX.encode() in part):
+            for message_id, mark in marks.items():
+                found[message_id] += mark in line
         return found
 
     def add_note(self, me: str, tags: Sequence[str], title: str, body: str, replaces: str = "") -> Note:

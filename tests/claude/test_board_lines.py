@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.control import task_offers
+from agent_mailbox.mailbox.delivery import Delivery
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
@@ -99,3 +101,25 @@ def test_the_end_or_the_silence_of_a_holder_is_told_once(team: Post) -> None:
     assert sum("no progress and no turn of its holder" in one for one in told) == 1
     shown = team.call("check", "--session", "lee").stdout
     assert "task-a (First), held by ann: its holder ended" in shown
+
+
+def test_a_task_wakes_one_idle_session(team: Post) -> None:
+    """One of two doorbells rings, once for each time that the task is opened; for one that holds a task none does."""
+
+    def woken() -> list[str]:
+        desk = Delivery(str(team.box))
+        return [who for who in ("ann", "ben") if desk.logs.trail.is_offered(who) and task_offers.wakes(desk, who)]
+
+    assert woken() == []
+    add(team, "task-a", "First")
+    assert woken() == ["ann"]
+    assert woken() == []
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    team.ok("task", "drop", "task-a", "--reason", "ill", "--session", "ann")
+    assert woken() == ["ann"]
+    team.ok("task", "claim", "task-a", "--session", "ann")
+    add(team, "task-b", "Second")
+    assert woken() == ["ben"]
+    assert hears(team, "ben") != ""
+    team.ok("task", "claim", "task-b", "--session", "ben")
+    assert woken() == []
