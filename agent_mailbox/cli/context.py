@@ -80,7 +80,7 @@ class Context:
         self._speakers: dict[str, str] = {}  # teammate or old id -> the session that may use it
 
     def desk(self, kind: type[D]) -> D:
-        """Return the mailbox, opened once, as the part of the facade that is needed."""
+        """Return the mailbox, opened once: with all its parts, or without."""
         if not isinstance(self._desk, kind):
             try:
                 place = locate(self.directory, self.environ)
@@ -110,16 +110,16 @@ class Context:
             desk.complain = self.warn
             if self.json:
                 desk.weigh_mail()
-            self._warn_misplaced(desk)
+            if desk.config.misplaced:
+                self._warn_misplaced(desk)
             return desk
         return self._desk
 
     def _warn_misplaced(self, desk: OpenMailbox) -> None:
         """Warn of settings in the mailbox that belong in the person's own configuration."""
-        if found := desk.config.misplaced:
-            from ..config import own_config
+        from ..config import own_config
 
-            self.warn(f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced(', '.join(found))}")
+        self.warn(f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced(', '.join(desk.config.misplaced))}")
 
     @property
     def caller(self) -> Caller:

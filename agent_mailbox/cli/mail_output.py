@@ -7,7 +7,7 @@ Belongs here: both renderings of ``check`` and ``send``, and what all renderers 
 from __future__ import annotations
 
 from ..core import codec, frame, instant, proofs
-from ..core.address import BROADCAST, TAG, is_remote
+from ..core.address import BROADCAST, TAG
 from ..core.codec import message_object
 from ..core.roster import DEAD
 from ..core.text import ascii_json, is_utf8
@@ -17,13 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from typing import Any
 
-    from ..core.arrival import Arrival
     from ..core.claims import Reads
     from ..core.inbox import Item
-    from ..core.recipients import Reach
+    from ..core.reach import Arrival, Reach
     from ..core.records import Message
     from ..core.roster import Roster
-    from ..mailbox.sending import Sent
 
     Style = Callable[[str, str], str]
 
@@ -147,28 +145,3 @@ def arrival_json(arrival: Arrival) -> dict[str, Any]:
         "one_of": list(arrival.one_of),
         "reasons": arrival.reasons,
     }
-
-
-def sent_json(sent: Sent, arrival: Arrival, box: str) -> dict[str, Any]:
-    """Return the document of ``send --json``; ``box``: the mailbox's path."""
-    delivery = {**arrival_json(arrival), "warnings": list(sent.warnings)}
-    found = {"message": message_json(sent.message, box=box), "delivery": delivery}
-    return {**found, "queued": True} if sent.queued else found
-
-
-def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
-    """Return the text of ``send``: the id, where the message goes, and when each reader will see it. ``command``
-    completes the next commands."""
-    from ..core.arrival import lines as arriving  # check sends nothing
-
-    message, delivery = sent.message, sent.delivery
-    target = f"{style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"
-    if sent.queued:
-        return f"queued {target}: the engine is out of reach\n"
-    lines = [f"sent {target}"]
-    lines += [f"  {label}: {names}" for label, names in arriving(arrival, lambda a: frame.party(a, roster))]
-    if any(map(is_remote, message.recipients)):
-        lines.append(f"  the gateway carries it: {command('swarm outbox')}")
-    elif not delivery.agents and not delivery.waiting_for:
-        lines.append(f"  {frame.unreached(message)}")
-    return "\n".join(lines) + "\n"

@@ -115,7 +115,7 @@ def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     try:
         from ..control.requests import Control  # forty modules, for a completion alone
 
-        found = [request.id for request in Control(_directory(ctx)).plane().open_requests()]
+        found = [request.id for request in Control(Mailbox(_directory(ctx))).plane().open_requests()]
     except Exception:  # as below
         return []
     return [word for word in found if word.startswith(incomplete)]

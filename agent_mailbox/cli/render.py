@@ -8,6 +8,7 @@ from __future__ import annotations
 from ..core import frame, instant
 from ..core.address import is_remote
 from ..core.claims import OFFERED, READ, TITLE_SEEN, by_title
+from ..core.reach import list_reach
 from ..core.records import USER
 from ..core.roster import shown_reason, shown_state
 from ..core.text import clipped, neutral
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.awaited import Owing
     from ..core.claims import Reads
     from ..core.cost import Cost
-    from ..core.recipients import Reach
+    from ..core.reach import Reach
     from ..core.records import Message, Read
     from ..core.roster import Agent, Roster
     from ..upkeep.doctor.findings import Problem
@@ -191,7 +192,7 @@ def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roste
     """Return the lines of a message's way: sent, the agents it reaches or waits for, its receipts."""
     titles = by_title(records)
     rows = [(frame.when(message.timestamp), "sent", frame.named(message, roster), "")]
-    rows += [("", *row, "") for row in frame.reach(reach, lambda a: frame.party(a, roster))]
+    rows += [("", *row, "") for row in list_reach(reach, lambda a: frame.party(a, roster))]
     rows += [
         (
             frame.when(r.timestamp),

@@ -43,9 +43,11 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
 
 def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:
     """Print one message with its receipts, and the agents it reaches now; its text from character ``start`` on."""
+    from ..mailbox import arrivals  # search asks for no reach
+
     found = mailbox.find(message_id)
     roster, shown = mailbox.logs.read_roster(), mailbox.here(found.message)
-    resolved = mailbox.delivery(found.message, roster)
+    resolved = arrivals.judge_reach(mailbox, found.message, roster)
     lines, is_all = _message_lines(app, mailbox, shown, start)
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
     if not any(r.event != "claim" for r in found.receipts):

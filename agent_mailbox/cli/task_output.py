@@ -74,7 +74,7 @@ def _said(task: Task) -> messages.TaskAssignment:
 
 def state_text(found: TaskView, desk: Tasking) -> str:
     """Return a task's state in a few words: who holds it, how far it is, what it waits for."""
-    roster, phase = desk.logs.read_roster(), found.task.phase
+    roster, phase = desk.box.logs.read_roster(), found.task.phase
     if found.state == BLOCKED:
         return f"blocked by {', '.join(map(neutral, found.waits_for))}"
     if found.state == "open":
@@ -110,7 +110,7 @@ def whole_text(
     found: TaskView, desk: Tasking, style: Style, command: Callable[[str], str], history: History = ()
 ) -> str:
     """Return what a task says, behind the bar, its state, and what its holder does next."""
-    task, said, roster = found.task, _said(found.task), desk.logs.read_roster()
+    task, said, roster = found.task, _said(found.task), desk.box.logs.read_roster()
     by = frame.name_of(task.asker, roster) + ("" if task.proven else " (unverified)")
     lines = [f"{style(neutral(task.id), 'id')}  {state_text(found, desk)}, added by {style(by, 'sender')}"]
     texts = [task.title, said.instructions, said.context]
@@ -131,7 +131,7 @@ def whole_text(
 
 
 def _step(message: Message, verdict: Verdict, desk: Tasking) -> str:
-    who = frame.named(message, desk.logs.read_roster())
+    who = frame.named(message, desk.box.logs.read_roster())
     outcome = "" if verdict.outcome in ("applied", "noted") else f" ({verdict.outcome}: {neutral(verdict.why)})"
     told = summary.line(message_text.parse(message.content))
     return f"{frame.when(message.timestamp)}  {who}{outcome} {frame.BAR}{told}"

@@ -1,34 +1,61 @@
 """The verbs that send and settle mail, for either parser: one call on the mailbox, one answer.
 
-Belongs here: what follows once their arguments are parsed. Must not import click.
+Belongs here: what follows once their arguments are parsed, and both renderings of sent mail. Must not import click.
 """
 
 from __future__ import annotations
 
-from ..core import frame
+from ..core import frame, reach
 from ..core.address import is_remote
 from . import mail_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from typing import Any
 
+    from ..core.reach import Arrival
+    from ..core.roster import Roster
     from ..mailbox.facade import Mailbox
     from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
     from .context import Context
+    from .mail_output import Style
+
+
+def sent_json(sent: Sent, arrival: Arrival, box: str) -> dict[str, Any]:
+    """Return the document of ``send --json``; ``box``: the mailbox's path."""
+    delivery = {**mail_output.arrival_json(arrival), "warnings": list(sent.warnings)}
+    found = {"message": mail_output.message_json(sent.message, box=box), "delivery": delivery}
+    return {**found, "queued": True} if sent.queued else found
+
+
+def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, command: Callable[[str], str]) -> str:
+    """Return the text of ``send``: the id, where the message goes, and when each reader will see it. ``command``
+    completes the next commands."""
+    message, delivery = sent.message, sent.delivery
+    target = f"{style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"
+    if sent.queued:
+        return f"queued {target}: the engine is out of reach\n"
+    lines = [f"sent {target}"]
+    lines += [f"  {label}: {names}" for label, names in reach.list_arrival(arrival, lambda a: frame.party(a, roster))]
+    if any(map(is_remote, message.recipients)):
+        lines.append(f"  the gateway carries it: {command('swarm outbox')}")
+    elif not delivery.agents and not delivery.waiting_for:
+        lines.append(f"  {frame.unreached(message)}")
+    return "\n".join(lines) + "\n"
 
 
 def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: bool = False) -> None:
     """Print where a message went, when each reader will see it, and the warnings about it."""
-    from ..mailbox.arrivals import arrival_of  # check and ack send nothing
+    from ..mailbox import arrivals  # check and ack send nothing
 
     if sent.warnings:
         sent = sent.replace(warnings=tuple(map(app.hint, sent.warnings)))
     for warning in sent.warnings:
         app.warn(warning)
     roster = desk.logs.read_roster()
-    found = arrival_of(desk, sent, roster)
+    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
     if any(map(is_remote, sent.message.recipients)):
         from ..mailbox import mailbox_gateway  # most mail stays here
 
@@ -39,23 +66,23 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
         if not is_carried and not mailbox_gateway.is_served(desk.directory):
             app.warn("no gateway serves here, so the mail waits: `agent-mailbox swarm serve` carries it")
     if app.json:
-        app.confirm(mail_output.json(mail_output.sent_json(sent, found, desk.directory)))
+        app.confirm(mail_output.json(sent_json(sent, found, desk.directory)))
     else:
-        app.confirm(mail_output.sent_text(sent, found, roster, app.painter, app.command))
+        app.confirm(sent_text(sent, found, roster, app.painter, app.command))
 
 
-def ack(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
+def acknowledge(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
     """Record that the session dealt with a message."""
     message = mailbox.ack(message_id, app.me(session, mailbox))
     app.done(f"acknowledged {frame.word(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
-def release(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
+def give_back(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
     """Give a message back."""
     message = mailbox.release(message_id, app.me(session, mailbox))
     app.done(f"released {frame.word(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 
-def recipients(to: Sequence[str]) -> tuple[str, ...]:
+def split_recipients(to: Sequence[str]) -> tuple[str, ...]:
     """Return the addresses of all ``--to`` values, each split on commas."""
     return tuple(word.strip() for part in to for word in part.split(",") if word.strip())

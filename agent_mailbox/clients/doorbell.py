@@ -22,7 +22,7 @@ from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
 from ..mailbox import absence
 from ..mailbox.delivery import WITHHELD, Delivery
-from ..mailbox.opened import wall_clock
+from ..mailbox.opened import OpenMailbox, wall_clock
 from ..store.files import paths, system
 from ..store.files.watch import Watch
 from ..store.files.watched import Watched
@@ -172,7 +172,7 @@ class Doorbell:
             self._unread = frozenset()
             return self._next_look(now)
         stamp = self._stamp()
-        desk = Delivery(self._directory, wait=1.0)
+        desk = OpenMailbox(self._directory, wait=1.0)
         if not desk.config.doorbell:
             self._vigil.leave(OFF, (), desk.config.stamp[2])
             return None
@@ -191,14 +191,15 @@ class Doorbell:
             silent = self._silent_since(desk) + SILENT
             if silent > now:
                 return silent
-        items = [item for item in desk.look(self._me) if not item.muted]
+        delivery = Delivery(desk)
+        items = [item for item in delivery.look(self._me) if not item.muted]
         if not items and self._is_task_waiting(desk):
             events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
             return RING
         due = self._rings_at(desk, items, now)
-        return min(due, now + WITHHELD) if desk.withheld else due
+        return min(due, now + WITHHELD) if delivery.withheld else due
 
-    def _rings_at(self, desk: Delivery, items: Sequence[Item], now: float) -> float:
+    def _rings_at(self, desk: OpenMailbox, items: Sequence[Item], now: float) -> float:
         unread = frozenset(item.message.id[:8] for item in items)
         if not unread:
             self._unread = unread
@@ -219,7 +220,7 @@ class Doorbell:
             return RING
         return due
 
-    def _is_task_waiting(self, desk: Delivery) -> bool:
+    def _is_task_waiting(self, desk: OpenMailbox) -> bool:
         """Return whether a task is to wake the session. It is asked once for each state of the logs."""
         if not self._trail.is_offered(self._me) or self._asked == (ends := desk.logs.ends()):
             return False
@@ -228,7 +229,7 @@ class Doorbell:
         self._asked = ends
         return task_offers.wakes(desk, self._me)
 
-    def _turn(self, desk: Delivery, items: Sequence[Item]) -> float:
+    def _turn(self, desk: OpenMailbox, items: Sequence[Item]) -> float:
         """Return the seconds to let others go first: 0, unless all of the mail is for roles that others hold too."""
         if not all(item.claims for item in items):
             return 0.0
@@ -245,7 +246,7 @@ class Doorbell:
         agents = self._watched.by(self._me)
         if not agents:
             return False
-        desk = Delivery(self._directory, wait=1.0, prove=self._prove)
+        desk = OpenMailbox(self._directory, wait=1.0, prove=self._prove)
         gone = desk.gone(agents)
         if gone:
             absence.note(desk, gone, self._me)
@@ -253,12 +254,12 @@ class Doorbell:
 
     # -- the clock ----------------------------------------------------------------------------------------------------
 
-    def _beat(self, desk: Delivery, now: float) -> None:
+    def _beat(self, desk: OpenMailbox, now: float) -> None:
         if now >= self._next_beat:
             desk.logs.beat(self._me, desk.now())
             self._next_beat = now + BEAT
 
-    def _silent_since(self, desk: Delivery) -> float:
+    def _silent_since(self, desk: OpenMailbox) -> float:
         """Return the monotonic time of the session's last hook, by its heartbeat."""
         try:
             age = time.time() - os.stat(desk.logs.heart(self._me)).st_mtime

@@ -6,6 +6,7 @@ Belongs here: what is handed over, in which pieces, and what of it counts as sho
 from __future__ import annotations
 
 from ..cli import mail_output
+from ..mailbox.delivery import Delivery
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,16 +17,17 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from ..core.roster import Roster
     from ..errors import MailboxError
-    from ..mailbox.delivery import Delivery, Offering
+    from ..mailbox.delivery import Offering
+    from ..mailbox.opened import OpenMailbox
 
 
-def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: int) -> None:
+def check(app: Context, desk: OpenMailbox, session: str | None, peek: bool, limit: int) -> None:
     """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
     me = app.reader(session, desk)
-    page = CheckPage(app, desk, me, limit)
+    page, delivery = CheckPage(app, desk, me, limit), Delivery(desk)
     if peek:  # it holds no lock that others wait for, and may take its time
-        items = desk.peek(me)
+        items = delivery.peek(me)
         shown = items[: limit or None]
         if pieces := page.pieces(shown, len(items) - len(shown)):
             app.print(app.framed("".join(pieces)))
@@ -35,16 +37,16 @@ def check(app: Context, desk: Delivery, session: str | None, peek: bool, limit: 
 
     def show(items: list[Item]) -> Sequence[Item]:
         shown = page.choose(items)
-        pieces = page.pieces(shown, len(items) - len(shown) + desk.left)
+        pieces = page.pieces(shown, len(items) - len(shown) + delivery.left)
         taken, error = app.hand_over(pieces) if pieces else (0, None)
         if error is not None:
             failed.append(_partly(error, taken, len(shown)) if taken else error)
         return shown if error is None else shown[:taken]
 
-    desk.deliver(me, show, choose=page.choose, offering=page.offer)
+    delivery.deliver(me, show, choose=page.choose, offering=page.offer)
     if failed:
         raise failed[0]
-    if desk.registered and session is not None:
+    if delivery.registered and session is not None:
         app.warn(
             f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
             f" `agent-mailbox roster retire {me}` removes this one"
@@ -59,7 +61,7 @@ class CheckPage:
 
     offer: Offering | None = None
 
-    def __init__(self, app: Context, desk: Delivery, me: str, limit: int) -> None:
+    def __init__(self, app: Context, desk: OpenMailbox, me: str, limit: int) -> None:
         self._app = app
         self._desk = desk
         self._me = me

@@ -68,6 +68,4 @@ def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
         twin.logs = Logs(box, mailbox.logs.wait, Custody(kept, record.id, state), state)
         twin.logs.shared = False
         seen = adoption.trust(twin, adopt=adopt)
-        return seen.replace(
-            withheld=withheld_rules.compare(Control.sharing(twin), Control.sharing(mailbox)) if seen.why else ()
-        )
+        return seen.replace(withheld=withheld_rules.compare(Control(twin), Control(mailbox)) if seen.why else ())

@@ -38,8 +38,8 @@ control.add_command(request_commands.request)
 
 
 def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
-    desk = app.desk(Control)
-    return desk, app.me(session, desk)
+    desk = Control(app.mailbox)
+    return desk, app.me(session, desk.box)
 
 
 def _looking(app: App, /, session: str | None) -> tuple[Control, str]:
@@ -49,14 +49,14 @@ def _looking(app: App, /, session: str | None) -> tuple[Control, str]:
     except Malformed as error:
         if error.code != "no_session":
             raise
-        return app.desk(Control), ""
+        return Control(app.mailbox), ""
 
 
 def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
     """Open the mailbox for a decision; raises ``Refused`` for a program, which may not decide."""
     app.caller.refuse_deciding(what)
-    desk = app.desk(Control)
-    return desk, app.acting(session, desk, what)
+    desk = Control(app.mailbox)
+    return desk, app.acting(session, desk.box, what)
 
 
 @control.command(cls=Verb)
@@ -84,8 +84,8 @@ def report(
     \b
     Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
     """
-    desk = app.desk(Control)
-    me = app.acting(session, desk, "the report")
+    desk = Control(app.mailbox)
+    me = app.acting(session, desk.box, "the report")
     text = "" if body is None else values.body(app, body)
     reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
     value = {"request": control_output.request_json(reported.task, desk), "already": reported.already}
@@ -120,7 +120,7 @@ def _answering(command: Any) -> Any:
 
 def _is_own_end(app: App, request: str) -> bool:
     """Return whether a request asks the calling session itself to end: that decides for nobody else."""
-    asked = app.desk(Control).find(request)
+    asked = Control(app.mailbox).find(request)
     return asked.flow == transitions.SHUTDOWN and asked.answerer in app.caller.sessions
 
 
@@ -128,8 +128,8 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
     caller = app.caller
     if not (caller.is_served and _is_own_end(app, request)):
         caller.refuse_deciding("an answer")
-    desk = app.desk(Control)
-    me = app.acting(session, desk, "an answer")
+    desk = Control(app.mailbox)
+    me = app.acting(session, desk.box, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
         "notes": given.reason,
@@ -149,7 +149,7 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
     app.done(control_output.request_text(decided, desk, app.style, already=again), value)
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
-        ending.carry_out(desk, me, app.acts(me), pane=pane, vouched=app.vouched)
+        ending.carry_out(desk.box, me, app.acts(me), pane=pane, vouched=app.vouched)
 
 
 @control.command(cls=Verb, widens=widened_output.of_answer("approve"))
@@ -295,7 +295,7 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
         raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
     desk, me = _desk(app, session)
     if timeout is not None:
-        me = app.acting(session, desk, "a time-out")
+        me = app.acting(session, desk.box, "a time-out")
     found = desk.wait(me, request, timeout)
     app.out(
         app.framed(control_output.request_text(found, desk, app.style)),
@@ -311,7 +311,7 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
 @pass_app
 def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
     """Show every control message with its outcome. They stand in order, refused ones too."""
-    desk = app.desk(Control) if session is None else _desk(app, session)[0]
+    desk = Control(app.mailbox) if session is None else _desk(app, session)[0]
     control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)
 
 

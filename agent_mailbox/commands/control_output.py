@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..cli import mail_output
 from ..clients.checks import enforcing
-from ..core import arrival, codec, frame, instant
+from ..core import codec, frame, instant, reach
 from ..core.control import lasting, message_text, summary, transitions
 from ..core.control.verdicts import REFUSED
 from ..core.records import Message
 from ..core.text import clipped, neutral, typed
 from ..mailbox import arrivals
-from ..mailbox.sending import Sent
 from ..store.files import watch
 
 if TYPE_CHECKING:
@@ -29,9 +28,9 @@ if TYPE_CHECKING:
     from ..cli.options import App
     from ..control.requests import Control
     from ..control_plane.standing import Standing
-    from ..core.arrival import Arrival
     from ..core.control.control_requests import ControlRequest
     from ..core.control.verdicts import Verdict
+    from ..core.reach import Arrival
 
 
 def _plain(payload: Any) -> Any:
@@ -60,7 +59,7 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
 
 
 def _names(desk: Control, ids: Sequence[str]) -> str:
-    roster = desk.logs.read_roster()
+    roster = desk.box.logs.read_roster()
     return " or ".join(frame.name_of(i, roster) for i in ids)
 
 
@@ -73,17 +72,16 @@ def _arrival(request: ControlRequest, desk: Control) -> Arrival:
     """Return when those who decide a request will see it."""
     to = tuple(desk.deciders(request))
     mail = Message(request.message_id, request.asker, to, request.asked, "", type="control")
-    roster = desk.logs.read_roster()
-    sent = Sent(mail, desk.delivery(mail, roster), ())
-    return arrivals.arrival_of(desk, sent, roster)
+    roster = desk.box.logs.read_roster()
+    return arrivals.find_arrival(desk.box, mail, arrivals.judge_reach(desk.box, mail, roster), roster)
 
 
 def asked_text(request: ControlRequest, desk: Control, style: Style, command: Callable[[str], str]) -> str:
     """Return the answer to an agent that asked. ``command`` completes the next one."""
     lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
-        roster = desk.logs.read_roster()
-        seen = arrival.lines(_arrival(request, desk), lambda address: frame.party(address, roster))
+        roster = desk.box.logs.read_roster()
+        seen = reach.list_arrival(_arrival(request, desk), lambda address: frame.party(address, roster))
         lines += [f"  {label}: {names}" for label, names in seen]
         lines.append(f"  {command(f'control wait {typed(request.id)} --timeout 600')}")
     return "\n".join(lines) + "\n"
@@ -105,7 +103,7 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
     ``command`` completes those that are named."""
     if not requests:
         return "nothing waits for you\n"
-    now, options = desk.now(), command("control approve").removeprefix("agent-mailbox control approve")
+    now, options = desk.box.now(), command("control approve").removeprefix("agent-mailbox control approve")
     lines = [style(mail_output.plural(len(requests), "request") + " to decide", "dim")]
     for request in requests:
         waited = max(now - request.asked, 0) // 1000
@@ -159,12 +157,12 @@ def standing_json(found: Standing) -> dict[str, Any]:
 
 def show_standing(app: App, desk: Control, me: str, agents: Sequence[str], *, changed: bool) -> None:
     """Show the standing of agents; ``all``: of those that ``me`` decides for; none: of ``me``."""
-    roster = desk.logs.read_roster()
+    roster = desk.box.logs.read_roster()
     ids: list[str] = []
     for word in agents or [me]:
         ids += desk.led(me) if word == "all" else [roster.find(word).session_id if agents else word]
     found = [desk.standing(session_id) for session_id in dict.fromkeys(ids)]
-    warned = enforcing.warnings(desk, [one.session_id for one in found], app.environ) if changed else []
+    warned = enforcing.warnings(desk.box, [one.session_id for one in found], app.environ) if changed else []
     for line in warned:
         app.warn(line)
     lines = [line for one in found for line in _standing_lines(one, desk, app.style)] or ["you lead nobody"]
@@ -199,7 +197,7 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
         text = "".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found) or "no control messages\n"
         app.out(app.framed(text), value)
         return
-    with watch.Watch([desk.directory]) as changes:
+    with watch.Watch([desk.box.directory]) as changes:
         while not _is_left():
             for entry in fresh():
                 text = app.framed(f"{_entry_text(*entry, desk, app.style)}\n")
@@ -236,6 +234,6 @@ def _entry_json(message: Message, verdict: Verdict) -> dict[str, Any]:
 def _entry_text(message: Message, verdict: Verdict, desk: Control, style: Style) -> str:
     outcome = style(verdict.outcome, "dead" if verdict.outcome == REFUSED else "dim")
     why = f" ({clipped(neutral(verdict.why), 200)})" if verdict.why else ""
-    who = style(frame.named(message, desk.logs.read_roster()), "sender")
+    who = style(frame.named(message, desk.box.logs.read_roster()), "sender")
     told = summary.line(message_text.parse(message.content))
     return f"{instant.text(message.timestamp)[:19]}Z  {who}  {outcome}{why} {frame.BAR}{clipped(told, 300)}"

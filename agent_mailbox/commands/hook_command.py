@@ -14,6 +14,7 @@ from ..errors import NOT_YOU, BadData, MailboxError, NoMailbox, Refused, Storage
 from ..known_clients.gemini_cli import HOOK_SESSION
 from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
+from ..mailbox.opened import OpenMailbox
 from ..store.files import paths, system
 from .hook_input import given, mailbox_of, proven, say
 
@@ -104,11 +105,11 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
-    desk = Delivery(place.directory, wait=client_input.LOCK_WAIT, prove=proven(call, environ), environ=environ)
+    desk = OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=proven(call, environ), environ=environ)
     start = program(environ.get("PATH", ""))
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
-    hooks.answer(hooks.Hook(call=call, desk=desk, environ=environ, program=start, write=write))
+    hooks.answer(hooks.Hook(call=call, delivery=Delivery(desk), environ=environ, program=start, write=write))
     if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.own.bridge:
         _start_bridge(desk.directory, call.session_id, environ)
 
@@ -176,7 +177,7 @@ def _lease(
     caller = callers.of(environ)
     if check_id(call.session_id) not in caller.sessions:
         return
-    desk = Leasing(place.directory, wait=client_input.LOCK_WAIT, prove=caller.proof)
+    desk = Leasing(OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=caller.proof))
     guard = LeaseGuard(call=call, desk=desk, program=program(environ.get("PATH", "")))
     if text := guard.answer():
         write(text)

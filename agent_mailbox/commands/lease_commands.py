@@ -47,8 +47,8 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     \b
     Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h --note "new grammar"
     """
-    desk = app.desk(Leasing)
-    me = app.acting(session, desk, "the lease")
+    desk = Leasing(app.mailbox)
+    me = app.acting(session, desk.box, "the lease")
     made = desk.lease(
         me, paths, system.getcwd(), values.parse_span(span, _UNITS, "m", "write it as 90s, 30m or 2h"), note
     )
@@ -64,7 +64,7 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
 @pass_app
 def list_leases(app: App, /) -> None:
     """List the leases that hold now, of all sessions."""
-    desk = app.desk(Leasing)
+    desk = Leasing(app.mailbox)
     found = desk.leases()
     lines = [f"{_line(one)} {desk.said(one)}" for one in found]
     app.out("\n".join(lines or ["no leases"]) + "\n", {"leases": [_json(one) for one in found]})
@@ -76,8 +76,8 @@ def list_leases(app: App, /) -> None:
 @pass_app
 def release(app: App, /, lease_id: str, session: str | None) -> None:
     """End a lease: yours, or as its holder's lead or the person. Again is no error."""
-    desk = app.desk(Leasing)
-    ended, again = desk.release_lease(app.acting(session, desk, "the end of a lease"), lease_id)
+    desk = Leasing(app.mailbox)
+    ended, again = desk.release_lease(app.acting(session, desk.box, "the end of a lease"), lease_id)
     told = "was over already: " if again else "released "
     app.done(f"{told}{_line(ended)}\n", {"leases": [_json(ended)], "already": again})
 
@@ -95,7 +95,7 @@ def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) 
     if bool(paths) == staged:
         raise Malformed("PATH or --staged is missing" if staged is False else "--staged goes without PATH",
                         "name files, or let git say which are staged")  # fmt: skip
-    desk = app.desk(Leasing)
+    desk = Leasing(app.mailbox)
     found = desk.held_by_others(_caller(app, session, desk), paths or _staged(), system.getcwd())
     lines = [f"{neutral(one.path)} {desk.said(one.lease)}; {desk.ask(one.lease)}" for one in found]
     value = {"leases": [{**_json(one.lease), "path": one.path} for one in found]}
@@ -106,7 +106,7 @@ def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) 
 def _caller(app: App, session: str | None, desk: Leasing) -> str:
     """Return the session that asks; a program is none, and all leases are others' to it."""
     try:
-        return app.me(session, desk)
+        return app.me(session, desk.box)
     except Refused:
         if session is not None:
             raise

@@ -150,7 +150,7 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 @pass_app
 def ack(app: App, /, message_id: str, session: str | None) -> None:
     """Acknowledge message ID. It tells its sender that you have dealt with it."""
-    verbs.ack(app, app.mailbox, message_id, session)
+    verbs.acknowledge(app, app.mailbox, message_id, session)
 
 
 @cli.command(cls=Verb)
@@ -159,7 +159,7 @@ def ack(app: App, /, message_id: str, session: str | None) -> None:
 @pass_app
 def release(app: App, /, message_id: str, session: str | None) -> None:
     """Give message ID back. It becomes unread again; another holder of its role may take it."""
-    verbs.release(app, app.mailbox, message_id, session)
+    verbs.give_back(app, app.mailbox, message_id, session)
 
 
 @cli.command("dead-letters", cls=Verb)

@@ -37,13 +37,13 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     \b
     Example: agent-mailbox note add --on project:app --title "Tests need redis" --body "docker compose up redis"
     """
-    desk = app.desk(Noting)
-    me = app.acting(session, desk, "the note")
+    desk = Noting(app.mailbox)
+    me = app.acting(session, desk.box, "the note")
     text = title if body is None else values.body(app, body)
     tags = [tag for one in on for tag in one.split(",")]
     made = desk.add_note(me, tags, title, text, replaces)
     made = desk.all_notes().get(made.message.id, made)
-    roster = desk.logs.read_roster()
+    roster = desk.box.logs.read_roster()
     app.done(note_output.list_text([made], roster, app.style), {"note": note_output.note_json(made)})
 
 
@@ -52,9 +52,9 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
 @pass_app
 def list_notes(app: App, /, on: str) -> None:
     """List the current notes, the newest last."""
-    desk = app.desk(Noting)
+    desk = Noting(app.mailbox)
     found = desk.notes(on)
-    text = note_output.list_text(found, desk.logs.read_roster(), app.style)
+    text = note_output.list_text(found, desk.box.logs.read_roster(), app.style)
     app.out(app.framed(text), {"notes": [note_output.note_json(one) for one in found]})
 
 
@@ -63,9 +63,9 @@ def list_notes(app: App, /, on: str) -> None:
 @pass_app
 def show(app: App, /, note_id: str) -> None:
     """Show a note's text."""
-    desk = app.desk(Noting)
+    desk = Noting(app.mailbox)
     found = desk.find_note(note_id)
-    text = note_output.note_text(found, desk.logs.read_roster(), app.style, app.command)
+    text = note_output.note_text(found, desk.box.logs.read_roster(), app.style, app.command)
     app.out(app.framed(text), {"note": note_output.note_json(found, whole=True)})
 
 
@@ -75,8 +75,8 @@ def show(app: App, /, note_id: str) -> None:
 @pass_app
 def drop(app: App, /, note_id: str, session: str | None) -> None:
     """Take a note of yours from the list. It stays in the log."""
-    desk = app.desk(Noting)
-    ended, again = desk.drop_note(app.acting(session, desk, "dropping a note"), note_id)
+    desk = Noting(app.mailbox)
+    ended, again = desk.drop_note(app.acting(session, desk.box, "dropping a note"), note_id)
     told = "was off the list already: " if again else "dropped "
-    text = told + note_output.list_text([ended], desk.logs.read_roster(), app.style)
+    text = told + note_output.list_text([ended], desk.box.logs.read_roster(), app.style)
     app.done(text, {"note": note_output.note_json(ended), "already": again})

@@ -33,10 +33,10 @@ def request() -> None:
 def _ask(
     app: App, /, session: str | None, payload: messages.Payload, timeout: float | None = None, *, to: str | None = None
 ) -> None:
-    desk = app.desk(Control)
-    me = app.acting(session, desk, "the request")
+    desk = Control(app.mailbox)
+    me = app.acting(session, desk.box, "the request")
     if timeout is not None:
-        payload = payload.replace(expires=desk.now() + round(timeout * 1000))
+        payload = payload.replace(expires=desk.box.now() + round(timeout * 1000))
     with Patience(timeout):  # behind that time nobody could answer it
         asked = desk.request(me, payload, to=to)
     app.done(control_output.asked_text(asked, desk, app.style, app.command), control_output.asked_json(asked, desk))

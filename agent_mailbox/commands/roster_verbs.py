@@ -10,6 +10,7 @@ from ..core.records import USER
 from ..core.roster_changes import Registration
 from ..errors import Malformed
 from ..mailbox import absence, agents
+from ..mailbox.opened import OpenMailbox
 from ..mailbox.registry import Registry
 
 TYPE_CHECKING = False
@@ -47,20 +48,20 @@ def _listed(given: str | None) -> tuple[str, ...]:
 
 def register(app: Context, change: Registration) -> None:
     """Register or update a session, the caller's own if the change names none."""
-    me, desk = named(app, change.session_id or None), app.desk(Registry)
+    me, desk = named(app, change.session_id or None), app.desk(OpenMailbox)
     if app.caller.is_person and (change.lead or change.name):
         from ..cli import widening  # only the person is asked
 
         widening.check(app, lambda: _widened(desk, me, change))
     request = change.replace(session_id=me)
     absence.note_bearer(desk, request.name, app.acts(me))
-    agent, decision = desk.register(request, app.acts(me))
+    agent, decision = Registry(desk).register(request, app.acts(me))
     for warning in decision.warnings:
         app.warn(warning)
     answer(app, agent, decision.warnings)
 
 
-def _widened(desk: Registry, me: str, change: Registration) -> str:
+def _widened(desk: OpenMailbox, me: str, change: Registration) -> str:
     """Return whom a change makes the lead of an agent, and whose place it gives: both may allow."""
     lead, name = change.lead, change.name
     before = desk.logs.read_roster().bearer(name) if name else None
@@ -72,7 +73,7 @@ def _widened(desk: Registry, me: str, change: Registration) -> str:
 
 def answer(app: Context, agent: Agent, warnings: Sequence[str] = ()) -> None:
     """Print an agent after a change."""
-    desk = app.desk(Registry)
+    desk = app.desk(OpenMailbox)
     agent, seen = agents.one(desk, agent.session_id)
     gone = desk.gone_of([agent])
     value = {"agent": render.agent_json(agent, seen, gone), "warnings": list(warnings)}
@@ -81,7 +82,7 @@ def answer(app: Context, agent: Agent, warnings: Sequence[str] = ()) -> None:
 
 def named(app: Context, session_id: str | None) -> str:
     """Return the id whose entry a command changes; raises ``Refused`` if the caller may not change it."""
-    desk = app.desk(Registry)
+    desk = app.desk(OpenMailbox)
     if session_id is None:
         return app.me(None, desk)
     app.act_as(session_id, desk)
@@ -90,25 +91,25 @@ def named(app: Context, session_id: str | None) -> str:
 
 def own(app: Context, session_id: str | None, word: str | None) -> str:
     """Return the id of the agent whose state a command changes; raises ``Refused`` as ``named`` does."""
-    return named(app, agents.one(app.desk(Registry), which(app, session_id, word))[0].session_id)
+    return named(app, agents.one(app.desk(OpenMailbox), which(app, session_id, word))[0].session_id)
 
 
 def which(app: Context, session_id: str | None, word: str | None) -> str:
     """Return the agent that a command names, else the caller."""
     if session_id and word:
         raise Malformed("the session is named twice", "pass ID or --session-id, not both")
-    return session_id or word or app.me(None, app.desk(Registry))
+    return session_id or word or app.me(None, app.desk(OpenMailbox))
 
 
 def end(app: Context, event: str, session_id: str | None, word: str | None) -> None:
     """Freeze or retire an agent."""
     who = own(app, session_id, word)
-    answer(app, app.desk(Registry).end(who, event, app.acts(who)))
+    answer(app, Registry(app.desk(OpenMailbox)).end(who, event, app.acts(who)))
 
 
 def show_all(app: Context, state: str | None) -> None:
     """Print all agents, or those in one state."""
-    desk = app.desk(Registry)
+    desk = app.desk(OpenMailbox)
     found = agents.every(desk, state)
     gone = desk.gone_of(agent for agent, _ in found)
     if app.json:
@@ -121,7 +122,7 @@ def show_all(app: Context, state: str | None) -> None:
 
 def show_one(app: Context, session_id: str | None, word: str | None) -> None:
     """Print one agent."""
-    desk = app.desk(Registry)
+    desk = app.desk(OpenMailbox)
     agent, seen = agents.one(desk, which(app, session_id, word))
     gone = desk.gone_of([agent])
     text, value = render.agent_text(agent, seen, gone, app.style), render.agent_json(agent, seen, gone)

@@ -18,7 +18,7 @@ from ..core.records import PRIORITIES, TYPES, BadLine
 from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox.leaving import ALLOWED
 from ..mailbox.opened import nobody
-from ..mailbox.sending import Sent
+from ..mailbox.sending import Sending, Sent
 from . import widened_output
 
 CONTROL = "control"
@@ -153,7 +153,7 @@ def send(
     \b
     Example: agent-mailbox send --to role:reviewer --subject "API ready" --body @notes.md --ack
     """
-    app.mailbox.at_once = now
+    app.mailbox.part(Sending).at_once = now
     if jsonl is not None:
         ctx = click.get_current_context()
         others = ctx.params.keys() - {"sender", "jsonl", "strict", "now"}
@@ -199,7 +199,7 @@ def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
 def _draft(app: App, sender: str, to: Sequence[str], given: Written) -> Draft:
     return Draft(
         sender=sender,
-        to=verbs.recipients(to),
+        to=verbs.split_recipients(to),
         content=values.body(app, given["body"]),
         subject=given["subject"],
         ttl_hours=values.hours(given["ttl_hours"]),

@@ -52,7 +52,7 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
         from ..cli import task_output  # a mailbox that has tasks
         from ..control.tasking import Tasking
 
-        desk = Tasking.sharing(mailbox)
+        desk = Tasking(mailbox)
         held = [one for one in desk.tasks(me) if one.is_mine]
         value["tasks"] = [task_output.task_json(one) for one in held]
         lines += ["You hold:", *task_output.list_text(held, desk, app.style).splitlines()] if held else []

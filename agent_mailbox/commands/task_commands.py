@@ -31,15 +31,15 @@ _which = click.argument("task_id", metavar="TASK")
 
 
 def _desk(app: App, session: str | None, what: str) -> tuple[Tasking, str]:
-    desk = app.desk(Tasking)
-    return desk, app.acting(session, desk, what)
+    desk = Tasking(app.mailbox)
+    return desk, app.acting(session, desk.box, what)
 
 
 def _looking(app: App, session: str | None) -> tuple[Tasking, str]:
     """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
-    desk = app.desk(Tasking)
+    desk = Tasking(app.mailbox)
     try:
-        return desk, app.me(session, desk)
+        return desk, app.me(session, desk.box)
     except Malformed as error:
         if error.code != "no_session":
             raise
@@ -87,7 +87,7 @@ def add(
         instructions="" if body is None else values.body(app, body),
         context=context,
         after=tuple(after),
-        ack_by=values.expiry(ack_by, desk.now()),
+        ack_by=values.expiry(ack_by, desk.box.now()),
         plan_required=plan_required,
     )
     added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
@@ -105,7 +105,7 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
     """List the tasks, oldest first. Each has its state, its holder, or what it waits for."""
     desk, me = _looking(app, session)
     if me:
-        task_reports.tell(desk, me)
+        task_reports.tell(desk.box, me)
     found = desk.tasks(me, everything=everything)
     if to is not None:
         stored = desk.stored_address(to)

@@ -48,9 +48,9 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
     until = [event for event, is_wanted in wanted if is_wanted]
     if not until:
         raise Malformed("--idle, --dead or --task is missing", "say for what: `agent-mailbox watch AGENT --idle`")
-    desk = app.desk(Watching)
+    desk = Watching(app.mailbox)
     made = desk.watch(
-        app.acting(session, desk, "the watch"),
+        app.acting(session, desk.box, "the watch"),
         agent,
         until,
         task,
@@ -64,8 +64,8 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
 @pass_app
 def list_watches(app: App, /, session: str | None) -> None:
     """List the session's watches."""
-    desk = app.desk(Watching)
-    found = desk.watches(app.me(session, desk))
+    desk = Watching(app.mailbox)
+    found = desk.watches(app.me(session, desk.box))
     lines = [f"{_line(desk, one)} until {frame.when(one.ends)}" for one in found]
     app.out("\n".join(lines or ["no watches"]) + "\n", {"watches": [_json(one) for one in found]})
 
@@ -76,14 +76,14 @@ def list_watches(app: App, /, session: str | None) -> None:
 @pass_app
 def cancel(app: App, /, watch_id: str, session: str | None) -> None:
     """End a watch: yours, or as its watcher's lead or the person. Again is no error."""
-    desk = app.desk(Watching)
-    ended, again = desk.cancel(app.acting(session, desk, "the end of a watch"), watch_id)
+    desk = Watching(app.mailbox)
+    ended, again = desk.cancel(app.acting(session, desk.box, "the end of a watch"), watch_id)
     told = "was over already: " if again else "cancelled "
     app.done(f"{told}{_line(desk, ended)}\n", {"watches": [_json(ended)], "already": again})
 
 
 def _line(desk: Watching, one: AgentWatch) -> str:
-    name = frame.name_of(one.agent, desk.logs.read_roster())
+    name = frame.name_of(one.agent, desk.box.logs.read_roster())
     return f"{neutral(one.id)}  {name}: {', '.join(one.until)} {neutral(one.task)}".rstrip()
 
 

@@ -30,7 +30,7 @@ def of_answer(decision: str = "") -> Callable[[App, Given], str]:
         mode, said = given["mode"] or "", decision or given["decision"]
         if said != "approve" and not mode:
             return ""
-        request = app.desk(Control).find(given["request"])
+        request = Control(app.mailbox).find(given["request"])
         always = ", and allow such calls always" if given.get("always") else ""
         return f"{said} {summary.whole(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
 
@@ -41,7 +41,7 @@ def of_mode(app: App, given: Given) -> str:
     """Return what a mode widens."""
     if given["agent"] is None or given["mode"] is None:
         return ""
-    return _widened(app.desk(Control), messages.ModeSet(mode=given["mode"]), [given["agent"]])
+    return _widened(Control(app.mailbox), messages.ModeSet(mode=given["mode"]), [given["agent"]])
 
 
 def of_policy(app: App, given: Given) -> str:
@@ -50,16 +50,16 @@ def of_policy(app: App, given: Given) -> str:
     if not (allow or deny or hosts or given["clear"]):
         return ""
     payload = messages.PolicyUpdate(allow=allow, deny=deny, hosts=hosts, adds=given["add"])
-    return _widened(app.desk(Control), payload, given["agents"])
+    return _widened(Control(app.mailbox), payload, given["agents"])
 
 
 def of_text(app: App, content: str, to: Sequence[str]) -> str:
     """Return what a control message widens that somebody wrote."""
-    return _widened(app.desk(Control), message_text.parse(content), to)
+    return _widened(Control(app.mailbox), message_text.parse(content), to)
 
 
 def _widened(desk: Control, payload: Payload | messages.Unknown, to: Sequence[str]) -> str:
-    roster = desk.logs.read_roster()
+    roster = desk.box.logs.read_roster()
     agents: list[str] = []
     for word in to:
         agent = roster.meant(word)

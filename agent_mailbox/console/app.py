@@ -27,7 +27,7 @@ from starlette.staticfiles import StaticFiles
 from ..core.text import neutral, visible
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
-from ..mailbox.sending import random_id
+from ..mailbox.opened import random_id
 from . import actions, beside, details, presenters, views
 from .desk import Desk
 from .error_pages import answered

@@ -51,7 +51,7 @@ class Looking:
 
     def __init__(self, directory: str) -> None:
         self.mailbox = Mailbox(directory, prove=prove)
-        self.control = Control.sharing(self.mailbox)
+        self.control = Control(self.mailbox)
         self.library = Channels(self.mailbox)
         self.tallies = Tallies(self.library)
         self.unread = Unread(self.mailbox, self.library)

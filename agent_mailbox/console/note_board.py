@@ -40,7 +40,7 @@ class BoardNote(Record):
 def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the current notes, of one tag or of all, the newest first."""
     on, roster, clock = params.get("on", ""), now.roster, now.mailbox.now()
-    everything = Noting.sharing(now.mailbox).notes()
+    everything = Noting(now.mailbox).notes()
     found = [one for one in everything if not on or on in one.message.recipients]
     living = [agent for agent in roster.agents.values() if agent.state != DEAD]
     tags = {tag for agent in living for tag in agent.tags} | {t for one in everything for t in one.message.recipients}
@@ -70,11 +70,11 @@ def add(now: Looking, fields: Mapping[str, str]) -> str:
     """Add a note as the person, or replace one."""
     title, body = fields.get("subject", "").strip(), fields.get("body", "").replace("\r\n", "\n").strip()
     to = fields.get("to", "").strip()
-    made = Noting.sharing(now.mailbox).add_note(USER, [to] if to else [], title, body or title, fields.get("note", ""))
+    made = Noting(now.mailbox).add_note(USER, [to] if to else [], title, body or title, fields.get("note", ""))
     return f"{made.id} is on the board."
 
 
 def drop(now: Looking, fields: Mapping[str, str]) -> str:
     """Take a note from the board."""
-    ended, _ = Noting.sharing(now.mailbox).drop_note(USER, fields.get("note", ""))
+    ended, _ = Noting(now.mailbox).drop_note(USER, fields.get("note", ""))
     return f"{ended.id} is off the board. It stays in the log."

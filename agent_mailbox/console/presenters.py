@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
-from ..core import arrival, claims, frame, references
+from ..core import claims, frame, reach, references
 from ..core.address import ALL, is_remote, is_shown
 from ..core.control import message_text, summary
 from ..core.records import USER, Record
@@ -206,9 +206,11 @@ def told(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
     def called(address: str) -> str:
         return label(address) if ":" in address else name(address, roster)
 
-    reach = [f"{label}: {names}" for label, names in arrival.lines(arrivals.arrival_of(desk, sent, roster), called)]
-    reach = reach or [frame.unreached(sent.message)]
-    said = (f"sent to {frame.target_of(sent.message, roster)}", *reach, *sent.warnings)
+    arrival = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
+    where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, called)] or [
+        frame.unreached(sent.message)
+    ]
+    said = (f"sent to {frame.target_of(sent.message, roster)}", *where, *sent.warnings)
     return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)
 
 

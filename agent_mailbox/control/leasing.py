@@ -36,15 +36,15 @@ class Held(Record):
 
 
 class Leasing(NoticeDesk):
-    """The part of the facade for leases."""
+    """Keeps the leases in an opened mailbox."""
 
     def leases(self) -> list[Lease]:
         """Return the leases that hold now: the proven ones first, each oldest first."""
-        return self._live(control_log.of_leases(self).leases)
+        return self._live(control_log.of_leases(self.box).leases)
 
     def _live(self, fold: Leases) -> list[Lease]:
-        found = fold.live(self.now())
-        gone = self.gone({lease.owner for lease in found}) if found else ()
+        found = fold.live(self.box.now())
+        gone = self.box.gone({lease.owner for lease in found}) if found else ()
         return [lease for lease in found if lease.owner not in gone]
 
     def lease(self, me: str, paths: Sequence[str], base: str, minutes: float, note: str = "") -> Lease:
@@ -57,17 +57,17 @@ class Leasing(NoticeDesk):
             raise Malformed(f"not a time to lease: {minutes:g} minutes", "pass --for with 1m to 24h")
         project, patterns = _patterns(paths, base)
         self._refuse_held(me, project, patterns)
-        now = self.now()
+        now = self.box.now()
         payload = messages.LeasePaths(
             request_id=f"lease-{system.urandom(6).hex()}", project=project, paths=patterns, note=note,
             expires=now + round(minutes * _MINUTE),
         )  # fmt: skip
-        edits = Edits(self.logs)
+        edits = Edits(self.box.logs)
         edits.leased()
         sent = self.post(me, payload, (me,))
         edits.leased()
         self.read_own(me, sent)
-        made = control_log.of_leases(self).leases.get(payload.request_id)
+        made = control_log.of_leases(self.box).leases.get(payload.request_id)
         if made is None:
             self.refuse_unapplied(sent)
             raise Refused(f"{payload.request_id}: it vanished", "lease the paths again")
@@ -79,34 +79,36 @@ class Leasing(NoticeDesk):
         return made
 
     def _refuse_held(self, me: str, project: str, paths: tuple[str, ...], before: float = float("inf")) -> None:
-        fold = control_log.of_leases(self).leases
+        fold = control_log.of_leases(self.box).leases
         for lease in self._live(fold):
-            is_anothers = lease.proven and lease.place < before and not fold.is_owner(me, lease, self.now())
+            is_anothers = lease.proven and lease.place < before and not fold.is_owner(me, lease, self.box.now())
             if is_anothers and lease.overlaps(project, paths):
                 shown = neutral(lease_paths.shown(lease.project, lease.paths))
                 raise Refused(f"{shown} {self.said(lease)}", self.ask(lease), code="leased")
 
     def also_leased(self, me: str, made: Lease) -> list[Lease]:
         """Return the leases of others that overlap one of ``me``: nothing proves theirs, or nothing proves this."""
-        fold = control_log.of_leases(self).leases
+        fold = control_log.of_leases(self.box).leases
         others = [one for one in self._live(fold) if one.id != made.id and one.overlaps(made.project, made.paths)]
-        return [one for one in others if not fold.is_owner(me, one, self.now())]
+        return [one for one in others if not fold.is_owner(me, one, self.box.now())]
 
     def said(self, lease: Lease) -> str:
         """Return who leases it, until when and why."""
-        name, until = frame.name_of(lease.owner, self.logs.read_roster()), frame.when(lease.ends)[11:]
+        name, until = frame.name_of(lease.owner, self.box.logs.read_roster()), frame.when(lease.ends)[11:]
         note = f': "{frame.quoted(lease.note)}"' if lease.note else ""
         return f"{'is' if lease.proven else 'may be (unverified)'} leased by {name} until {until}{note}"
 
     def ask(self, lease: Lease) -> str:
         """Return what to do about another's lease."""
-        return f"write to {frame.name_of(lease.owner, self.logs.read_roster())}, who can release {neutral(lease.id)}"
+        return (
+            f"write to {frame.name_of(lease.owner, self.box.logs.read_roster())}, who can release {neutral(lease.id)}"
+        )
 
     def release_lease(self, me: str, word: str) -> tuple[Lease, bool]:
         """End a lease, by its id or a unique beginning; return whether it was over before, too.
 
         Raises ``NotFound``, and ``Refused`` unless ``me`` holds it or commands its holder."""
-        fold = control_log.of_leases(self).leases
+        fold = control_log.of_leases(self.box).leases
         live = self._live(fold)
 
         def hint() -> str:
@@ -114,24 +116,24 @@ class Leasing(NoticeDesk):
             return f"to release it, name its id: `agent-mailbox lease release {named[0]}`" if named else ""
 
         return self.end_notice(
-            me, word, fold, lambda: control_log.of_request(self, word).leases, live, messages.LeaseRelease,
+            me, word, fold, lambda: control_log.of_request(self.box, word).leases, live, messages.LeaseRelease,
             hint,
         )  # fmt: skip
 
     def held_by_others(self, me: str, paths: Sequence[str], base: str) -> list[Held]:
         """Return those of the files that another session leases, each with the lease that counts."""
-        fold = control_log.of_leases(self).leases
+        fold = control_log.of_leases(self.box).leases
         live = self._live(fold)
         found = []
         for path in paths if live else ():
             lease = self.lease_on(path, base, live)
-            if lease is not None and not fold.is_owner(me, lease, self.now()):
+            if lease is not None and not fold.is_owner(me, lease, self.box.now()):
                 found.append(Held(path, lease))
         return found
 
     def holds(self, me: str, lease: Lease) -> bool:
         """Return whether ``me`` is the holder, or has its place."""
-        return control_log.of_leases(self).leases.is_owner(me, lease, self.now())
+        return control_log.of_leases(self.box).leases.is_owner(me, lease, self.box.now())
 
     def lease_on(self, path: str, base: str, live: Sequence[Lease]) -> Lease | None:
         """Return the first of the leases that covers a file, proven ones before others."""
@@ -142,12 +144,12 @@ class Leasing(NoticeDesk):
     def settle_leases(self) -> list[Lease]:
         """Return the leases that hold now, having noted for the shim whether there are any."""
         if found := self.leases():
-            if not Edits(self.logs).is_ready():
-                Edits(self.logs).settle(holds=True)
+            if not Edits(self.box.logs).is_ready():
+                Edits(self.box.logs).settle(holds=True)
             return found
-        with self.logs.messages.held():  # a lease that is written later is noted later
+        with self.box.logs.messages.held():  # a lease that is written later is noted later
             found = self.leases()
-            Edits(self.logs).settle(holds=bool(found))
+            Edits(self.box.logs).settle(holds=bool(found))
         return found
 
 

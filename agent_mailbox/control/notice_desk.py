@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class NoticeDesk(Coordination):
-    """The part of the facade that ends notices."""
+    """Ends notices in an opened mailbox."""
 
     def end_notice(
         self,
@@ -44,13 +44,13 @@ class NoticeDesk(Coordination):
             notice = known[found]
         if notice.over:
             return notice, True
-        if notice.proven and not fold.may_end(me, notice, self.now()):
+        if notice.proven and not fold.may_end(me, notice, self.box.now()):
             raise Refused(
-                f"{notice.id} is {frame.name_of(notice.owner, self.logs.read_roster())}'s {fold.KIND}",
+                f"{notice.id} is {frame.name_of(notice.owner, self.box.logs.read_roster())}'s {fold.KIND}",
                 f"its {fold.OWNER}, that one's lead or the person ends it; it also ends by itself",
                 code="not_yours",
             )
-        own = fold.is_owner(me, notice, self.now())
+        own = fold.is_owner(me, notice, self.box.now())
         sent = self.post(me, payload(request_id=notice.id), (me if own else notice.owner,))
         if own:
             self.read_own(me, sent)

@@ -21,7 +21,7 @@ from ..core.control.watches import IDLE
 from ..core.records import MAX_TTL_HOURS, USER, Read
 from ..core.roster import DEAD
 from ..errors import BadData, Malformed, NotFound, Refused
-from ..mailbox.sending import Posting
+from ..mailbox.sending import Sending
 from ..store.files.watched import Watched
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ..core.control.messages import Payload
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
+    from ..mailbox.opened import OpenMailbox
     from ..mailbox.sending import Sent
 
 MIN_PREFIX = 4
@@ -52,12 +53,15 @@ def written(payload: Payload) -> str:
         ) from None
 
 
-class Coordination(Posting):
-    """The part of the facade for orders, on which ``Control`` is built."""
+class Coordination:
+    """Gives orders in an opened mailbox; ``Control`` is built on it."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
 
     def plane(self) -> ControlState:
         """Return the fold of all control messages, up to this moment."""
-        return control_log.of(self)
+        return control_log.of(self.box)
 
     def standing(self, session_id: str) -> Standing:
         """Return the agent's standing at this moment."""
@@ -65,18 +69,18 @@ class Coordination(Posting):
 
     def part_about(self, session_id: str) -> ControlState:
         """Return the part of the fold that may bind or end an agent, up to this moment."""
-        return control_log.of_agents(self, [session_id])
+        return control_log.of_agents(self.box, [session_id])
 
     def post(
         self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None, lasts: bool = False
     ) -> Sent:
         """Send one control message; one that ``lasts`` never expires, and goes to nobody by mistake. Raises as ``send``
         does."""
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         agent = roster.get(me)
         teams = [tag.removeprefix(TEAM) for tag in agent.tags if tag.startswith(TEAM)] if agent is not None else []
         payload = payload.replace(
-            timestamp=self.now(),
+            timestamp=self.box.now(),
             team=teams[0] if len(teams) == 1 else "",
             agent_id=me,
             agent_name=(agent.name or "") if agent is not None else "",
@@ -86,23 +90,23 @@ class Coordination(Posting):
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread, ttl_hours=hours)
         # An answer goes to the asker, even if the roster has it dead by now.
         answering = to[0] if len(to) == 1 and not lasts else None
-        return self.send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
+        return self.box.part(Sending).send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
 
     def read_own(self, me: str, sent: Sent) -> None:
         """Record a message of ``me`` to itself as read: it waits for nobody."""
-        read = Read(message_id=sent.message.id, session_id=me, timestamp=self.now(), via=me)
-        self.logs.reads.append([codec.spell_read(read)], (), [self.prove(me)])
+        read = Read(message_id=sent.message.id, session_id=me, timestamp=self.box.now(), via=me)
+        self.box.logs.reads.append([codec.spell_read(read)], (), [self.box.prove(me)])
 
     def find(self, word: str) -> ControlRequest:
         """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
         ``NotFound`` or ``Ambiguous``."""
-        whole = None if len(word) == ids.SHOWN else _meant(word, control_log.of_request(self, word))
-        found = whole or _meant(word, control_log.of_beginning(self, word))
+        whole = None if len(word) == ids.SHOWN else _meant(word, control_log.of_request(self.box, word))
+        found = whole or _meant(word, control_log.of_beginning(self.box, word))
         if found is None and len(word) >= MIN_PREFIX:
             found = _meant(
-                word, control_log.archived(self.logs, self.archive, word)[0]
+                word, control_log.archived(self.box.logs, self.box.archive, word)[0]
             )  # live before archive: the steward moves it that way
-            found = found and _meant(found.id, control_log.archived(self.logs, self.archive, found.id)[0])
+            found = found and _meant(found.id, control_log.archived(self.box.logs, self.box.archive, found.id)[0])
             if found is not None and found.state in transitions.UNFINISHED:
                 raise NotFound(
                     f"{found.id} was archived undecided: {found.worker} is gone", "send a new request to its successor"
@@ -113,33 +117,33 @@ class Coordination(Posting):
 
     def refuse_other(self, me: str, worker: str, what: str) -> None:
         """Raise ``Refused`` unless ``me`` may command the worker."""
-        roster = self.logs.read_roster()
-        if authority.commands(me, worker, self.now(), roster):
+        roster = self.box.logs.read_roster()
+        if authority.commands(me, worker, self.box.now(), roster):
             return
         lead = authority.lead_of(worker, roster)
         who = USER if lead == USER else f"{lead} or {USER}"
         why = "no agent commands itself" if me == worker else f"{me} is not the lead of {worker}"
-        note(self, ControlStep(me, what, REFUSED, worker, cause=why))
+        note(self.box, ControlStep(me, what, REFUSED, worker, cause=why))
         raise Refused(f"{what}: {why}", f"ask {who} to do it", code="not_lead")
 
     def _tell_watchers(self, me: str, event: str, task: str = "") -> None:
-        if Watched(self.logs.trail).is_watched(me):
-            watch_reports.of_event(self, me, me, event, task=task)
+        if Watched(self.box.logs.trail).is_watched(me):
+            watch_reports.of_event(self.box, me, me, event, task=task)
 
     def led(self, me: str) -> list[str]:
         """Return the living and frozen agents that ``me`` decides for."""
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         return [a for a, agent in roster.agents.items() if agent.state != DEAD and authority.lead_of(a, roster) == me]
 
     def log(self, request_id: str | None = None) -> list[tuple[Message, Verdict]]:
         """Return the live control messages in log order, each with its outcome; ``request_id``: those about that
         request, live or archived."""
-        live = control_log.history(self, request_id)
+        live = control_log.history(self.box, request_id)
         if request_id is None:
             return live
-        now = control_log.of_request(self, request_id)
+        now = control_log.of_request(self.box, request_id)
         if request_id not in now.requests and request_id not in now.tasks:
-            fold, messages = control_log.archived(self.logs, self.archive, request_id)
+            fold, messages = control_log.archived(self.box.logs, self.box.archive, request_id)
             live = [*control_log.told(fold, messages), *live]
         return [entry for entry in live if entry[1].request_id == request_id]
 
@@ -172,7 +176,7 @@ class Coordination(Posting):
         )
 
     def _command(self, me: str, to: Sequence[str], payload: Payload) -> Sent:
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         stored = [word if word == ALL else roster.find(word).session_id for word in to]
         for worker in stored:
             if worker != ALL:
@@ -191,7 +195,7 @@ class Coordination(Posting):
         """Return the fate of a message that was sent; raise ``Refused`` if the fold refused it.
 
         Nothing proved its writer then, or the writer lost the right."""
-        verdict = control_log.of_sent(self, sent.message.id).verdicts.get(sent.message.id)
+        verdict = control_log.of_sent(self.box, sent.message.id).verdicts.get(sent.message.id)
         if verdict is not None and verdict.outcome == REFUSED:
             raise Refused(f"{verdict.kind}: {verdict.why}", hint, code="unverified")
         return verdict
@@ -201,7 +205,7 @@ class Coordination(Posting):
 
         A person who leads is not told: they have no turns to be woken in, and need no such mail."""
         self._tell_watchers(me, IDLE)
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         lead = authority.lead_of(me, roster)
         if lead == USER or authority.leads_itself(me, roster):
             return None

@@ -55,7 +55,7 @@ class WaitAbort(Record):
 
 
 class Control(Tasking):
-    """The part of the facade that coordinates: all of it."""
+    """Coordinates the agents of an opened mailbox: all of it."""
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@ class Control(Tasking):
         """
         if isinstance(payload, messages.TaskAssignment):
             return self.add_task(me, (to or "",), payload).task
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         if isinstance(payload, _ASKS):
             if me == USER:
                 raise Refused("the person needs no permission", "name the asking agent with --session ID")
@@ -79,7 +79,7 @@ class Control(Tasking):
             self.refuse_other(me, to, message_fields.name(payload))
         request_id = payload.request_id or f"{PREFIXES[type(payload)]}-{system.urandom(6).hex()}"
         sent = self.post(me, payload.replace(request_id=request_id), (to,))
-        fold = control_log.of_sent(self, sent.message.id)
+        fold = control_log.of_sent(self.box, sent.message.id)
         found = fold.requests.get(request_id)
         verdict = fold.verdicts.get(sent.message.id)
         if found is None or (verdict is not None and verdict.outcome == REFUSED):
@@ -93,13 +93,13 @@ class Control(Tasking):
     def pending(self, me: str, *, everyones: bool = False) -> list[ControlRequest]:
         """Return the open requests that ``me`` is to decide, oldest first; ``everyones``: all open ones. A request that
         has timed out is left out."""
-        now = self.now()
-        found = [request for request in control_log.of_open(self).open_requests() if not overdue(request, now)]
+        now = self.box.now()
+        found = [request for request in control_log.of_open(self.box).open_requests() if not overdue(request, now)]
         return [request for request in found if everyones or me in self.deciders(request)]
 
     def unanswerable(self) -> list[ControlRequest]:
         """Return the open requests of which no decider can answer: an agent without a client proves nothing."""
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
 
         def can_answer(who: str) -> bool:
             agent = roster.get(who)
@@ -111,7 +111,7 @@ class Control(Tasking):
     def deciders(self, request: ControlRequest) -> list[str]:
         """Return the deciders of a request: for a shutdown the worker, else its lead, or the person if it has none. For
         a task: its assignee."""
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         if isinstance(request, Task):
             return [holder] if (holder := request.holder(roster)) else []
         if request.answerer:
@@ -130,14 +130,14 @@ class Control(Tasking):
         if _stands(request, approved, said):
             return request
         self._refuse_decided(request)
-        if overdue(request, self.now()):
+        if overdue(request, self.box.now()):
             raise Refused(
                 f"{request.id} has timed out{self._when(getattr(request.payload, 'expires', None))}",
                 "an answer changes nothing now; the agent may ask again",
                 code="too_late",
             )
         sent = self.post(me, _response(request, approved, said), (request.asker,), thread=request.message_id)
-        request = control_log.of_sent(self, sent.message.id).requests.get(request.id) or self.find(request.id)
+        request = control_log.of_sent(self.box, sent.message.id).requests.get(request.id) or self.find(request.id)
         if request.answer_id != sent.message.id and not _stands(request, approved, said):
             self._refuse_decided(request)
             self.refuse_unapplied(sent)
@@ -155,8 +155,8 @@ class Control(Tasking):
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
         if request.flow == transitions.TASK:
             raise Refused(f"{request.id} is a task, not a request", "`agent-mailbox send` tells its assignee")
-        now = ControlState(self.logs.read_roster())  # the right to decide follows from the roster alone
-        if (now.may_answer if approved else now.may_deny)(me, request, self.now()):
+        now = ControlState(self.box.logs.read_roster())  # the right to decide follows from the roster alone
+        if (now.may_answer if approved else now.may_deny)(me, request, self.box.now()):
             if approved and not request.proven:
                 raise Refused(
                     f"{request.id} is {UNPROVEN}",
@@ -166,13 +166,15 @@ class Control(Tasking):
             return
         who = " or ".join(dict.fromkeys([*self.deciders(request), *([] if _is_shutdown(request) else [USER])]))
         why = "no agent decides its own requests" if me == request.asker else f"{me} is not its lead"
-        note(self, ControlStep(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why))
+        note(
+            self.box, ControlStep(me, "answer", REFUSED, request.worker, request.id, request.state, request.state, why)
+        )
         raise Refused(f"{request.id} is not {me}'s to decide: {why}", f"ask {who} to decide it", code="not_lead")
 
     def _refuse_decided(self, request: ControlRequest) -> None:
         if not request.is_open:
             state = request.state.replace("_", " ")
-            by = frame.name_of(request.by, self.logs.read_roster())
+            by = frame.name_of(request.by, self.box.logs.read_roster())
             raise Refused(
                 f"{request.id} is decided: {state}, by {by}{request.doubt}{self._when(request.decided)}",
                 "the first decision counts; send a message to change the agent's course",
@@ -194,12 +196,12 @@ class Control(Tasking):
         """
         request = self.find(word)
         if _waits(request):
-            with watch.Watch([self.directory, *(beside.places if beside else ())]) as changes:
+            with watch.Watch([self.box.directory, *(beside.places if beside else ())]) as changes:
                 until = watch.deadline(timeout)
                 while _waits(request := self.find(request.id)) and not (beside and beside.why()):
                     if not changes.wait(until):
                         break
-        if request.is_open and authority.is_same(me, request.asker, self.now(), self.logs.read_roster()):
+        if request.is_open and authority.is_same(me, request.asker, self.box.now(), self.box.logs.read_roster()):
             with Patience(GRACE):
                 request = self.give_up(me, request, beside.why() if beside else "")
         return request
@@ -209,7 +211,7 @@ class Control(Tasking):
         if request.is_open:
             response = _response(request, False, {"cause": messages.TIMEOUT, "notes": why})
             to = self.deciders(request)[-1]
-            if self.logs.read_roster().state(to) == DEAD:
+            if self.box.logs.read_roster().state(to) == DEAD:
                 to = USER  # the decider is gone: only the person is left
             self.post(me, response, (to,), thread=request.message_id)
         return self.find(request.id)
@@ -217,8 +219,8 @@ class Control(Tasking):
     def consume(self, me: str, request: ControlRequest) -> None:
         """Record the answer as read by ``me``, who acted on it: it is not shown again as mail."""
         if request.answer_id and request.by != me:
-            read = Read(message_id=request.answer_id, session_id=me, timestamp=self.now(), via=me)
-            self.logs.reads.append([codec.spell_read(read)], (), [self.prove(me)])
+            read = Read(message_id=request.answer_id, session_id=me, timestamp=self.box.now(), via=me)
+            self.box.logs.reads.append([codec.spell_read(read)], (), [self.box.prove(me)])
 
 
 def overdue(request: ControlRequest, now: int) -> bool:

@@ -17,7 +17,7 @@ def carry_out(desk: OpenMailbox, session_id: str, actor: str, *, pane: str, vouc
 
     ``vouched``: the user made or named the mailbox; a stranger's configuration starts no program.
     """
-    Registry.sharing(desk).end(session_id, "retire", actor, SHUT_DOWN)
+    Registry(desk).end(session_id, "retire", actor, SHUT_DOWN)
     words = desk.own.cleanup
     if not words or not vouched:
         return

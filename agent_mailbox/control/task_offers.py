@@ -36,7 +36,7 @@ def _open(views: Sequence[TaskView]) -> list[str]:
 def note_told(desk: OpenMailbox, me: str) -> None:
     """Record that the session was told of the tasks that are open to it now. One that holds a task was told of none: it
     is told once it holds none."""
-    views, board = Tasking.sharing(desk).tasks(me), Board(desk.logs.trail, TASKS)
+    views, board = Tasking(desk).tasks(me), Board(desk.logs.trail, TASKS)
     if not any(one.is_mine for one in views):
         board.keep_told(_TOLD + me, _open(views))
     board.forget(me)
@@ -45,5 +45,5 @@ def note_told(desk: OpenMailbox, me: str) -> None:
 def wakes(desk: OpenMailbox, me: str) -> bool:
     """Return whether a task is to wake this idle session: no other session was woken for it."""
     board = Board(desk.logs.trail, TASKS)
-    news = untold(desk, me, Tasking.sharing(desk).tasks(me))
+    news = untold(desk, me, Tasking(desk).tasks(me))
     return any(board.is_first(_WOKEN + sha256(name.encode()).hexdigest()) for name in news)

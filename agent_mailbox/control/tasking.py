@@ -18,7 +18,7 @@ from ..core.control.watches import TASK
 from ..core.records import USER, Read, Record
 from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
-from ..mailbox.sending import random_id
+from ..mailbox.opened import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, Board
 from .orders import Coordination, written
@@ -49,13 +49,13 @@ class TaskView(Record):
 
 
 class Tasking(Coordination):
-    """The part of the facade for tasks."""
+    """Keeps the tasks in an opened mailbox."""
 
     # -- finding ------------------------------------------------------------------------------------------------------
 
     def tasks(self, me: str = "", *, everything: bool = False) -> list[TaskView]:
         """Return the tasks that are not over, oldest first, as ``me`` sees them; ``everything``: all live ones."""
-        fold = control_log.of(self) if everything else control_log.of_tasks(self)
+        fold = control_log.of(self.box) if everything else control_log.of_tasks(self.box)
         gone = self._gone(fold)
         found = [self._view(task, fold, me, gone) for task in fold.tasks.values()]
         return [one for one in found if everything or not one.task.is_over]
@@ -63,7 +63,7 @@ class Tasking(Coordination):
     def task(self, word: str, me: str = "") -> TaskView:
         """Return the task of an id, or of a unique beginning; raises ``NotFound``, ``Ambiguous`` or ``Refused``."""
         found = self.find_task(word)
-        fold = control_log.of_request(self, found.id)
+        fold = control_log.of_request(self.box, found.id)
         return self._view(fold.tasks.get(found.id, found), fold, me, self._gone(fold))
 
     def find_task(self, word: str) -> Task:
@@ -84,7 +84,7 @@ class Tasking(Coordination):
 
     def _gone(self, fold: ControlState) -> set[str]:
         holders = {task.holder(fold.roster) for task in fold.tasks.values() if not task.is_over}
-        return self.gone(holders - {"", USER})
+        return self.box.gone(holders - {"", USER})
 
     def _view(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
         state, holder = fold.tasks.state(task, gone), fold.tasks.holder(task, gone)
@@ -107,13 +107,13 @@ class Tasking(Coordination):
             raise Malformed("the task has no title", "name it with --title, in a few words")
         if not to or any(not word.strip() for word in to):
             raise Malformed("the task is for nobody", "name an agent, a role or a tag with --to")
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         agent = roster.meant(to[0]) if len(to) == 1 and ":" not in to[0] and to[0] != USER else None
         if payload.plan_required and agent is not None:
             self.refuse_other(me, agent.session_id, "task_assignment")
         task_id = payload.request_id or f"task-{system.urandom(4).hex()}"
         after = tuple(dict.fromkeys(one.id for one in map(self._needed(task_id), payload.after) if one is not None))
-        Board(self.logs.trail, TASKS).note_use()
+        Board(self.box.logs.trail, TASKS).note_use()
         sent = self.post(me, payload.replace(request_id=task_id, after=after), to, lasts=True)
         self.refuse_unapplied(sent, f"leave the id out for a new one; `agent-mailbox task show {typed(task_id)}`")
         self._stir(lambda one: one.task.id == task_id)
@@ -137,7 +137,7 @@ class Tasking(Coordination):
 
         Raises ``NotFound``; ``Refused`` if another holds it, it waits for others, or it is not for ``me``."""
         task = self.find_task(word)
-        holder = self.logs.read_roster().find(holder).session_id if holder else me
+        holder = self.box.logs.read_roster().find(holder).session_id if holder else me
         before = self.task(task.id, me)
         if not (before.holder == holder and task.state == transitions.CLAIMED):
             self._decide(lambda log: self._claim(log, me, holder, task.id))
@@ -145,7 +145,7 @@ class Tasking(Coordination):
         if found.holder != holder:
             raise _held(found, self)
         if holder != me:
-            self.logs.trail.try_to_disturb(holder)
+            self.box.logs.trail.try_to_disturb(holder)
         return found.replace(already=found.task.claim == before.task.claim and before.holder == holder)
 
     def claim_next_task(self, me: str, to: str = "") -> TaskView:
@@ -155,7 +155,7 @@ class Tasking(Coordination):
         found: list[str] = []
 
         def act(log: HeldLog | OrderedLog) -> None:
-            fold = control_log.of_tasks(self)
+            fold = control_log.of_tasks(self.box)
             gone = self._gone(fold)
             views = (self._view(task, fold, me, gone) for task in fold.tasks.values())
             one = next((v for v in views if v.is_open_to_me and (not stored or stored in v.task.to)), None)
@@ -174,15 +174,15 @@ class Tasking(Coordination):
 
     def stored_address(self, word: str) -> str:
         """Return an address as it stands in the log: an agent's id, a role or a tag."""
-        roster = self.logs.read_roster()
-        return compose.resolve((word,), roster, self.config.namespaces).recipients[0]
+        roster = self.box.logs.read_roster()
+        return compose.resolve((word,), roster, self.box.config.namespaces).recipients[0]
 
     def _decide(self, act: Callable[[HeldLog | OrderedLog], None]) -> None:
-        self.in_order(self.logs.messages).decide(act)
+        self.box.in_order(self.box.logs.messages).decide(act)
 
     def _claim(self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str) -> None:
         """Append the claim under the lock, if nothing speaks against it."""
-        fold = control_log.of_request(self, task_id)
+        fold = control_log.of_request(self.box, task_id)
         task = fold.tasks[task_id]
         view = self._view(task, fold, holder, self._gone(fold))
         if view.holder == holder and task.state == transitions.CLAIMED:
@@ -194,12 +194,12 @@ class Tasking(Coordination):
                 raise _held(view, self)
         self._refuse_stranger(me, holder, view, fold)
         payload = messages.TaskClaim(
-            request_id=task_id, timestamp=self.now(), agent_id=me, holder=holder if holder != me else "",
+            request_id=task_id, timestamp=self.box.now(), agent_id=me, holder=holder if holder != me else "",
             over=task.claim if task.answerer else "",
         )  # fmt: skip
         draft = Draft(sender=me, to=(holder,), content=written(payload), type="control", thread=task.message_id)
-        message = compose.message(draft, draft.to, random_id(), self.now())
-        log.append([compose.stored_line(message)], {holder}, [self.prove(me)])
+        message = compose.message(draft, draft.to, random_id(), self.box.now())
+        log.append([compose.stored_line(message)], {holder}, [self.box.prove(me)])
         log.sync()
 
     def _refuse_stranger(self, me: str, holder: str, view: TaskView, fold: ControlState) -> None:
@@ -221,7 +221,7 @@ class Tasking(Coordination):
             )
 
     def _may_give(self, me: str, task: Task, holder: str) -> bool:
-        roster, now = self.logs.read_roster(), self.now()
+        roster, now = self.box.logs.read_roster(), self.box.now()
         is_adder = authority.is_same(me, task.asker, now, roster)
         return me == USER or is_adder or authority.commands(me, holder, now, roster)
 
@@ -243,14 +243,14 @@ class Tasking(Coordination):
             raise Malformed(f"artifacts and errors do not go with {phase}", "report them with --phase done")
         view = self.task(word, me)
         task = view.task
-        if task.answerer and not authority.is_same(me, task.answerer, self.now(), self.logs.read_roster()):
+        if task.answerer and not authority.is_same(me, task.answerer, self.box.now(), self.box.logs.read_roster()):
             raise Refused(
                 f"{task.id} is {task.answerer}'s task", f"only {task.answerer} reports on it", code="not_yours"
             )
         if task.state == transitions.DONE and phase == "done":
             return view.replace(already=True)
         self._refuse_step(view)
-        if phase == "done" and self.prove(me) is None:
+        if phase == "done" and self.box.prove(me) is None:
             raise Refused(
                 f"{task.id} is not done: nothing proves that {me} did it",
                 "say it in a session of a client with our hooks: `agent-mailbox install --list` has them",
@@ -263,7 +263,7 @@ class Tasking(Coordination):
         else:
             payload = messages.TaskProgress(request_id=task.id, phase=phase, message=text)
         is_news = phase == "done" or (phase == BLOCKED and task.phase != BLOCKED)
-        to = task_reports.hearer(task, me, self.logs.read_roster()) if is_news else me
+        to = task_reports.hearer(task, me, self.box.logs.read_roster()) if is_news else me
         self._say(me, payload, to, task, f"have {task.answerer} itself report: another's word does not count")
         if phase == "done":
             self._tell_watchers(me, TASK, task.id)
@@ -280,14 +280,14 @@ class Tasking(Coordination):
         if not task.is_over and not task.answerer:
             return view.replace(already=True)
         self._refuse_step(view, even_blocked=True)
-        is_mine = authority.is_same(me, task.answerer, self.now(), self.logs.read_roster())
+        is_mine = authority.is_same(me, task.answerer, self.box.now(), self.box.logs.read_roster())
         if not is_mine and not self._may_give(me, task, task.answerer):
             raise Refused(
                 f"{task.id} is {task.answerer}'s task",
                 f"{task.answerer}, its lead, {task.asker} or the person gives it back",
                 code="not_yours",
             )
-        to = task_reports.hearer(task, task.answerer, self.logs.read_roster()) if is_mine else task.answerer
+        to = task_reports.hearer(task, task.answerer, self.box.logs.read_roster()) if is_mine else task.answerer
         self._say(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, _LIST)
         self._stir(lambda one: one.task.id == task.id)
         return self.task(task.id, me)
@@ -332,19 +332,19 @@ class Tasking(Coordination):
 
     def _look_on(self, agent: str) -> None:
         """Have an agent that holds a task no more told at its next turn of those that are open to it."""
-        Board(self.logs.trail, TASKS).keep_told(agent, [])
-        self.logs.trail.try_to_disturb(agent)
+        Board(self.box.logs.trail, TASKS).keep_told(agent, [])
+        self.box.logs.trail.try_to_disturb(agent)
 
     def _stir(self, which: Callable[[TaskView], bool]) -> None:
         """Have those told at their next turn to whom these tasks are open now."""
-        task_reports.offer(self, [one.task for one in self.tasks() if one.state == transitions.OPEN and which(one)])
+        task_reports.offer(self.box, [one.task for one in self.tasks() if one.state == transitions.OPEN and which(one)])
 
     def read_assignment(self, me: str, view: TaskView) -> None:
         """Record that the holder was shown what its task says, and read its own claim: nobody else needs them."""
-        way = route(view.task.to, self.logs.read_roster().reader(me))
+        way = route(view.task.to, self.box.logs.read_roster().reader(me))
         ways = {view.task.message_id: way.via if way is not None else me, view.task.claim: me}
-        reads = [Read(message_id, me, self.now(), via=via) for message_id, via in ways.items()]
-        self.logs.reads.append(map(codec.spell_read, reads), (), [self.prove(me)] * len(reads))
+        reads = [Read(message_id, me, self.box.now(), via=via) for message_id, via in ways.items()]
+        self.box.logs.reads.append(map(codec.spell_read, reads), (), [self.box.prove(me)] * len(reads))
 
 
 def _held(view: TaskView, desk: Tasking) -> Refused:
@@ -356,7 +356,7 @@ def _held(view: TaskView, desk: Tasking) -> Refused:
         waits = ", ".join(view.waits_for)
         return Refused(f"{task.id} waits for {waits}", f"claim another: `agent-mailbox task claim --next`; {show}",
                        code="blocked")  # fmt: skip
-    name = frame.name_of(view.holder, desk.logs.read_roster())
+    name = frame.name_of(view.holder, desk.box.logs.read_roster())
     return Refused(
         f"{task.id} is {name}'s" if view.holder else f"{task.id} could not be claimed",
         f"claim another: `agent-mailbox task claim --next`; {show}",

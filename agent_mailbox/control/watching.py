@@ -28,11 +28,11 @@ _HOUR = 3_600_000
 
 
 class Watching(NoticeDesk):
-    """The part of the facade for watches."""
+    """Keeps the watches in an opened mailbox."""
 
     def watches(self, me: str | None = None) -> list[AgentWatch]:
         """Return the watches that hold now, oldest first; ``me``: those of that session."""
-        return [one for one in watch_reports.live(self) if me in (None, one.owner)]
+        return [one for one in watch_reports.live(self.box) if me in (None, one.owner)]
 
     def watch(self, me: str, word: str, until: Sequence[str], task: str = "", hours: float = 24) -> AgentWatch:
         """Have ``me`` told once when one of the events happens to an agent (an id, a name or a prefix).
@@ -42,35 +42,35 @@ class Watching(NoticeDesk):
         """
         if not 0 < hours * _HOUR <= LONGEST:
             raise Malformed(f"not a time to watch: {hours:g} hours", "at most 7 days; watch the agent again then")
-        agent = self.logs.read_roster().find(word)
+        agent = self.box.logs.read_roster().find(word)
         task = self._task(task, agent.session_id) if task else ""
         self._refuse_past(me, agent)
         payload = messages.WatchAgent(
             request_id=f"watch-{system.urandom(4).hex()}", agent=agent.session_id, name=agent.name or "",
-            until=tuple(until), task=task, expires=self.now() + round(hours * _HOUR),
+            until=tuple(until), task=task, expires=self.box.now() + round(hours * _HOUR),
         )  # fmt: skip
-        Watched(self.logs.trail).note(agent.session_id, me)
+        Watched(self.box.logs.trail).note(agent.session_id, me)
         sent = self.post(me, payload, (me,))
         self.read_own(me, sent)
         self.refuse_unapplied(sent)
-        self.logs.trail.try_to_disturb(agent.session_id)  # its next stamp lets the hook at its turn's end through
-        made = control_log.of_watches(self).watches.get(payload.request_id)
+        self.box.logs.trail.try_to_disturb(agent.session_id)  # its next stamp lets the hook at its turn's end through
+        made = control_log.of_watches(self.box).watches.get(payload.request_id)
         if made is None:
             raise Refused(f"{payload.request_id}: it vanished", "watch the agent again")
-        watch_reports.settle(self)
+        watch_reports.settle(self.box)
         return made
 
     def _refuse_past(self, me: str, agent: Agent) -> None:
-        name = frame.name_of(agent.session_id, self.logs.read_roster())
+        name = frame.name_of(agent.session_id, self.box.logs.read_roster())
         if agent.session_id == me:
             raise Refused(f"{name} cannot watch itself", "name another agent; `agent-mailbox roster list` lists them")
-        if agent.state != ALIVE or self.gone([agent.session_id]):
+        if agent.state != ALIVE or self.box.gone([agent.session_id]):
             raise Refused(f"{name} has ended already", "`agent-mailbox roster list` lists the living", code="ended")
 
     def _task(self, word: str, agent: str) -> str:
         task = self.find(word)
         if task.answerer != agent:
-            name = frame.name_of(agent, self.logs.read_roster())
+            name = frame.name_of(agent, self.box.logs.read_roster())
             raise Refused(f"{neutral(task.id)} is no task of {name}", "`agent-mailbox control log` shows whose it is")
         if task.decided is not None:
             raise Refused(
@@ -82,10 +82,10 @@ class Watching(NoticeDesk):
         """End a watch, by its id or a unique beginning; return whether it was over before, too.
 
         Raises ``NotFound``, and ``Refused`` unless it is that of ``me``, or of an agent that ``me`` commands."""
-        fold = control_log.of_watches(self).watches
+        fold = control_log.of_watches(self.box).watches
         ended = self.end_notice(
-            me, word, fold, lambda: control_log.of_request(self, word).watches, fold.live(self.now()),
+            me, word, fold, lambda: control_log.of_request(self.box, word).watches, fold.live(self.box.now()),
             messages.WatchEnd,
         )  # fmt: skip
-        watch_reports.settle(self)
+        watch_reports.settle(self.box)
         return ended

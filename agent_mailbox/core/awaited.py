@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from . import claims, obligations
 from .address import BROADCAST, DIRECT, ROLE, is_remote
-from .recipients import bearing
+from .reach import find_bearers
 from .records import Record
 from .roster import DEAD
 
@@ -87,7 +87,7 @@ def _direct(word: str, roster: Roster) -> list[str]:
 
 
 def _others(message: Message, stored: str, roster: Roster) -> list[str]:
-    found = bearing(stored, roster, message.bare)
+    found = find_bearers(stored, roster, message.bare)
     return [a.session_id for a in found if a.state != DEAD and a.session_id != message.sender]
 
 

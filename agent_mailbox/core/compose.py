@@ -14,6 +14,7 @@ from .roster import DEAD, TOO_SHORT, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
     from typing import Any
 
 MAX_SUBJECT = 1000
@@ -190,14 +191,13 @@ def stored_line(message: Message) -> bytes:
 class Resolved(Record):
     """Stored addresses and warnings.
 
-    ``dead`` are the dead recipients, to whom *new* mail is refused. ``ever`` are all addresses that the written words
-    may have meant with an earlier roster. ``bare`` are the words that nobody has: see ``Message.bare``.
+    ``dead`` are the dead recipients, to whom *new* mail is refused. ``bare`` are the words that nobody has: see
+    ``Message.bare``.
     """
 
     recipients: tuple[str, ...]
     warnings: tuple[str, ...] = ()
     dead: tuple[Agent, ...] = ()
-    ever: frozenset[str] = frozenset()
     bare: tuple[str, ...] = ()
 
 
@@ -248,20 +248,17 @@ def resolve(
             if heir is None:
                 dead[agent.session_id] = agent
             stored[heir or agent.session_id] = None
-    ever = {address for word in written for address in _ever(word, roster)}
-    return Resolved(
-        recipients=tuple(stored),
-        warnings=tuple(warnings),
-        dead=tuple(dead.values()),
-        ever=frozenset((*stored, *ever)),
-        bare=tuple(dict.fromkeys(bare)),
-    )
+    return Resolved(tuple(stored), tuple(warnings), tuple(dead.values()), tuple(dict.fromkeys(bare)))
 
 
-def _ever(word: str, roster: Roster) -> tuple[str, ...]:
-    """Return the addresses a bare word may have been stored as before: a role, an agent, one that agent continues."""
-    agent = None if ":" in word else roster.meant(word)
-    return (word, f"role:{word}", *(roster.lineage(agent.session_id) if agent else ()))
+def find_meanings(written: Iterable[str], roster: Roster) -> set[str]:
+    """Return all addresses that written words may have been stored as with an earlier roster: a role, an agent, one
+    that this agent continues."""
+    found: set[str] = set()
+    for word in written:
+        agent = None if ":" in word else roster.meant(word)
+        found.update((word, f"role:{word}", *(roster.lineage(agent.session_id) if agent else ())))
+    return found
 
 
 def _agent(word: str, roster: Roster) -> Agent | None:
@@ -359,8 +356,7 @@ def refuse_dead(resolved: Resolved) -> None:
 
 def warnings_for(content: str, long_words: int) -> list[str]:
     """Return warnings about the text itself."""
-    count = text.words(content)
-    if count > long_words:
+    if len(content) > long_words and (count := text.words(content)) > long_words:
         return [
             f"{count} words fill the reader's context; put more than {long_words} words in a file and send its path"
         ]
@@ -391,12 +387,15 @@ def message(
     )
 
 
-def same_mail(retry: Message, known: Message, resolved: Resolved) -> bool:
+def same_mail(retry: Message, known: Message, meanings: Collection[str]) -> bool:
     """Return whether a message sent again under its id is the same mail.
 
     Its times do not count, nor who wrote it, nor a recipient's name that now means another address, or nobody yet.
+    ``meanings``: the addresses that the written ones ever had.
     """
-    if len(known.recipients) != len(retry.recipients) or not resolved.ever.issuperset(known.recipients):
+    if len(known.recipients) != len(retry.recipients) or not {*meanings, *retry.recipients}.issuperset(
+        known.recipients
+    ):
         return False
     if (retry.expires_at is None) != (known.expires_at is None):
         return False

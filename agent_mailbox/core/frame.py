@@ -14,9 +14,8 @@ from .text import word as word
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
-    from .recipients import Reach
     from .records import Message
     from .roster import Agent, Roster
 
@@ -77,7 +76,7 @@ def when(millis: int) -> str:
 def name_of(session_id: str, roster: Roster) -> str:
     """Return an agent's name, else its id, shortened if it is a UUID; the person and our jobs have words."""
     agent = roster.get(session_id)
-    if is_remote(session_id):
+    if agent is None and is_remote(session_id):
         return word(session_id)  # a remote agent may choose an id with a UUID's hyphens
     if session_id in (USER, *proofs.OURS):
         return session_id
@@ -139,12 +138,6 @@ def is_unverified(message: Message, roster: Roster) -> bool:
 def target_of(message: Message, roster: Roster) -> str:
     """Return the addressees, as people write addresses."""
     return some([party(address, roster) for address in message.recipients])
-
-
-def reach(delivery: Reach, called: Callable[[str], str]) -> list[tuple[str, str]]:
-    """Return whom a message reaches as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
-    ways = (("reaches", delivery.agents), ("waits for", delivery.waiting_for), ("gone, client ended", delivery.gone))
-    return [(label, some([*map(called, parties)])) for label, parties in ways if parties]
 
 
 def unreached(message: Message) -> str:

@@ -347,8 +347,11 @@ class Roster:
 
     def meant(self, word: str) -> Agent | None:
         """Return the agent with that id or name: one not dead before a dead one, an id before a name."""
-        found = [agent for agent in (self.get(word), self.bearer(word)) if agent is not None]
-        return next((agent for agent in found if agent.state != DEAD), found[0] if found else None)
+        agent = self.get(word)
+        if agent is not None and agent.state != DEAD:
+            return agent
+        bearer = self.bearer(word)
+        return bearer if agent is None or (bearer is not None and bearer.state != DEAD) else agent
 
     def is_agent(self, word: str) -> bool:
         """Return whether the bare word is an agent's id or name. A role ever held goes before a dead bearer."""
@@ -383,7 +386,7 @@ class Roster:
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         """Return whether the word is what is shown of another living agent's id. Any program may take that word."""
         others = (a for a in self.agents.values() if a is not agent and a.state != DEAD)
-        return any(ids.beginning(a.session_id) == word != a.session_id for a in others)
+        return len(word) == ids.SHOWN and any(ids.beginning(a.session_id) == word != a.session_id for a in others)
 
     def begins_too_shortly(self, word: str) -> bool:
         """Return whether the word is the beginning of an agent's id, but too short to name it."""

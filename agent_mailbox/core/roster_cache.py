@@ -23,13 +23,13 @@ from itertools import chain, islice
 
 from . import codec
 from .frame import shown_words, whole_id
-from .ids import beginning
+from .ids import SHOWN, beginning
 from .records import USER
 from .roster import ALIVE, DEAD, Agent, Roster
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
     from typing import Any
 
 _PRIME = (1 << 31) - 1
@@ -86,7 +86,6 @@ class RosterCache(Roster):
         """The changed agents' lines by each word that they have, or had since the text was written."""
         self._looked_up: dict[str, int | None] = {}
         self._got: dict[str, Agent | None] = {}
-        self._meant: dict[str, Agent | None] = {}
         self._heirs: dict[str, list[str]] = {}
         """Answers that were given since the last change."""
         self._lineages = {}
@@ -114,19 +113,19 @@ class RosterCache(Roster):
         return self._got[session_id]
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
+        if len(word) != SHOWN:
+            return False
         mine = None if agent is None else agent.session_id
         others = (a for _, a in self._mentioning(whole_id(word).casefold()) if a.session_id != mine and a.state != DEAD)
         return any(beginning(a.session_id) == word != a.session_id for a in others)
 
     def heirs(self, session_id: str) -> list[str]:
         if session_id not in self._heirs:
-            self._heirs[session_id] = super().heirs(session_id)
+            line = self.line(session_id)
+            self._heirs[session_id] = (
+                [USER] if session_id == USER else [agent.session_id for agent in line if agent.state != DEAD]
+            )
         return self._heirs[session_id]
-
-    def meant(self, word: str) -> Agent | None:
-        if word not in self._meant:
-            self._meant[word] = super().meant(word)
-        return self._meant[word]
 
     def line(self, session_id: str) -> list[Agent]:
         found: dict[int, Agent] = {}
@@ -154,7 +153,7 @@ class RosterCache(Roster):
         return list(islice((a for a in chain(kept, changed) if tag in a.tags and a.state == ALIVE), most))
 
     def crowd(self, tag: str) -> int:
-        return len(self._found(tag)) + len(self._changed_with.get(tag, ()))
+        return len(self._with(tag)) + len(self._changed_with.get(tag, ()))
 
     def _named(self, name: str) -> list[Agent]:
         return [agent for _, agent in self._mentioning(name) if agent.name == name]
@@ -186,8 +185,8 @@ class RosterCache(Roster):
         self._changed[place] = agent
         for word in _words(agent):
             self._changed_with.setdefault(word, {})[place] = None
-        for answers in (self._got, self._meant, self._heirs):
-            answers.clear()
+        self._got.clear()
+        self._heirs.clear()
         self._agents = None
 
     def _mentioning(self, word: str) -> list[tuple[int, Agent]]:
@@ -199,14 +198,11 @@ class RosterCache(Roster):
             found.sort(key=lambda at: at[0])
         return found
 
-    def _with(self, word: str) -> Iterator[int]:
-        """Yield the lines whose agents have a word with this word's hash."""
-        return (self._table[at] & _LINE for at in self._found(word))
-
-    def _found(self, word: str) -> range:
-        """Return where the table has the numbers with this word's hash."""
+    def _with(self, word: str) -> list[int]:
+        """Return the lines whose agents have a word with this word's hash."""
         wanted = _hash(word)
-        return range(_position(self._table, wanted << 32), _position(self._table, wanted + 1 << 32))
+        begin, end = _position(self._table, wanted << 32), _position(self._table, wanted + 1 << 32)
+        return [entry & _LINE for entry in self._table[begin:end]]
 
     def _at(self, place: int) -> Agent:
         if place not in self._decoded:

@@ -49,7 +49,7 @@ def note(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[Rost
             )
         )
 
-    return Registry.sharing(desk).change_roster(decide, actor).events
+    return Registry(desk).change_roster(decide, actor).events
 
 
 def note_bearer(desk: OpenMailbox, name: str | None, actor: str) -> None:
@@ -77,7 +77,7 @@ def give_up(desk: OpenMailbox, sessions: Collection[str], actor: str) -> tuple[R
         alive = sorted(who for who in sessions if roster.state(who) == ALIVE)
         return Decision(tuple(RosterEvent("freeze", who, desk.now(), by=actor, reason=CLIENT_ENDED) for who in alive))
 
-    return Registry.sharing(desk).change_roster(decide, actor).events
+    return Registry(desk).change_roster(decide, actor).events
 
 
 def _hand_back(desk: OpenMailbox, sessions: Collection[str], absent_ones: Callable[[], set[str]], actor: str) -> None:

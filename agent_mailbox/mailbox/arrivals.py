@@ -1,13 +1,12 @@
-"""The signs by which a sender is told when each reader will see the mail.
+"""The readers of a message that is sent: whom it reaches now, and the signs of when each will see it.
 
-Belongs here: gathering them, for the agents that a message reaches alone, and without the network. ``core.arrival``
+Belongs here: gathering them, for the agents that a message reaches alone, and without the network. ``core.reach``
 has the rule, ``store.locks.doorbell_lock`` the waiting process's side.
 """
 
 from __future__ import annotations
 
-from ..core import arrival
-from ..core.recipients import mates
+from ..core import reach
 from ..store.files import system
 from ..store.files.paths import DOORBELL
 
@@ -15,10 +14,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from ..core.arrival import Arrival
+    from ..core.reach import Arrival, Reach
+    from ..core.records import Message
     from ..core.roster import Roster
     from .opened import OpenMailbox
-    from .sending import Sent
 
 _FEW = 8
 """Sessions up to which each one's file is tried: listing a directory costs as much."""
@@ -26,22 +25,43 @@ _TURNS = 10
 """Tries while a process is about to wait: it holds the directory's lock for some 0.1 ms."""
 
 
-def arrival_of(desk: OpenMailbox, sent: Sent, roster: Roster) -> Arrival:
-    """Return when the agents that a sent message reaches will see it."""
-    readers = sent.delivery.agents
-    return arrival.sort(
-        sent.message,
-        sent.delivery,
+def judge_reach(box: OpenMailbox, message: Message, roster: Roster) -> Reach:
+    """Return whom a message reaches at this moment. It waits for a teammate whose team nobody bridges."""
+    found = reach.find_reach(message, roster)
+    reached = map(roster.get, (*found.agents, *found.waiting_for))
+    gone, running = box.judge_clients(agent for agent in reached if agent is not None)
+    if gone:
+        found = reach.find_reach(message, roster, gone)
+    if running:
+        found = found.replace(running=tuple(running))
+    mates = reach.find_mates(found.agents, roster)
+    if not mates:
+        return found
+    from ..store.locks import team_lock  # what most mail is spared
+
+    idle = [mate for mate in mates if not team_lock.runs(box.logs, f"team:{mate.partition('@')[2]}")]
+    agents = tuple(agent for agent in found.agents if agent not in idle)
+    return found.replace(agents=agents, waiting_for=(*found.waiting_for, *idle))
+
+
+def find_arrival(
+    box: OpenMailbox, message: Message, reached: Reach, roster: Roster, *, queued: bool = False
+) -> Arrival:
+    """Return when the agents that a message reaches will see it; ``queued``: it waits here for an engine."""
+    readers = reached.agents
+    return reach.sort_arrival(
+        message,
+        reached,
         roster,
-        waking=armed(desk.logs.cache(), readers),
-        hooked=sent.delivery.running,
-        carried=mates(readers, roster),
-        elsewhere=desk.elsewhere(readers),
-        queued=sent.queued,
+        waking=find_armed(box.logs.cache(), readers),
+        hooked=reached.running,
+        carried=reach.find_mates(readers, roster),
+        elsewhere=box.elsewhere(readers),
+        queued=queued,
     )
 
 
-def armed(cache: str, sessions: Collection[str]) -> set[str]:
+def find_armed(cache: str, sessions: Collection[str]) -> set[str]:
     """Return those sessions beside which a process waits at this moment: it holds its lock, which a dead one cannot.
 
     Asking takes each lock as a reader, for a moment. The directory's lock keeps those out that are about to wait: they

@@ -22,7 +22,6 @@ from ..store.files.watched import Watched
 from ..store.locks.lock import Patience
 from ..store.polling import offers
 from ..store.polling.poll import Poll
-from .opened import OpenMailbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ if TYPE_CHECKING:
     from ..core.roster import Agent, Roster
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
+    from .opened import OpenMailbox
 
 WITHHELD = 60.0
 """Seconds until whoever waits for mail looks again at role mail that another session claimed: time may free it."""
@@ -57,38 +57,40 @@ class Offering(Record):
     quiet: bool = True
 
 
-class Delivery(OpenMailbox):
-    """The part of the facade that shows sessions their mail.
+class Delivery:
+    """Shows sessions the mail of an opened mailbox.
 
     ``registered``: its check made a session known. ``left``: how much role mail the last delivery did not claim, for
     want of room. ``withheld``: another claimed role mail at the last look, and has not read it.
     """
 
-    registered = False
-    left = 0
-    withheld = False
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
+        self.registered = False
+        self.left = 0
+        self.withheld = False
 
     def peek(self, session_id: str) -> list[Item]:
         """Return the session's unread mail; writes nothing at all. Raises ``Refused`` for the dead."""
-        desk = self.read_only()
-        if desk.logs.read_roster().state(session_id) == DEAD:
-            desk._admit(session_id)
-        poll = desk._poll(session_id)
-        items = poll.unread(desk.now(), adopt=False)
+        box = self.box.read_only()
+        if box.logs.read_roster().state(session_id) == DEAD:
+            self._admit(session_id)
+        poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
+        items = poll.unread(box.now(), adopt=False)
         self.withheld = poll.withheld
-        return desk._judged(session_id, items)
+        return Delivery(box)._judged(session_id, items)
 
     def look(self, session_id: str) -> list[Item]:
         """Return the session's unread mail, without a record that it was shown. Raises ``Refused`` for the dead.
 
         Unlike ``peek`` this keeps what is derived, so that the next look reads only what is new.
         """
-        if self.logs.read_roster().state(session_id) != ALIVE:
+        if self.box.logs.read_roster().state(session_id) != ALIVE:
             return self.peek(session_id)
         poll = self._poll(session_id)
         items = self._unread(poll)
         self.withheld = poll.withheld
-        done = all(item.muted for item in items) and not offers.load(self.logs, session_id)
+        done = all(item.muted for item in items) and not offers.load(self.box.logs, session_id)
         try:
             with Patience(SOON):
                 self._settle(poll, set(), 0, quiet=done)
@@ -114,7 +116,7 @@ class Delivery(OpenMailbox):
         agent = self.check_in(session_id).get(session_id)
         if agent is not None and agent.roles:
             self._note_gone_holders(agent)
-        with self.logs.delivery(session_id):
+        with self.box.logs.delivery(session_id):
             poll = self._poll(session_id)
             items = self._unread(poll)
             self.left = 0
@@ -129,7 +131,7 @@ class Delivery(OpenMailbox):
         if not any(item.claims for item in items):
             return list(items)
         poll = self._poll(session_id)
-        mine = {item.message.id for item in self._claimed(poll, poll.unread(self.now()), items) if item.claims}
+        mine = {item.message.id for item in self._claimed(poll, poll.unread(self.box.now()), items) if item.claims}
         return [item for item in items if not item.claims or item.message.id in mine]
 
     def _claimed(self, poll: Poll, items: list[Item], chosen: Sequence[Item]) -> list[Item]:
@@ -138,7 +140,7 @@ class Delivery(OpenMailbox):
         Claims are not synced: a power failure, which alone could take them back, ends every claimer."""
         wanted = {item.message.id for item in chosen if item.claims}
         try:
-            may = self.in_order(self.logs.reads).decide(lambda log: self._claim(log, poll, items, wanted))
+            may = self.box.in_order(self.box.logs.reads).decide(lambda log: self._claim(log, poll, items, wanted))
         except Unavailable:  # role mail waits for the engine; one's own does not
             may = [item for item in items if not item.claims]
         self.left = len(items) - len(may)
@@ -147,29 +149,31 @@ class Delivery(OpenMailbox):
     def _claim(self, log: HeldLog | OrderedLog, poll: Poll, items: list[Item], wanted: set[str]) -> list[Item]:
         me = poll.session_id
         if not poll.is_current() or any(item.claimed and item.claimed.session_id != me for item in items):
-            items = poll.unread(self.now(), adopt=False)  # a claimer may have come back without a write
+            items = poll.unread(self.box.now(), adopt=False)  # a claimer may have come back without a write
         may = [item for item in items if not item.claims or (item.message.id in wanted and self._may_take(item, me))]
         new = [i for i in may if i.claims and (i.claimed is None or i.claimed.session_id != me)]
         lines = [codec.spell_read(Read(i.message.id, me, poll.judged, "claim", i.via)) for i in new]
-        size = log.append(lines, (), [self.prove(me) for _ in new], durably=False)
+        size = log.append(lines, (), [self.box.prove(me) for _ in new], durably=False)
         poll.claimed({item.message.id for item in may if item.claims}, size)
         return may
 
     def _may_take(self, item: Item, me: str) -> bool:
         """Return whether the session may take over the claim of the role mail: an unproven line ends no proven one."""
         claim = item.claimed
-        return claim is None or claim.session_id == me or not proofs.proves(claim.proof) or self.prove(me) is not None
+        return (
+            claim is None or claim.session_id == me or not proofs.proves(claim.proof) or self.box.prove(me) is not None
+        )
 
     def _poll(self, session_id: str) -> Poll:
-        return Poll(self.logs, session_id, self.config.ttls, self.config.stamp)
+        return Poll(self.box.logs, session_id, self.box.config.ttls, self.box.config.stamp)
 
     def _unread(self, poll: Poll) -> list[Item]:
         """Return the session's unread mail; a log that is locked or takes no writes costs the next look time."""
         try:
             with Patience(SOON):
-                return poll.unread(self.now())
+                return poll.unread(self.box.now())
         except (Busy, StorageFailed):
-            return poll.unread(self.now(), adopt=False)
+            return poll.unread(self.box.now(), adopt=False)
 
     def _show(
         self,
@@ -180,23 +184,23 @@ class Delivery(OpenMailbox):
     ) -> int:
         if items and not any(item.claims for item in items):  # else they were just claimed
             # Mail that cannot be recorded must not be shown: try first whether the log can be written.
-            with self.logs.reads.held():
+            with self.box.logs.reads.held():
                 pass
         # Control runs ahead of chat: it is in force, and refusals are reported, before anything is shown.
         shown = show(self._judged(poll.session_id, items, apply=True))
-        now, me = self.now(), poll.session_id
+        now, me = self.box.now(), poll.session_id
         records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
         if offering is not None and records:
             records = self._offered(me, records, offering)
         size = 0
         if records:  # with more patience than before: mail that is not recorded now is shown again
-            proofs = [self.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
-            size = self.logs.patient_reads().append(map(codec.spell_read, records), (), proofs)
+            proofs = [self.box.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
+            size = self.box.logs.patient_reads().append(map(codec.spell_read, records), (), proofs)
         if not items and self._is_stamped(me, offering):
             poll.save()
             return 0
         if offering is None:  # an earlier hook's offer is settled by a later hook, which a stamp would spare
-            quiet = not offers.load(self.logs, me)
+            quiet = not offers.load(self.box.logs, me)
         else:
             quiet = offering.quiet and (offering.nonce is None or not records)
         try:
@@ -211,17 +215,17 @@ class Delivery(OpenMailbox):
 
         ``apply``: with what follows from that."""
         if any(item.message.attachments is not None for item in items):
-            items = [item.replace(message=self.here(item.message)) for item in items]
+            items = [item.replace(message=self.box.here(item.message)) for item in items]
         if not any(item.message.type == "control" for item in items):
             return items
         from ..control_plane import effects  # most mail is none
 
-        return effects.judged(self, me, items, self._send if apply else None)
+        return effects.judged(self.box, me, items, self._send if apply else None)
 
     def _send(self, draft: Draft) -> object:
-        from .sending import Posting  # a delivery rarely reports anything
+        from .sending import Sending  # a delivery rarely reports anything
 
-        return Posting.sharing(self).send(draft)
+        return Sending(self.box).send(draft)
 
     def _offered(self, me: str, records: list[Read], offering: Offering) -> list[Read]:
         """Return the records with the offering's marks, and keep it among the session's open offers.
@@ -231,29 +235,29 @@ class Delivery(OpenMailbox):
         if nonce is not None:
             ids = tuple(record.message_id for record in records)
             offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
-            offers.save(self.logs, me, [*offers.load(self.logs, me), offer])
+            offers.save(self.box.logs, me, [*offers.load(self.box.logs, me), offer])
         cost, titles = offering.tokens, offering.titles
         return [r.replace(nonce=nonce, tokens=cost.get(i := r.message_id), title=i in titles) for r in records]
 
     def _is_stamped(self, me: str, offering: Offering | None) -> bool:
         """Return whether the session has its quiet stamp; for a hook the guard must also believe it."""
-        trail = self.logs.trail
-        return trail.is_quiet(me) if offering is None else trail.counting(me, self.now()) is not None
+        trail = self.box.logs.trail
+        return trail.is_quiet(me) if offering is None else trail.counting(me, self.box.now()) is not None
 
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.
 
         ``store.log.stamps`` says why that is sound; without a stamp no lock is needed. ``recorded`` was read since, in
         ``size`` bytes; if anything else was written, the logs are read again."""
-        logs = self.logs
+        logs = self.box.logs
         if not quiet:
             poll.without(recorded, size)
             poll.save()
             return
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            left = poll.without(recorded, size) if logs.trail.vouch(self.config.stamp) else None
+            left = poll.without(recorded, size) if logs.trail.vouch(self.box.config.stamp) else None
             if left is None:
-                left = poll.unread(self.now(), adopt=False)
+                left = poll.unread(self.box.now(), adopt=False)
             poll.save()
             if all(item.muted for item in left) and not (poll.withheld or logs.trail.is_offered(poll.session_id)):
                 agent = logs.read_roster().get(poll.session_id)
@@ -264,20 +268,20 @@ class Delivery(OpenMailbox):
     def check_in(self, session_id: str) -> Roster:
         """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Return the roster that has it
         then. Raises ``Refused`` for the dead."""
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         if session_id != USER and roster.state(session_id) != ALIVE:
             self._admit(session_id)
-            roster = self.logs.read_roster()
-        self.logs.beat(session_id, self.now())
+            roster = self.box.logs.read_roster()
+        self.box.logs.beat(session_id, self.box.now())
         return roster
 
     def _note_gone_holders(self, agent: Agent) -> None:
         """Have the holders of this agent's roles whose client's process is gone give back the mail they never saw."""
-        if gone := self.gone_holders(agent.roles) - {agent.session_id}:
+        if gone := self.box.gone_holders(agent.roles) - {agent.session_id}:
             from . import absence  # a client was killed
 
             try:
-                absence.note(self, gone, agent.session_id)
+                absence.note(self.box, gone, agent.session_id)
             except Busy:
                 pass  # the next check, or the steward, does it
 
@@ -285,4 +289,4 @@ class Delivery(OpenMailbox):
         """Let in a session that is not alive, as far as the roster's rules allow it."""
         from .registry import Registry  # the rare case; a poll of a living session is spared the import
 
-        self.registered = Registry.sharing(self).admit(session_id)
+        self.registered = Registry(self.box).admit(session_id)

@@ -19,18 +19,22 @@ from ..store.log.logs import end_of, parse_reads, weighed
 from ..store.log.stamps import EVERYONE
 from ..store.projection.index_keys import NEWS
 from .delivery import Delivery
+from .opened import OpenMailbox
 from .registry import Registry
-from .sending import Posting, retryable
+from .sending import Sending, retryable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from ..core.compose import Draft
-    from ..core.roster import Roster
+    from ..core.inbox import Item
+    from ..core.roster import Agent, Roster
+    from ..core.roster_changes import Decision, Registration
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
     from ..store.projection.lookup import IndexView, Where
+    from .delivery import Offering
     from .sending import Sent
 
 MIN_MESSAGE_PREFIX = 4
@@ -64,8 +68,51 @@ class FoundMessage(Record):
         return self.position is None
 
 
-class Mailbox(Posting, Delivery, Registry):
-    """A mailbox, opened; see ``OpenMailbox`` for the arguments."""
+class Mailbox(OpenMailbox):
+    """A mailbox, opened, with all that acts on it; see ``OpenMailbox`` for the arguments."""
+
+    def send(self, draft: Draft, *, strict: bool = False) -> Sent:
+        """Send one message; see ``Sending``."""
+        return self.part(Sending).send(draft, strict=strict)
+
+    def send_all(self, drafts: Sequence[Draft], *, strict: bool = False, sealed: bool = True) -> list[Sent]:
+        """Send many messages, all or none; see ``Sending``."""
+        return self.part(Sending).send_all(drafts, strict=strict, sealed=sealed)
+
+    def take_in(self, messages: Sequence[Message], again: Collection[str] = ()) -> None:
+        """Append mail from elsewhere; see ``Sending``."""
+        self.part(Sending).take_in(messages, again)
+
+    def peek(self, session_id: str) -> list[Item]:
+        """Return a session's unread mail, and write nothing; see ``Delivery``."""
+        return self.part(Delivery).peek(session_id)
+
+    def deliver(
+        self,
+        session_id: str,
+        show: Callable[[list[Item]], Sequence[Item]],
+        *,
+        choose: Callable[[list[Item]], Sequence[Item]] | None = None,
+        offering: Offering | None = None,
+    ) -> int:
+        """Show a session its unread mail, then record what was shown as read; see ``Delivery``."""
+        return self.part(Delivery).deliver(session_id, show, choose=choose, offering=offering)
+
+    def check_in(self, session_id: str) -> Roster:
+        """Take a session's sign of life; see ``Delivery``."""
+        return self.part(Delivery).check_in(session_id)
+
+    def register(self, request: Registration, actor: str, *, even_away: bool = False) -> tuple[Agent, Decision]:
+        """Register or update a session; see ``Registry``."""
+        return self.part(Registry).register(request, actor, even_away=even_away)
+
+    def end(self, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
+        """Freeze, thaw or retire an agent; see ``Registry``."""
+        return self.part(Registry).end(session_id, event, actor, reason)
+
+    def change_roster(self, decide: Callable[[Roster], Decision], actor: str | None = None) -> Decision:
+        """Carry out a decision about the roster; see ``Registry``."""
+        return self.part(Registry).change_roster(decide, actor)
 
     def reply(self, message_id: str, draft: Draft, *, strict: bool = False, everyone: bool = False) -> Sent:
         """Answer a message in its thread: ``draft.to``, else its sender, or ``everyone`` it was for and its sender.
@@ -82,7 +129,7 @@ class Mailbox(Posting, Delivery, Registry):
 
             to, dead = replies.recipients(parent, draft.sender, self.logs.read_roster())
         draft = draft.replace(thread=parent.id, to=tuple(to))
-        sent = self.send_all([draft], strict=strict, answering=parent.sender)[0]
+        sent = self.part(Sending).send_all([draft], strict=strict, answering=parent.sender)[0]
         if dead:
             sent = sent.replace(warnings=(*sent.warnings, f"left out, for they are dead: {', '.join(dead)}"))
         if parent.ack:

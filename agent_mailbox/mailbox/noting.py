@@ -20,18 +20,23 @@ from ..store.files import system
 from ..store.files.board import NOTES, Board
 from ..store.files.lines import line_chunks
 from ..store.log.logs import proven
-from .sending import Posting
+from .sending import Sending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from .opened import OpenMailbox
 
 PROJECT = "project:"
 SPAN = 1 << 16
 """Bytes of mail that are passed by together if no note is among them."""
 
 
-class Noting(Posting):
-    """The part of the facade for notes."""
+class Noting:
+    """Keeps the notes in an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
 
     def notes(self, on: str = "") -> list[Note]:
         """Return the current notes, the newest last; ``on``: those of one tag."""
@@ -40,17 +45,17 @@ class Noting(Posting):
 
     def all_notes(self) -> dict[str, Note]:
         """Return the live notes by their messages' ids, ended ones too."""
-        view = self.logs.messages.view()
+        view = self.box.logs.messages.view()
         found = []
         for position, line in self._lines(may_be_note):
             message = codec.message(line)
             if isinstance(message, Message) and message.type == notes.NOTE:
                 found.append(proven(message, view, line, position))
-        return notes.fold(found, self.logs.read_roster())
+        return notes.fold(found, self.box.logs.read_roster())
 
     def _lines(self, wanted: Callable[[bytes], bool]) -> Iterator[tuple[int, bytes]]:
         """Yield the live lines that are ``wanted``; most are passed by in chunks."""
-        fd = self.logs.messages.open()
+        fd = self.box.logs.messages.open()
         if fd is not None:
             try:
                 yield from lines_with(line_chunks(fd, system.fstat(fd).st_size, size=SPAN), wanted)
@@ -76,12 +81,12 @@ class Noting(Posting):
         for tag in tags:
             if ":" not in tag:
                 raise Malformed(f"a note is for a tag: {tag!r}", "write --on project:NAME, or another tag")
-            check_tag(tag, self.config.namespaces, self.logs.read_roster().roles_ever)
+            check_tag(tag, self.box.config.namespaces, self.box.logs.read_roster().roles_ever)
         sent = self._write(me, tags, title, body, old, {})
         return Note(sent)
 
     def _projects(self, me: str) -> list[str]:
-        agent = self.logs.read_roster().get(me)
+        agent = self.box.logs.read_roster().get(me)
         found = [tag for tag in agent.tags if tag.startswith(PROJECT)] if agent is not None else []
         if not found:
             raise Malformed(f"{me} has no project for the note", "name a tag with --on project:NAME")
@@ -91,12 +96,12 @@ class Noting(Posting):
         self, me: str, tags: Sequence[str], title: str, body: str, old: Note | None, more: dict[str, bool]
     ) -> Message:
         extra = None if old is None else {notes.REPLACES: old.message.id, **more}
-        Board(self.logs.trail, NOTES).note_use()
+        Board(self.box.logs.trail, NOTES).note_use()
         draft = Draft(
             sender=me, to=tuple(tags), content=body, subject=title, type=notes.NOTE, ttl_hours=MAX_TTL_HOURS,
             thread=None if old is None else old.message.id, extra=extra,
         )  # fmt: skip
-        return self.send_all([draft], by_id=False)[0].message
+        return self.box.part(Sending).send_all([draft], by_id=False)[0].message
 
     def find_note(self, word: str) -> Note:
         """Return the live note of an id or a unique beginning; raises ``NotFound`` or ``Ambiguous``."""
@@ -113,7 +118,7 @@ class Noting(Posting):
         note = self.find_note(word)
         if not note.is_current:
             return note, True
-        if not notes.may_drop(me, note.message, self.now(), self.logs.read_roster()):
+        if not notes.may_drop(me, note.message, self.box.now(), self.box.logs.read_roster()):
             raise Refused(
                 f"{note.id} is {note.message.sender}'s note",
                 f"its author, that one's lead or the person drops it; correct it: "

@@ -1,15 +1,15 @@
-"""A mailbox directory, opened: the parts of the facade start from it.
+"""A mailbox directory, opened: its parts act on it.
 
-Belongs here: the directory, its logs and configuration, the clock. ``mailbox.delivery``, ``mailbox.sending`` and
-``mailbox.registry`` act on them; ``mailbox.facade`` has all together.
+Belongs here: the directory, its logs and configuration, the clock. ``mailbox.sending``, ``mailbox.delivery`` and
+``mailbox.registry`` each take it; ``mailbox.facade`` holds all of them.
 """
 
 from __future__ import annotations
 
 from ..config import config as configuration
+from ..core.ids import uuid_of
 from ..core.records import USER
 from ..core.roster import ALIVE
-from ..errors import StorageFailed
 from ..store.files import paths, system
 from ..store.locks.lock import WAIT
 from ..store.log import logs
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from ..core.roster import Agent
     from ..space.copy.replica import Replica
     from ..space.order.ordered_log import SharedLog
+    from ..store.archive.archive import Archive
     from ..store.log.log import Log
 
     T = TypeVar("T")
@@ -49,6 +50,11 @@ def unheard(_: str) -> None:
 def wall_clock() -> int:
     """Return the milliseconds since 1970 UTC."""
     return system.time_ns() // 1_000_000
+
+
+def random_id() -> str:
+    """Return a random UUID (version 4)."""
+    return uuid_of(system.urandom(16).hex(), "4")
 
 
 class OpenMailbox:
@@ -79,20 +85,14 @@ class OpenMailbox:
         self._config: Config | None = None
         self._told: set[str] = set()
         self._made: dict[Callable[[], Any], Any] = {}
-        self._new_id = new_id
+        self._parts: dict[Callable[[OpenMailbox], Any], Any] = {}
+        self.new_id = new_id or random_id
         self._replica: Replica | None = None
-
-    @classmethod
-    def sharing(cls, opened: OpenMailbox) -> Self:
-        """Return this part of the facade on a mailbox that is open already: with its logs, roster, clock and proofs."""
-        part = cls.__new__(cls)
-        part.__dict__ = opened.__dict__
-        return part
 
     def read_only(self) -> Self:
         """Return the same mailbox for a reader who leaves no trace: nothing derived is written down."""
         twin = type(self).__new__(type(self))
-        twin.__dict__ = {**self.__dict__, "logs": self.logs.read_only()}
+        twin.__dict__ = {**self.__dict__, "logs": self.logs.read_only(), "_made": {}, "_parts": {}}
         return twin
 
     def weigh_mail(self) -> None:
@@ -106,6 +106,20 @@ class OpenMailbox:
             self._made[make] = make()
         found: T = self._made[make]
         return found
+
+    def part(self, kind: Callable[[OpenMailbox], T]) -> T:
+        """Return what acts on this mailbox, such as ``Sending``: one of each kind, made when it is first asked for."""
+        if kind not in self._parts:
+            self._parts[kind] = kind(self)
+        found: T = self._parts[kind]
+        return found
+
+    @property
+    def archive(self) -> Archive:
+        """Return the archive, to which the steward moves mail."""
+        from ..store.archive.archive import Archive  # whoever sends or looks at unread mail needs none
+
+        return Archive(self.logs.path(paths.ARCHIVE), self.logs.custody)
 
     @property
     def replica(self) -> Replica | None:
@@ -137,13 +151,18 @@ class OpenMailbox:
             with replica.held():
                 replica.catch_up()
 
-    def in_order(self, log: Log) -> Log | SharedLog:
-        """Return a log as decisions are taken in it: in the order of the machines that share the mailbox, if any do."""
+    def in_order(self, log: Log, *, is_caught_up: bool = False) -> Log | SharedLog:
+        """Return a log as decisions are taken in it: in the order of the machines that share the mailbox, if any do.
+
+        ``is_caught_up``: with what those machines decided so far."""
         if (replica := self.replica) is None:
             return log
         from ..space.order.ordered_log import SharedLog  # likewise
 
-        return SharedLog(replica, log)
+        shared = SharedLog(replica, log)
+        if is_caught_up:
+            shared.catch_up()
+        return shared
 
     def giving_back(self, sessions: Collection[str]) -> Log | SharedLog:
         """Return the reads' log as mail of sessions of one machine is given back in it.
@@ -216,14 +235,7 @@ class OpenMailbox:
         """Return why the logs do not continue where our writers left them, by a look at the end of each; else None.
 
         Every door asks it, so nobody is told of no news who missed what a log lost."""
-        if self.logs.custody is None:
-            return None
-        for log in (self.logs.messages, self.logs.reads, self.logs.roster):
-            try:
-                log.notice()
-            except StorageFailed:
-                pass  # whoever reads it says so; the other logs are looked at all the same
-        return self.logs.custody.broken()
+        return self.logs.broken()
 
     def gone(self, sessions: Iterable[str]) -> set[str]:
         """Return those sessions that are gone: they did not end by themselves, and their client's process did.

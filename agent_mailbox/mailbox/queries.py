@@ -16,7 +16,7 @@ from ..errors import NotFound
 from ..store.files import system
 from ..store.locks.lock import Patience
 from . import agents
-from .delivery import WITHHELD
+from .delivery import WITHHELD, Delivery
 from .facade import MIN_MESSAGE_PREFIX
 from .selection import Selection, candidates, chooses
 
@@ -275,12 +275,13 @@ class Library:
 
         with watch.Watch([self._mailbox.directory]) as changes:
             deadline, known = watch.deadline(timeout), self._mailbox.broken()
+            delivery = self._mailbox.part(Delivery)
             while True:
                 if known is None and (why := self._mailbox.broken()) is not None:
                     raise BadData(why, "look at the log, then run `agent-mailbox doctor --trust`", code="broken")
                 with Patience(None if deadline is None else deadline - system.monotonic()):
-                    unread = len(self._mailbox.look(session_id))
-                again = watch.deadline(WITHHELD) if self._mailbox.withheld else None
+                    unread = len(delivery.look(session_id))
+                again = watch.deadline(WITHHELD) if delivery.withheld else None
                 until = min((end for end in (deadline, again) if end is not None), default=None)
                 if unread or (not changes.wait(until) and until == deadline):
                     return unread

@@ -66,13 +66,14 @@ def settle(
         return bool(left)
 
 
-def take_back(desk: Delivery, session_id: str, held: Callable[[Sequence[Offer]], frozenset[str]]) -> None:
+def take_back(delivery: Delivery, session_id: str, held: Callable[[Sequence[Offer]], frozenset[str]]) -> None:
     """Take back mail that was released while the session was away. The file of its conversation holds that mail, so its
     client shows it all the same. It stands as offered once more, and is not shown again.
 
     ``held`` returns the nonces of which this is so. Raises ``Busy`` and ``StorageFailed``.
     """
-    waiting = {item.message.id: item for item in desk.look(session_id)}
+    desk = delivery.box
+    waiting = {item.message.id: item for item in delivery.look(session_id)}
     if not waiting:
         return
     from ..store.projection import open_ends  # as a session comes back to mail
@@ -86,9 +87,9 @@ def take_back(desk: Delivery, session_id: str, held: Callable[[Sequence[Offer]],
     if not nonces:
         return
     with desk.logs.delivery(session_id):
-        desk.check_in(session_id)
+        delivery.check_in(session_id)
         wanted = [item for i, item in waiting.items() if i in mine and mine[i].nonce in nonces]
-        taken, now = desk.claim(session_id, wanted), desk.now()
+        taken, now = delivery.claim(session_id, wanted), desk.now()
         lines = [
             codec.spell_read(mine[item.message.id].replace(timestamp=now, via=item.via, tokens=None)) for item in taken
         ]

@@ -17,7 +17,6 @@ from ..store.files import system
 from ..store.files.lines import line_chunks
 from ..store.files.watched import Watched
 from ..store.log.stamps import EVERYONE
-from .opened import OpenMailbox
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,13 +26,17 @@ if TYPE_CHECKING:
     from ..core.roster import Agent, Roster
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
+    from .opened import OpenMailbox
 
 SPAN = 1 << 16
 """Bytes of reads that are passed by together if none is of an agent that died."""
 
 
-class Registry(OpenMailbox):
-    """The part of the facade that keeps the roster."""
+class Registry:
+    """Keeps the roster of an opened mailbox."""
+
+    def __init__(self, box: OpenMailbox) -> None:
+        self.box = box
 
     def change_roster(
         self, decide: Callable[[Roster], Decision], actor: str | None = None, *, even_away: bool = False
@@ -45,24 +48,26 @@ class Registry(OpenMailbox):
         of several machines it is recorded here, and in the order later.
         """
         try:
-            roster, decision = self.in_order(self.logs.roster).decide(lambda log: self._change(log, decide, actor))
+            roster, decision = self.box.in_order(self.box.logs.roster).decide(
+                lambda log: self._change(log, decide, actor)
+            )
         except Unavailable:
             if not even_away:
                 raise
-            roster, decision = self.logs.roster.decide(lambda log: self._change(log, decide, actor))
+            roster, decision = self.box.logs.roster.decide(lambda log: self._change(log, decide, actor))
         for event in decision.events:
             if event.lead is not None:
                 from ..store.user_state import bindings  # which most events do without
 
                 # It holds although the log is cut before the session's next call.
-                bindings.bind(self.logs.trail, event.session_id)
+                bindings.bind(self.box.logs.trail, event.session_id)
             if event.event == "retire":
                 try:
                     # its own claims, and those it had come into
                     self.give_back(roster.lineage(event.session_id), actor)
                 except Busy:
                     pass  # the death is recorded; the steward gives back what is left
-            if event.event in ("freeze", "retire") and Watched(self.logs.trail).is_watched(event.session_id):
+            if event.event in ("freeze", "retire") and Watched(self.box.logs.trail).is_watched(event.session_id):
                 self._tell_watchers(event, actor or event.session_id)
         return decision
 
@@ -72,14 +77,14 @@ class Registry(OpenMailbox):
 
         try:
             reason = event.reason or {"freeze": "frozen", "retire": "retired"}[event.event]
-            watch_reports.of_event(self, actor, event.session_id, watches.DEAD, reason=reason)
+            watch_reports.of_event(self.box, actor, event.session_id, watches.DEAD, reason=reason)
         except MailboxError:
             pass  # its end is recorded; the steward tells who was not told
 
     def _change(
         self, log: HeldLog | OrderedLog, decide: Callable[[Roster], Decision], actor: str | None
     ) -> tuple[Roster, Decision]:
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         decision = decide(roster)
         changed = {event.session_id for event in decision.events}
         heirs = {heir for session_id in changed for heir in roster.heirs(session_id)}
@@ -93,7 +98,7 @@ class Registry(OpenMailbox):
 
         Raises ``Refused`` for the dead."""
         decision = self.change_roster(
-            lambda roster: roster_changes.checked_in(session_id, roster, self.now()), even_away=True
+            lambda roster: roster_changes.checked_in(session_id, roster, self.box.now()), even_away=True
         )
         return any(event.event == "register" for event in decision.events)
 
@@ -102,31 +107,31 @@ class Registry(OpenMailbox):
 
         ``actor``: the agent in whose name (default: each agent's own)."""
         sessions = tuple(sessions)
-        self.giving_back(sessions).decide(lambda log: self._give_back(log, sessions, actor))
+        self.box.giving_back(sessions).decide(lambda log: self._give_back(log, sessions, actor))
 
     def _give_back(self, log: HeldLog | OrderedLog, sessions: Sequence[str], actor: str | None) -> None:
-        now, roster = self.now(), self.logs.read_roster()
+        now, roster = self.box.now(), self.box.logs.read_roster()
         readers = [reader.encode() for session_id in sessions for reader in roster.lineage(session_id)]
         theirs = list(lines_read_by(line_chunks(log.fd, system.fstat(log.fd).st_size, size=SPAN), readers))
-        state = self.state() if theirs else None  # who read nothing owes nothing
+        state = self.box.state() if theirs else None  # who read nothing owes nothing
         records = [
             Read(message_id=i, session_id=session_id, timestamp=now, event="release")
             for session_id in sessions
             for i in (obligations.owed_on_death(session_id, state) if state else ())
         ]
-        log.append(map(codec.spell_read, records), EVERYONE, [self.prove(actor or r.session_id) for r in records])
+        log.append(map(codec.spell_read, records), EVERYONE, [self.box.prove(actor or r.session_id) for r in records])
         log.sync(None if records else theirs)  # a killed process may have given back before
 
     def register(self, request: Registration, actor: str, *, even_away: bool = False) -> tuple[Agent, Decision]:
         """Register or update a session as ``actor`` asks; return the agent and the decision."""
         decision = self.change_roster(
-            lambda roster: roster_changes.enrolled(request, roster, actor, self.now(), self.config.namespaces),
+            lambda roster: roster_changes.enrolled(request, roster, actor, self.box.now(), self.box.config.namespaces),
             actor,
             even_away=even_away,
         )
         if request.event == "register" or any(e.session_id == request.session_id for e in decision.events):
-            self.logs.beat(request.session_id, self.now())
-        roster = self.logs.read_roster()
+            self.box.logs.beat(request.session_id, self.box.now())
+        roster = self.box.logs.read_roster()
         agent = roster.get(request.session_id)
         if agent is None:
             raise NotFound(f"{request.session_id} vanished from the roster", "`agent-mailbox doctor` looks closer")
@@ -135,11 +140,11 @@ class Registry(OpenMailbox):
     def end(self, session_id: str, event: str, actor: str, reason: str | None = None) -> Agent:
         """Freeze, thaw or retire an agent (by id, name or prefix); raises ``NotFound`` or ``Refused``."""
         decision = self.change_roster(
-            lambda roster: roster_changes.ended(session_id, event, roster, actor, self.now(), reason),
+            lambda roster: roster_changes.ended(session_id, event, roster, actor, self.box.now(), reason),
             actor,
             even_away=event == "freeze" and actor == session_id,
         )
-        roster = self.logs.read_roster()
+        roster = self.box.logs.read_roster()
         agent = roster.find(session_id)
         if (
             event == "retire" and not decision.events
@@ -149,8 +154,8 @@ class Registry(OpenMailbox):
 
     def _proof(self, event: RosterEvent, actor: str) -> Proof | None:
         """Return the proof for an event's writer: if possible that it speaks for the agent which is continued."""
-        older = None if event.continues is None or actor == USER else self.prove(event.continues)
-        return older or self.prove(actor)
+        older = None if event.continues is None or actor == USER else self.box.prove(event.continues)
+        return older or self.box.prove(actor)
 
 
 def _left_to_the_person(decision: Decision, roster: Roster) -> Iterator[str]:

@@ -41,7 +41,7 @@ def words_of(given: Given, name: str) -> list[str]:
 
 def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
     """Do one deed with a task; return its text and its data."""
-    desk, me = Tasking.sharing(box), app.me(given.get("session"), box)
+    desk, me = Tasking(box), app.me(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
         found = desk.tasks(me)
@@ -83,14 +83,14 @@ def _data(view: TaskView) -> dict[str, Any]:
 def settle_claim(app: CallContext, box: Mailbox, given: Given, told: Told) -> None:
     """Record that the client was shown the task that it claimed."""
     if given["do"] == "claim":
-        desk, me = Tasking.sharing(box), app.me(given.get("session"), box)
+        desk, me = Tasking(box), app.me(given.get("session"), box)
         desk.read_assignment(me, desk.task(told[1]["task"]["id"], me))
 
 
 def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
     """Do one deed with a note; return its text and its data."""
-    desk, me = Noting.sharing(box), app.me(given.get("session"), box)
-    roster, deed = desk.logs.read_roster(), given["do"]
+    desk, me = Noting(box), app.me(given.get("session"), box)
+    roster, deed = box.logs.read_roster(), given["do"]
     if deed == "list":
         found = desk.notes(given.get("on", ""))[-MOST:]
         said = note_output.list_text(found, roster, frame.plain)

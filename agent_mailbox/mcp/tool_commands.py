@@ -18,7 +18,7 @@ from ..core.showing import message_frame
 from ..core.text import clipped, neutral
 from ..errors import MailboxError, Malformed
 from ..mailbox import agents, arrivals
-from ..mailbox.delivery import Offering
+from ..mailbox.delivery import Delivery, Offering
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
 from ..store.polling import offers
@@ -103,7 +103,7 @@ def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
 
     def show(items: list[Item]) -> Sequence[Item]:
         roster, shown, box = desk.logs.read_roster(), choose(items), desk.directory
-        more = len(items) - len(shown) + desk.left
+        more = len(items) - len(shown) + desk.part(Delivery).left
         data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
         write(_answer(app, _check_text(me, shown, more, roster, room, box), data | {"more": more}))
         offer.titles.update(i.message.id for i in shown if len(_whole(i, roster, box)) > room)  # those were cut
@@ -164,7 +164,7 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _send(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Send a message."""
-    draft = _draft(app, desk, given, verbs.recipients([given["to"]]))
+    draft = _draft(app, desk, given, verbs.split_recipients([given["to"]]))
     if draft.thread is not None:
         draft = draft.replace(thread=desk.find(draft.thread).message.id)
     _confirm(app, desk, desk.send(draft), write)
@@ -186,8 +186,9 @@ def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()
 
 def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
     app.warnings += [neutral(app.hint(warning)) for warning in sent.warnings]
-    found = arrivals.arrival_of(desk, sent, desk.logs.read_roster())
-    text = mail_output.sent_text(sent, found, desk.logs.read_roster(), frame.plain, app.command)
+    roster = desk.logs.read_roster()
+    found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
+    text = verbs.sent_text(sent, found, roster, frame.plain, app.command)
     whole = mail_output.arrival_json(found)
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}
     delivery = {way: parties[:AGENTS] for way, parties in whole.items()} | {"reasons": reasons}

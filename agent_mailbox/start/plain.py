@@ -107,7 +107,7 @@ def _number(given: Given, option: str) -> int | None:
 
 
 def _run(given: Given, kind: type[D], do: Callable[[Context, D], object]) -> int:
-    """Run a verb on the part of the facade that it needs; return the exit code."""
+    """Run a verb on the mailbox, opened as the kind that it needs; return the exit code."""
     from ..cli import boundary
     from ..cli.context import Context
 
@@ -126,12 +126,12 @@ def _check(given: Given) -> int | None:
     if limit == -1:
         return None
     from ..commands import check_verb
-    from ..mailbox.delivery import Delivery
+    from ..mailbox.opened import OpenMailbox
 
     most = 20 if limit is None else limit
     return _run(
         given,
-        Delivery,
+        OpenMailbox,
         lambda app, desk: check_verb.check(app, desk, _one(given, "--session"), "--peek" in given, most),
     )
 
@@ -161,7 +161,7 @@ def _about(verb: str, message_id: str, given: Given) -> int | None:
             options = {"strict": "--strict" in given, "everyone": "--all" in given}
             verbs.confirm_sent(app, desk, desk.reply(message_id, _draft(app, desk, given), **options))
         else:
-            settle = verbs.ack if verb == "ack" else verbs.release
+            settle = verbs.acknowledge if verb == "ack" else verbs.give_back
             settle(app, desk, message_id, _one(given, "--session"))
 
     return _run(given, Mailbox, do)
@@ -188,11 +188,11 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
     if given is None:
         return None
     from ..commands import roster_verbs
-    from ..mailbox.registry import Registry
+    from ..mailbox.opened import OpenMailbox
 
     session_id = _one(given, "--session-id")
 
-    def do(app: Context, _: Registry) -> None:
+    def do(app: Context, _: OpenMailbox) -> None:
         if what == "list":
             roster_verbs.show_all(app, None)
         elif known is _ENDED:
@@ -209,22 +209,21 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
             )
             roster_verbs.register(app, change.replace(event=what))
 
-    return _run(given, Registry, do)
+    return _run(given, OpenMailbox, do)
 
 
 def _send(given: Given) -> int | None:
     if "--to" not in given or not _is_written(given):
         return None
     from ..cli import verbs
-    from ..mailbox.sending import Posting
+    from ..mailbox.opened import OpenMailbox
+    from ..mailbox.sending import Sending
 
-    return _run(
-        given,
-        Posting,
-        lambda app, desk: verbs.confirm_sent(
-            app, desk, desk.send(_draft(app, desk, given), strict="--strict" in given)
-        ),
-    )
+    def send(app: Context, desk: OpenMailbox) -> None:
+        sent = Sending(desk).send(_draft(app, desk, given), strict="--strict" in given)
+        verbs.confirm_sent(app, desk, sent)
+
+    return _run(given, OpenMailbox, send)
 
 
 def _is_written(given: Given) -> bool:
@@ -241,7 +240,7 @@ def _draft(app: Context, desk: OpenMailbox, given: Given) -> Draft:
 
     return Draft(
         sender=app.me(_one(given, FROM), desk, FROM),
-        to=verbs.recipients(given.get("--to", ())),
+        to=verbs.split_recipients(given.get("--to", ())),
         content=given["--body"][0],
         subject=_one(given, "--subject"),
         ttl_hours=_number(given, "--ttl-hours"),

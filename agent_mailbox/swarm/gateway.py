@@ -16,7 +16,7 @@ from ..core import instant
 from ..core.records import Message
 from ..errors import BadData, MailboxError, NoMailbox
 from ..mailbox.facade import Mailbox
-from ..mailbox.sending import random_id
+from ..mailbox.opened import random_id
 from . import boxes, inbound, inbound_files
 from .inbound import Incoming, key_of
 from .ledger import Ledger

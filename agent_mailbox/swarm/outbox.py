@@ -21,6 +21,7 @@ from ..core.records import USER, Message
 from ..errors import MailboxError, Refused
 from ..mailbox import leaving
 from ..mailbox.facade import Mailbox
+from ..mailbox.sending import Sending
 from ..store.log import replacement
 from ..store.log.growing_log import GrowingLog
 from ..store.log.log import HeldLog, Log
@@ -278,7 +279,7 @@ class Outbox:
             id=derived_id(key_of(message_id, recipient, FAILED)),
         )
         try:
-            Mailbox(self.mailbox.directory, prove=lambda _: STEWARD).send_all([draft], answering=sender)
+            Mailbox(self.mailbox.directory, prove=lambda _: STEWARD).part(Sending).send_all([draft], answering=sender)
         except MailboxError:
             pass  # told before, or the sender is gone; the outbox has it
 

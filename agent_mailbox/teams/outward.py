@@ -26,6 +26,7 @@ from ..core.roster import DEAD
 from ..core.showing import message_frame
 from ..core.text import clipped, neutral, typed
 from ..errors import Busy, Refused
+from ..mailbox.delivery import Delivery
 from ..store.log.stamps import EVERYONE
 from ..store.polling import offers
 from . import format as form
@@ -158,7 +159,7 @@ class Outward:
                 return 0
             self._mailbox.check_in(me)
             with self._mailbox.logs.delivery(me):
-                items = self._mailbox.claim(me, self._wanted(member))
+                items = self._mailbox.part(Delivery).claim(me, self._wanted(member))
                 return sum(self._offer(member, items[at : at + MOST]) for at in range(0, len(items), MOST))
         except Refused as error:
             self._problems[me] = f"{me}: {error.what}"
@@ -170,7 +171,7 @@ class Outward:
         The lead's hooks show its session's mail already: that needs no second way.
         """
         items = [i for i in self._mailbox.peek(self._id(member)) if i.message.id not in self._mirror.known]
-        self._withheld = self._withheld or self._mailbox.withheld
+        self._withheld = self._withheld or self._mailbox.part(Delivery).withheld
         if member != self._team.lead_name:
             return items
         roster, sessions = self._mailbox.logs.read_roster(), self._mirror.lead_sessions()

@@ -206,7 +206,7 @@ def _standing(mailbox: Mailbox) -> Iterator[str]:
 
 
 def _rules(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
-    control = Control.sharing(mailbox)
+    control = Control(mailbox)
     roster = control.plane().roster
     for agent in roster.agents.values():
         if agent.state == DEAD:

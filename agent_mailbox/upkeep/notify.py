@@ -87,7 +87,7 @@ def waiting(mailbox: Mailbox) -> list[WaitingThing]:
             frame.name_of(request.asker, roster),
             summary.line(request.payload),
         )
-        for request in Control.sharing(mailbox).pending(USER)
+        for request in Control(mailbox).pending(USER)
         if request.proven
     ]
     for item in mailbox.peek(USER):

@@ -19,6 +19,7 @@ from ..errors import BadData, MailboxError, Refused
 from ..mailbox import absence
 from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
+from ..mailbox.registry import Registry
 from ..store.archive import roster_compaction, rotation
 from ..store.attachments import attachment_files
 from ..store.files.paths import CONFIG
@@ -171,5 +172,5 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     readers = {read.session_id for m in state.messages.values() if m.ack for read in state.reads.of(m.id)}
     debtors = sorted(r for r in readers if state.roster.state(r) == DEAD and obligations.owed_on_death(r, state))
     for group in mailbox.by_machine(debtors):
-        mailbox.give_back(group, STEWARD)
+        mailbox.part(Registry).give_back(group, STEWARD)
     return (*gone, *decision.events)

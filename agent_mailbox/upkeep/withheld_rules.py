@@ -18,6 +18,7 @@ from ..core.ids import uuid_of
 from ..core.records import USER, Message, Record
 from ..core.roster import DEAD
 from ..core.text import typed
+from ..mailbox.opened import OpenMailbox
 from ..store.files import system
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[bytes]:
 def post(withheld: tuple[Withheld, ...], mailbox: Mailbox) -> None:
     """Send the same orders, in a mailbox that several machines share. The dead are sent none: they come back as others
     let them."""
-    control = Control(mailbox.directory, prove=lambda _: proofs.TERMINAL)
+    control = Control(OpenMailbox(mailbox.directory, prove=lambda _: proofs.TERMINAL))
     for one in withheld:
-        if control.logs.read_roster().state(one.session_id) != DEAD:
+        if control.box.logs.read_roster().state(one.session_id) != DEAD:
             for order in one.orders:
                 control.post(USER, order, [one.session_id])

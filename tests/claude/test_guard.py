@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from agent_mailbox.core.instant import HOUR
-from agent_mailbox.mailbox.delivery import Delivery, Offering
+from agent_mailbox.mailbox.delivery import Offering
+from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from agent_mailbox.store.log.stamps import STARTED, StampFiles
 from tests.helpers import DOOR, HEARTBEATS, MESSAGES, PATIENCE, ROOT, Post, Result, record
@@ -240,7 +241,7 @@ def test_a_hook_with_its_clock_ahead_hides_nothing_when_the_clock_is_right_again
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     post, box = shim.post, str(shim.post.box)
     sent = post.send("x", "all")
-    ahead = Delivery(box, clock=lambda: wall_clock() + 5 * HOUR)
+    ahead = Mailbox(box, clock=lambda: wall_clock() + 5 * HOUR)
     assert ahead.deliver(ME, lambda items: items, offering=Offering(None, 0, "", {}, set())) == 0
     assert post.file(".cache/quiet", ME).exists()
     assert sent[:8] in shim.hook("UserPromptSubmit", *words).stdout
@@ -256,7 +257,7 @@ def test_a_stamp_of_before_the_machine_s_start_hides_nothing(shim: Shim, shell: 
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     before = os.stat(STARTED).st_mtime_ns // 1_000_000 - 2_000
     sent = shim.post.send("x", ME)
-    trail = Delivery(str(shim.post.box)).logs.trail
+    trail = Mailbox(str(shim.post.box)).logs.trail
     trail.stamp(ME, before)
     assert sent[:8] in shim.hook("UserPromptSubmit", *words).stdout
     trail.stamp(ME, before)
@@ -279,7 +280,7 @@ def test_a_machine_s_start_that_is_to_come_starts_no_python(shim: Shim, shell: s
     assert shim.hook("UserPromptSubmit", *words).raw == b""
     assert shim.starts() == 0
     os.utime(started, ns=((wall_clock() - 1_000) * 1_000_000,) * 2)
-    Delivery(str(shim.post.box)).logs.trail.stamp(ME, wall_clock() - 3_000)
+    Mailbox(str(shim.post.box)).logs.trail.stamp(ME, wall_clock() - 3_000)
     assert shim.hook("UserPromptSubmit", *words).raw == b""
     assert shim.starts() == 1
 

@@ -20,6 +20,7 @@ from agent_mailbox.commands.hook_command import program
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import message_text, messages, summary
 from agent_mailbox.errors import Malformed
+from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.permissions import policy
 from agent_mailbox.store.files import system
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
@@ -73,7 +74,7 @@ class Meanwhile:
     """Something done by the lead while the client's question waits."""
 
     def __init__(self, post: Post, do: Callable[[Control, Any], Any], who: str = LEAD) -> None:
-        self.desk = Control(str(post.box))
+        self.desk = Control(OpenMailbox(str(post.box)))
         self.who = who
         self.errors: list[BaseException] = []
         self.thread = threading.Thread(target=self._run, args=(do,), daemon=True)
@@ -286,7 +287,7 @@ def test_without_an_answer_the_default_counts(led: Post, default: str, before: s
     assert (ask(led, "PermissionRequest") or [None])[0] == where_asked
     command(led, "mode", ME, "safe")
     assert ask(led)[0] == before
-    assert Control(str(led.box)).pending(LEAD) == []
+    assert Control(OpenMailbox(str(led.box))).pending(LEAD) == []
 
 
 @pytest.mark.parametrize("text", ["ä" * 1_000_000, "\x01" * 40_000, '"\\' * 20_000, "x" * 20_000])
@@ -436,7 +437,7 @@ def test_one_that_is_found_bound_is_denied_where_asking_fails_whatever_became_of
     """The mark cannot be made, or somebody removes it; what the log said was read all the same."""
     command(led, "mode", ME, "safe")
     led.file(".cache", "bound").write_text("in the way")
-    with Control(str(led.box)).logs.messages.held():
+    with Control(OpenMailbox(str(led.box))).box.logs.messages.held():
         assert ask(led)[0] == "deny"
 
 
@@ -444,7 +445,7 @@ def test_what_goes_wrong_after_the_answer_voids_it_not(led: Post) -> None:
     """Denied, and that it was read cannot be written down: one document, for the client takes two for none."""
     command(led, "mode", ME, "safe")
     with (
-        Control(str(led.box)).logs.reads.held(),
+        Control(OpenMailbox(str(led.box))).box.logs.reads.held(),
         Meanwhile(led, lambda desk, request: desk.answer(LEAD, request.id, False)),
     ):
         decided, why, _ = ask(led)
@@ -580,10 +581,10 @@ def test_a_question_that_the_client_gives_up_is_given_up(led: Post, early: bool)
     """It ends its hooks with SIGTERM, at their time-out and when the person interrupts: nothing later counts."""
     command(led, "mode", ME, "safe")
     call = {"session_id": ME, "cwd": str(led.cwd), "tool_name": "Bash", "tool_input": TOUCH}
-    desk = Control(str(led.box))
+    desk = Control(OpenMailbox(str(led.box)))
     with led.start("hook", "Permit", env={**ENV, "CLAUDE_PROJECT_DIR": str(led.cwd)}) as hook:
         assert hook.stdin is not None
-        with desk.logs.messages.held() if early else nullcontext():
+        with desk.box.logs.messages.held() if early else nullcontext():
             hook.stdin.write(json.dumps(call).encode())
             hook.stdin.close()
             hook.stdin = None

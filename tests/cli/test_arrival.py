@@ -72,8 +72,8 @@ def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
     cache = str(tmp_path)
     with DoorbellLock(cache, "me", 1) as first:
         assert first.take()
-        assert arrivals.armed(cache, ["me", "other"]) == {"me"}
-    assert arrivals.armed(cache, ["me"]) == set()
+        assert arrivals.find_armed(cache, ["me", "other"]) == {"me"}
+    assert arrivals.find_armed(cache, ["me"]) == set()
     asking = [system.open(str(tmp_path / name), system.O_RDONLY) for name in ("doorbell", "doorbell/me")]
     for fd in asking:
         system.flock(fd, system.LOCK_SH)
@@ -85,7 +85,7 @@ def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
             system.close(fd)
         thread.join()
         assert took == [True]
-        assert arrivals.armed(cache, {str(i) for i in range(20)} | {"me"}) == {"me"}
+        assert arrivals.find_armed(cache, {str(i) for i in range(20)} | {"me"}) == {"me"}
 
 
 def test_every_way_to_send_says_the_same(post: Post) -> None:

@@ -16,6 +16,7 @@ import pytest
 from agent_mailbox.commands import widened_output
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control.messages import PermissionRequest
+from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.store.user_state import whereabouts
 from tests.helpers import MESSAGES, PATIENCE, Post, record, refused, refused_both, stamp, until
 
@@ -165,7 +166,7 @@ def test_a_request_whose_beginning_alone_is_shown_says_so_and_is_shown_whole(tea
     assert all(f"agent-mailbox show {message[:8]}" in text for text in asked)
     assert "; rm -rf build" in team.call("show", message[:8]).stdout
     assert "; rm -rf build" in widened_output.of_answer("approve")(
-        cast("Any", SimpleNamespace(desk=lambda _: Control(str(team.box)))), {"mode": "", "request": request}
+        cast("Any", SimpleNamespace(mailbox=OpenMailbox(str(team.box)))), {"mode": "", "request": request}
     )
     team.control("deny", request, me=LEAD)
     assert told not in team.call("check", "--session", LEAD).stdout
@@ -527,7 +528,7 @@ def test_an_approval_for_good_shows_its_rules_before_and_after(team: Team) -> No
     without such rules."""
     rule = {"type": "addRules", "behavior": "allow", "rules": ["Bash(make test:*)"]}
     call = {"tool": "Bash", "input": {"command": "make test"}, "suggestions": (rule,)}
-    asked = Control(str(team.box)).request(WORKER, PermissionRequest(**call))
+    asked = Control(OpenMailbox(str(team.box))).request(WORKER, PermissionRequest(**call))
     shown = team.call("control", "pending", "--session", LEAD).stdout
     assert "--always allows it from now on: Bash(make test:*)" in shown
     assert team.control("pending", me=LEAD)["requests"][0]["always"] == ["Bash(make test:*)"]

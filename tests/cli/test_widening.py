@@ -14,6 +14,7 @@ import pytest
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import message_text, messages
 from agent_mailbox.identity import prompts
+from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.helpers import MESSAGES, ROSTER
 from tests.surroundings import at_terminal, line
 
@@ -36,7 +37,7 @@ def led(post: Post) -> Post:
 
 def rules(post: Post) -> dict[str, list[str]]:
     """The rules of ``w``."""
-    policy = Control(str(post.box)).standing("w").policy
+    policy = Control(OpenMailbox(str(post.box))).standing("w").policy
     return {"allow": [*policy.allow], "deny": [*policy.deny]}
 
 

@@ -19,7 +19,7 @@ from agent_mailbox.core.instant import HOUR, MINUTE
 from agent_mailbox.core.records import Read
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
-from agent_mailbox.mailbox.opened import wall_clock
+from agent_mailbox.mailbox.opened import OpenMailbox, wall_clock
 from agent_mailbox.store.user_state import whereabouts
 from agent_mailbox.store.user_state.whereabouts import Whereabouts
 
@@ -58,7 +58,7 @@ class Scene:
         self.at = self.now
         self._chance = random.Random(31)
         self.mailbox = Mailbox(directory, clock=lambda: self.at, new_id=self._id)
-        self.control = Control(directory, clock=lambda: self.at, new_id=self._id)
+        self.control = Control(OpenMailbox(directory, clock=lambda: self.at, new_id=self._id))
         self.ids: dict[str, str] = {}
         self.frozen = ""
         """The message with the longest thread."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agent_mailbox.core import arrival, recipients
+from agent_mailbox.core import reach
 
 from .build import event, message, roster
 
@@ -14,16 +14,16 @@ READERS = ("ann-1", "bob-1", "cid-1")
 PEOPLE = tuple(event("register", who, tags=("role:qa",)) for who in READERS)
 
 
-def sorted_for(to: str | tuple[str, ...], *events: object, kind: str = "message", **signs: Any) -> arrival.Arrival:
+def sorted_for(to: str | tuple[str, ...], *events: object, kind: str = "message", **signs: Any) -> reach.Arrival:
     """The arrival of a message from outside."""
     people = roster(*PEOPLE, *events)
     mail = message(to=to, sender="sender-1", type=kind)
-    return arrival.sort(mail, recipients.delivery(mail, people), people, **signs)
+    return reach.sort_arrival(mail, reach.find_reach(mail, people), people, **signs)
 
 
-def words(found: arrival.Arrival) -> list[tuple[str, str]]:
+def words(found: reach.Arrival) -> list[tuple[str, str]]:
     """The lines for people, in which ids are the names."""
-    return arrival.lines(found, str)
+    return reach.list_arrival(found, str)
 
 
 def test_without_a_sign_a_reader_sees_it_when_it_looks():

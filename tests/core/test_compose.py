@@ -415,8 +415,7 @@ SENT = message("m1", to="bob-1", subject="s", metadata={"a": 1})
 
 def is_same(retry: Message, known: Message = SENT, ever: tuple[str, ...] = ("bob-1",)) -> bool:
     """Is it the same mail, where the written words may have meant these addresses?"""
-    meant = Resolved(recipients=retry.recipients, ever=frozenset(ever))
-    return compose.same_mail(retry, known, meant)
+    return compose.same_mail(retry, known, ever)
 
 
 def test_a_retry_is_the_same_mail_whenever_it_comes():
@@ -454,12 +453,12 @@ def test_a_retry_counts_as_the_same_when_a_name_has_come_to_mean_another_since()
     assert not is_same(SENT.replace(recipients=("bob-1", "all")), ever=("bob-1", "all"))
 
 
-def test_resolving_remembers_what_a_word_may_have_meant_before():
+def test_a_word_s_meanings_are_those_that_it_ever_had():
     """A name, after its bearer died and another continues it; a word that became an agent's or ceased to be."""
     succession = (register("heir12-5", continues="gone12-4"),)
-    assert {"heir12-5", "gone12-4"} <= resolved("ghost", events=succession).ever
-    assert {"abcdef-1", "role:ann"} <= resolved("ann").ever
-    assert "abcdef-1" not in resolved("bob").ever
+    assert "gone12-4" in compose.find_meanings(("ghost",), roster(*PEOPLE, *succession))
+    assert {"abcdef-1", "role:ann"} <= compose.find_meanings(("ann",), roster(*PEOPLE))
+    assert "abcdef-1" not in compose.find_meanings(("bob",), roster(*PEOPLE))
 
 
 def test_a_teammate_is_addressed_by_its_team() -> None:

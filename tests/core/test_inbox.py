@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agent_mailbox.core import dead_letters, inbox, obligations, recipients, threads
+from agent_mailbox.core import dead_letters, inbox, obligations, reach, threads
 from agent_mailbox.core.inbox import MailState
 from agent_mailbox.core.records import Message
 
@@ -336,7 +336,7 @@ def test_a_thread_that_runs_in_a_circle_ends(start):
 
 def delivered(to: str | tuple[str, ...], *events, sender: str = "ann-1") -> tuple[set[str], set[str]]:
     """Who will see it now, and what it waits for."""
-    told = recipients.delivery(message(to=to, sender=sender), roster(*PEOPLE, *events))
+    told = reach.find_reach(message(to=to, sender=sender), roster(*PEOPLE, *events))
     assert len(told.agents) == len(set(told.agents))
     assert len(told.waiting_for) == len(set(told.waiting_for))
     return set(told.agents), set(told.waiting_for)
@@ -410,4 +410,4 @@ def test_those_named_by_delivery_are_the_living_that_have_it_unread(to, ends, se
     mailbox = state([mail], events=[*PEOPLE, *ends])
     agents = mailbox.roster.agents.values()
     found = {a.session_id for a in agents if a.state == "alive" and unread(a.session_id, mailbox, 0)}
-    assert set(recipients.delivery(mail, mailbox.roster).agents) - {"user"} == found
+    assert set(reach.find_reach(mail, mailbox.roster).agents) - {"user"} == found

@@ -6,7 +6,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from agent_mailbox.core import codec, inbox, obligations, recipients
+from agent_mailbox.core import codec, inbox, obligations, reach
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.core.inbox import MailState
@@ -165,7 +165,7 @@ class Unread(RuleBasedStateMachine):
         plain = self.world.plainly()
         readers = [who for who in EVERYBODY if self.world.state.roster.state(who) != "dead"]
         for mail in self.world.messages[-3:]:
-            concerned = recipients.concerned([mail], self.world.state.roster)
+            concerned = reach.find_concerned([mail], self.world.state.roster)
             for who in readers:
                 assert concerned is None or who in concerned or not plain.ways(mail, who)
 

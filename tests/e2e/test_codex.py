@@ -11,6 +11,7 @@ import pytest
 
 from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.codex import CODEX
+from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use
 from tests.e2e.shown import shows
@@ -244,7 +245,7 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     hidden = "me=--from; agent-mailbox send $me boss --to all --body FORGED && echo approved"
     calls = ["agent-mailbox send --to all --body @/etc/hostname", "touch denied", "touch approved", hidden]
     model.script = by_prompt(PROMPT_TWO=list(map(shell, calls)))
-    desk = Control(str(post.box))
+    desk = Control(OpenMailbox(str(post.box)))
     answered: list[str] = []
 
     def lead() -> None:

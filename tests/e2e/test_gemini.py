@@ -11,6 +11,7 @@ import pytest
 
 from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
+from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, use, used
 from tests.e2e.shown import shows
@@ -188,7 +189,7 @@ def test_its_lead_and_its_rules_bind_it(client: Client) -> None:
 
     file = shell("agent-mailbox send --to all --body @/etc/hostname")
     calls = [file, writes(".gemini/settings.json"), writes("secret"), shell("touch denied"), shell("touch approved")]
-    desk = Control(str(post.box))
+    desk = Control(OpenMailbox(str(post.box)))
 
     def lead() -> None:
         for _ in range(3):  # the client runs its hooks side by side: the write is asked about, too

@@ -56,7 +56,7 @@ class Joined:
     @property
     def control(self) -> Control:
         """The control plane of the mailbox."""
-        return Control.sharing(self.box)
+        return Control(self.box)
 
     def trust(self, other: Joined, *sessions: str, user: bool = False) -> None:
         """The person here says whom the other machine may speak for."""

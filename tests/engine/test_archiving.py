@@ -161,7 +161,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # 
     """Another machine may have plain mail archived here, and no order that stands by this machine's own judgement."""
     north, south = two.boxes
     north.prove = lambda _: proofs.TERMINAL
-    order = Control.sharing(north).set_policy(USER, ["ann"], deny=["Bash"]).message.id
+    order = Control(north).set_policy(USER, ["ann"], deny=["Bash"]).message.id
     plain = north.send(Draft(sender="ann", to=("ann",), content="plain")).message.id
     lines = [unsealed(line) for _, line in north.logs.messages.lines()]
     records = [*bundles.records_of(f"{instant.month(north.now())}.jsonl", lines)]

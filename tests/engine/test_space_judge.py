@@ -16,6 +16,7 @@ from agent_mailbox.core.records import USER, Read, RosterEvent
 from agent_mailbox.core.space_seals import unsealed
 from agent_mailbox.core.speaking import Rights
 from agent_mailbox.errors import BadData
+from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.space.order.order import CLAIMS, MESSAGES, ROSTER, Ordered, reads_of
 from agent_mailbox.space.trust import machine_keys, machine_trust, space_trust
 from agent_mailbox.space.trust.space_judge import SpaceJudge
@@ -54,7 +55,7 @@ class Machine:
     @property
     def control(self) -> Control:
         """The control plane, opened on the same mailbox."""
-        return Control.sharing(self.box)
+        return Control(self.box)
 
     @property
     def fingerprint(self) -> str:
@@ -608,7 +609,7 @@ def test_a_verdict_is_taken_away(pair: Three, how: str) -> None:
     blank = b" " * len(last := whole.splitlines()[-1])
     cut = {"removed": b"", "rolled back": before, "blanked": whole.replace(last, blank)}[how]
     path.write_bytes(cut)
-    assert Control(pair.south.path).standing(WORKER).policy.allow == ()
+    assert Control(OpenMailbox(pair.south.path)).standing(WORKER).policy.allow == ()
     assert pair.south.box.broken() is not None
 
 

@@ -84,7 +84,7 @@ def lease(stage: Stage, process: Process, me: Session) -> None:
     minutes = (5, 60, 600)[int(process.chance.random() * 3)]
     ended, stage.told.leasing[me.id] = _ended(stage, me), inf
     try:
-        made = Leasing.sharing(stage.desk(me.id)).lease(me.id, [pattern], tree, minutes)
+        made = Leasing(stage.desk(me.id)).lease(me.id, [pattern], tree, minutes)
     except (Refused, NotFound) as error:
         _has_ended(stage, me, ended, str(error))
         return
@@ -129,7 +129,7 @@ def unlease(stage: Stage, process: Process, me: Session) -> None:
         given = mine[int(process.chance.random() * len(mine))]
         given.over = True
         try:
-            Leasing.sharing(stage.desk(me.id)).release_lease(me.id, given.id)
+            Leasing(stage.desk(me.id)).release_lease(me.id, given.id)
         except (Refused, NotFound):
             if not me.may_be_dead and given.holds():
                 raise
@@ -281,5 +281,5 @@ def _answer(stage: Stage, me: Session, tree: str, what: str, tool: str = "Write"
         event="PreToolUse", session_id=me.id, cwd=tree, here=tree, tool=tool, given=given, told=True,
         command=given.get("command", ""),
     )  # fmt: skip
-    desk = Leasing.sharing(stage.desk(me.id, wait=client_input.LOCK_WAIT))
+    desk = Leasing(stage.desk(me.id, wait=client_input.LOCK_WAIT))
     return LeaseGuard(call=call, desk=desk, program="agent-mailbox").answer()

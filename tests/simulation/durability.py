@@ -254,7 +254,7 @@ def ask_at_length(stage: Stage, process: Process, me: Session) -> None:
     if not me.led:
         return
     goal = f"plan {stage.count} ".ljust(1500 + int(process.chance.random() * 3000), ".")
-    asked = Control.sharing(stage.desk(me.id)).request(me.id, messages.PlanRequest(goal=goal))
+    asked = Control(stage.desk(me.id)).request(me.id, messages.PlanRequest(goal=goal))
     stage.requests.append(asked.id)
     stage.judge.acknowledge(("message", asked.message_id))
 

@@ -15,6 +15,7 @@ from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.delivery import Delivery
+from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.simulation import guard
 from tests.simulation.coordination_told import ends_turn
 from tests.simulation.disk import SECOND
@@ -72,9 +73,7 @@ def permit(stage: Stage, process: Process, me: Session) -> None:
         watch.permits(nothing=nothing)
     if not nothing and not me.led:
         call = client_input.Call(event="Permit", session_id=me.id, cwd="/work", told=True)
-        asked = Permit(
-            call=call, control=Control.sharing(stage.desk(me.id)), environ={}, program="", write=lambda _: None
-        )
+        asked = Permit(call=call, control=Control(stage.desk(me.id)), environ={}, program="", write=lambda _: None)
         asked._unbind()  # it looks again, under the locks; one that is bound would wait for its lead
 
 
@@ -91,7 +90,7 @@ def hooked(
 ) -> tuple[list[str], list[str]]:
     """Run an event's hook; return the ids of the mail it showed, and its answers. With a transcript it offers mail."""
     shown: list[str] = []
-    desk = Watched(BOX, wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    desk = Watched(OpenMailbox(BOX, wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id)))
     desk.seen = lambda items: shown.extend(seen(stage, process, me, items))
     desk.recorded = lambda: stage.judge.recorded(me.id, shown, OFFERED if transcript else READ)
     client = CLAUDE_CODE if transcript else None
@@ -103,7 +102,9 @@ def hooked(
         client=client,
     )  # fmt: skip
     written: list[str] = []
-    asked = hook_events.Hook(call=call, desk=desk, environ=environ or {}, program="agent-mailbox", write=written.append)
+    asked = hook_events.Hook(
+        call=call, delivery=desk, environ=environ or {}, program="agent-mailbox", write=written.append
+    )
     try:
         hook_events.answer(asked)
     finally:

@@ -15,6 +15,7 @@ from agent_mailbox.core import instant, proofs
 from agent_mailbox.core.records import USER
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox import absence
+from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.space import joining_space
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.files import system
@@ -43,7 +44,9 @@ def offer(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.show(me, items, process)
         shown.extend(item.message.id for item in items)
 
-    desk = Watched(box_of(me.machine), wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    desk = Watched(
+        OpenMailbox(box_of(me.machine), wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    )
     desk.seen, desk.recorded = show, lambda: stage.judge.recorded(me, process)
     event, written = "UserPromptSubmit", list[str]()
     call = client_input.Call(
@@ -51,7 +54,7 @@ def offer(stage: Stage, process: Process, me: Session) -> None:
     )  # fmt: skip
     _write(stage, path, {"type": "user", "message": {"role": "user", "content": "go on"}})
     hook_events.answer(
-        hook_events.Hook(call=call, desk=desk, environ={}, program="agent-mailbox", write=written.append)
+        hook_events.Hook(call=call, delivery=desk, environ={}, program="agent-mailbox", write=written.append)
     )
     if shown:
         told = [json.loads(answer)["hookSpecificOutput"]["additionalContext"] for answer in written]

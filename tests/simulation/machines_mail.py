@@ -12,6 +12,7 @@ from agent_mailbox.clients.hooks import hook_events
 from agent_mailbox.core import compose, proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Busy, StorageFailed
+from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.space.order.order import MESSAGES
 from agent_mailbox.store.files import paths, system
 from tests.simulation.hooks import Watched
@@ -117,12 +118,14 @@ def look(stage: Stage, process: Process, me: Session, room: int = 1000) -> int:
 def hook(stage: Stage, process: Process, me: Session) -> None:
     """A client's hook, in Python."""
     event = ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")[int(process.chance.random() * 4)]
-    desk = Watched(box_of(me.machine), wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    desk = Watched(
+        OpenMailbox(box_of(me.machine), wait=client_input.LOCK_WAIT, prove=lambda _: proofs.of_session(me.id))
+    )
     desk.seen = lambda items: stage.judge.show(me, items, process)
     desk.recorded = lambda: stage.judge.recorded(me, process)
     call = client_input.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
     hook_events.answer(
-        hook_events.Hook(call=call, desk=desk, environ={}, program="agent-mailbox", write=lambda _: None)
+        hook_events.Hook(call=call, delivery=desk, environ={}, program="agent-mailbox", write=lambda _: None)
     )
 
 

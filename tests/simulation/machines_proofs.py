@@ -48,7 +48,7 @@ def look(stage: Stage, process: Process, machine: Machine) -> None:
     for log in (desk.logs.messages, desk.logs.roster, desk.logs.reads):
         _log(stage, machine, log)
     for who, rule in judge.forbidden.items():
-        standing = Control.sharing(desk).standing(who).policy
+        standing = Control(desk).standing(who).policy
         if rule not in standing.deny:
             judge.breach(f"{rule} was forbidden {who}, and {machine.name} says {standing.deny}")
         lives = any(one.id == who and one.machine is machine for one in judge.sessions)

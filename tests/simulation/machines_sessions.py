@@ -63,7 +63,7 @@ def forbid(stage: Stage, process: Process, me: Session) -> None:
         stage.count += 1
         other, rule = others[int(process.chance.random() * len(others))], f"Bash(number{stage.count})"
         desk = stage.desk(me.machine, proofs.TERMINAL)
-        Control.sharing(desk).set_policy(USER, [other.id], deny=(rule,))
+        Control(desk).set_policy(USER, [other.id], deny=(rule,))
         stage.judge.forbidden[other.id] = rule
 
 

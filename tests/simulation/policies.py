@@ -19,6 +19,7 @@ from agent_mailbox.core import proofs
 from agent_mailbox.core.control import transitions
 from agent_mailbox.errors import MailboxError, NotFound, Refused
 from agent_mailbox.known_clients.known_client import PERMISSION, PERMIT
+from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.simulation import guard
 from tests.simulation.places import BOX, STATE
 from tests.simulation.scene import Sweep
@@ -122,7 +123,7 @@ def _rule(stage: Stage, process: Process, me: Session, *, is_forbidden: bool) ->
     changes = rules.changes
     try:
         desk = stage.desk(proof=proofs.TERMINAL)
-        sent = Control.sharing(desk).set_policy("user", [me.id], deny=[TOOL] if is_forbidden else [])
+        sent = Control(desk).set_policy("user", [me.id], deny=[TOOL] if is_forbidden else [])
         stage.judge.acknowledge(("message", sent.message.id))
         if is_alone and changes == rules.changes:
             rules.forbidden[me.id] = is_forbidden
@@ -161,7 +162,7 @@ def wish(stage: Stage, process: Process, me: Session) -> None:
         stage.judge.breach(f"{me.id} is told {said or 'nothing'} about a tool that is forbidden to it")
     if is_forbidden or not said:
         return
-    asked = [Control.sharing(stage.desk(me.id)).find(one) for one in mine]
+    asked = [Control(stage.desk(me.id)).find(one) for one in mine]
     states = [one.state for one in asked if one.asker == me.id]
     if (transitions.APPROVED in states) != (said == "allow"):
         stage.judge.breach(f"{me.id} is told {said}, and its requests are {states}")
@@ -172,7 +173,7 @@ def _answer(stage: Stage, me: Session, event: str) -> str:
     call = client_input.Call(
         event=event, session_id=me.id, cwd="/work", told=True, tool=TOOL, given={"place": "staging"}, use_id="use-1"
     )
-    control = Asking(BOX, prove=lambda _: proofs.of_session(me.id), wait=client_input.LOCK_WAIT)
+    control = Asking(OpenMailbox(BOX, prove=lambda _: proofs.of_session(me.id), wait=client_input.LOCK_WAIT))
     control.stage = stage
     written: list[str] = []
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.errors import Refused
+from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.queries import Library
 from agent_mailbox.store.files import system
 from tests.simulation.letters import FREE, READ
@@ -98,7 +99,7 @@ def peek(stage: Stage, process: Process, me: Session) -> None:
 
 def glimpse(stage: Stage, process: Process, me: Session) -> None:
     """Look whether any mail is there, as a doorbell does: what was read is not."""
-    _looked(stage, me, stage.desk(me.id).look)
+    _looked(stage, me, stage.desk(me.id).part(Delivery).look)
 
 
 def _looked(stage: Stage, me: Session, look: Callable[[str], list[Item]]) -> None:

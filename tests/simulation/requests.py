@@ -27,7 +27,7 @@ def ask(stage: Stage, process: Process, me: Session) -> None:
     """Ask one's lead, and wait for a while."""
     if not me.led:
         return
-    control = Control.sharing(stage.desk(me.id))
+    control = Control(stage.desk(me.id))
     asked = control.request(me.id, messages.PlanRequest(goal=f"plan {stage.count}"))
     stage.requests.append(asked.id)
     stage.judge.acknowledge(("message", asked.message_id))
@@ -41,7 +41,7 @@ def decide(stage: Stage, process: Process, me: Session) -> None:
         return
     word, as_user = str(pick(process, stage.requests[-4:])), process.chance.random() < 0.5
     leader = stage.present.get(LEAD, LEAD)
-    control = Control.sharing(stage.desk(leader, proof=proofs.TERMINAL if as_user else None))
+    control = Control(stage.desk(leader, proof=proofs.TERMINAL if as_user else None))
     try:
         _told(stage, control.answer("user" if as_user else leader, word, process.chance.random() < 0.5))
     except Refused:

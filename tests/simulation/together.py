@@ -198,7 +198,7 @@ def _done(stage: Stage, op: Op) -> Any:
     elif op.kind == "owes":
         return [message.id for message in Library(desk).status(op.who).obligations]
     elif op.kind == "lease":
-        Leasing.sharing(desk).lease(op.who, ["src/a.py"], "/work", 60)
+        Leasing(desk).lease(op.who, ["src/a.py"], "/work", 60)
     elif op.kind == "steward":
         steward.run(desk, 0)
     elif op.kind == "history":

@@ -47,7 +47,7 @@ def watch(stage: Stage, process: Process, me: Session) -> None:
     agent = others[int(process.chance.random() * len(others))]
     until = ((IDLE,), (DEAD,), (IDLE, DEAD))[int(process.chance.random() * 3)]
     try:
-        made = Watching.sharing(stage.desk(me.id)).watch(me.id, agent.id, until)
+        made = Watching(stage.desk(me.id)).watch(me.id, agent.id, until)
     except (Refused, NotFound):
         return
     stage.judge.acknowledge(("message", made.message_id))
@@ -61,7 +61,7 @@ def unwatch(stage: Stage, process: Process, me: Session) -> None:
     if mine:
         ended = mine[int(process.chance.random() * len(mine))]
         ended.over = True
-        Watching.sharing(stage.desk(me.id)).cancel(me.id, ended.id)
+        Watching(stage.desk(me.id)).cancel(me.id, ended.id)
 
 
 def wake(stage: Stage, process: Process, me: Session) -> None:

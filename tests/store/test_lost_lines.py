@@ -11,6 +11,7 @@ import pytest
 from agent_mailbox import Draft, Mailbox, Registration, StorageFailed
 from agent_mailbox.core import codec
 from agent_mailbox.core.records import Message
+from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.store.files import system
 from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.store.polling import foreign_lines
@@ -148,7 +149,7 @@ def test_a_poll_that_began_before_the_repetition_does_not_have_the_next_show_it(
     box.now = lambda: now
 
     def looked(reader: Mailbox) -> list[str]:
-        return [item.message.content for item in reader.look(ME)]
+        return [item.message.content for item in reader.part(Delivery).look(ME)]
 
     def happens() -> None:
         repeat(other, "all")

@@ -17,7 +17,7 @@ from agent_mailbox.core.roster import Roster
 from agent_mailbox.core.showing import message_frame
 from agent_mailbox.errors import BadData, Malformed
 from agent_mailbox.mailbox import leaving
-from agent_mailbox.mailbox.sending import Posting
+from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.swarm import swarm_settings
 from tests.helpers import Post, refused
 
@@ -51,7 +51,7 @@ def test_mail_from_elsewhere_is_read_answered_and_found(post: Post) -> None:
     """It is the joined agent's mail, is marked, and a reply goes back to its address, in its thread."""
     post.register("ann", "--tags", "swarm:demo")
     post.register("zoe")
-    desk = Posting(str(post.box))
+    desk = Mailbox(str(post.box))
     desk.take_in([message(id="a6aad2fc-a42c-489b-864d-21f8cb5ad25e", timestamp=desk.now())])
     assert post.unread("zoe") == []
     assert "swarm:demo/bob (remote) → swarm:demo" in post.call("check", "--session", "ann").stdout
@@ -78,7 +78,7 @@ def test_mail_from_elsewhere_makes_no_team(post: Post) -> None:
     """Its metadata may say so, and date it: no team is listed by that, and no history gets a line of it."""
     post.register("ann", "--tags", "swarm:demo")
     about = {"team": "ghosts", "inbox": "lead", "from": "lead", "timestamp": "2001-01-01T00:00:00.000Z"}
-    desk = Posting(str(post.box))
+    desk = Mailbox(str(post.box))
     new_id = "a6aad2fc-a42c-489b-864d-21f8cb5ad25e"
     for n, sender in enumerate(("swarm:demo/bob", "swarm:demo/lead@ghosts")):
         told = message(id=f"{new_id[:-1]}{n}", sender=sender, timestamp=desk.now(), metadata={"team": about})
@@ -89,7 +89,7 @@ def test_mail_from_elsewhere_makes_no_team(post: Post) -> None:
 
 def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
     """The whole address, whatever its form, marked; news of a swarm's life by what the gateway says of it alone."""
-    desk, sender = Posting(str(post.box)), "swarm:de-mo12/bob-2345-aaaa-123456789012"
+    desk, sender = Mailbox(str(post.box)), "swarm:de-mo12/bob-2345-aaaa-123456789012"
     event = {"type": "system", "subject": "bob joined", "extra": {"swarm": {"event": True}}}
     for more in ({}, {**event, "content": '{"action":"member_joined"}'}):
         roster = desk.logs.read_roster()

@@ -15,6 +15,7 @@ from agent_mailbox.core.control import messages as m
 from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.helpers import MESSAGES, READS, ROSTER, Post, record, stamp
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class Scene:
     @property
     def control(self) -> Control:
         """Its control plane."""
-        return Control(str(self.post.box))
+        return Control(OpenMailbox(str(self.post.box)))
 
     def policy(self, *, allow: tuple[str, ...] = (), deny: tuple[str, ...] = (), who: str = USER) -> None:
         """Put the worker under rules, in the place of earlier ones."""

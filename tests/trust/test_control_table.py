@@ -86,13 +86,13 @@ def test_a_part_answers_as_the_whole_does(scene: Scene, seed: int) -> None:
     for agent in (WORKER, HEIR, LEAD, OTHER):
         assert desk.standing(agent) == standing.of(whole, agent)
     for message_id, verdict in whole.verdicts.items():
-        assert control_log.of_messages(desk, [message_id]).verdicts[message_id] == verdict
+        assert control_log.of_messages(desk.box, [message_id]).verdicts[message_id] == verdict
     for request in (*whole.requests.values(), *whole.tasks.values()):
         found = desk.find(request.id) if request.flow != "task" or request.id not in whole.requests else request
         assert found.replace(place=0) == request.replace(place=0)
     waiting = [request.replace(place=0) for request in whole.open_requests()]
     for _ in range(2):  # the second time the decided are noted
-        assert [request.replace(place=0) for request in control_log.of_open(desk).open_requests()] == waiting
+        assert [request.replace(place=0) for request in control_log.of_open(desk.box).open_requests()] == waiting
     assert standing.of(whole, WORKER) != standing.of(whole, "nobody")
     assert table(scene).exists()
 

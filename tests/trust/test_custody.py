@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.commands import confirming
+from agent_mailbox.control.requests import Control
 from agent_mailbox.core import proofs
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import messages as m
@@ -17,6 +18,7 @@ from agent_mailbox.core.records import USER
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Refused
 from agent_mailbox.mailbox.facade import Mailbox
+from agent_mailbox.mailbox.opened import OpenMailbox
 from agent_mailbox.store.archive import roster_compaction
 from agent_mailbox.store.files.cache import TAIL
 from agent_mailbox.store.log import custody
@@ -295,8 +297,7 @@ def test_a_line_that_a_foreign_one_displaced_is_written_again_if_more_than_mail_
 def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) -> None:
     """Sealed by the same person with the same key, for the same agents, in another mailbox."""
     elsewhere = creation.create(str(tmp_path / "elsewhere"), scene.post.env)
-    other = type(scene.control)(elsewhere)
-    other.register = scene.mailbox.register  # type: ignore[attr-defined]
+    other = Control(OpenMailbox(elsewhere))
     type(scene.mailbox)(elsewhere).register(Registration(session_id=WORKER, client="1"), WORKER)
     other.set_policy(USER, [WORKER], allow=(RULE,))
     (line,) = (tmp_path / "elsewhere" / MESSAGES).read_bytes().splitlines(keepends=True)
@@ -561,19 +562,19 @@ def test_a_restored_mailbox_frees_nobody(scene: Scene, tmp_path: Path) -> None:
     backup.write(scene.mailbox, str(tmp_path / "b.tar"), force=False)
     place = tmp_path / "restored"
     restoring.restore(str(tmp_path / "b.tar"), str(place), scene.post.env)
-    restored = type(scene.control)(str(place))
+    restored = Control(OpenMailbox(str(place)))
     found = restored.standing(WORKER).policy
     assert (found.allow, found.deny) == ((), (RULE,))
     assert restored.plane().roster.agents[WORKER].lead == LEAD
     adoption.trust(type(scene.mailbox)(str(place)), adopt=True)
-    assert type(scene.control)(str(place)).standing(WORKER).policy.allow == ("Bash(ls:*)",)
+    assert Control(OpenMailbox(str(place))).standing(WORKER).policy.allow == ("Bash(ls:*)",)
 
 
 def test_a_mailbox_that_nobody_s_init_made_proves_nothing(scene: Scene, tmp_path: Path) -> None:
     """Named outright it is mail; nothing in it is sealed, and nothing decides."""
     place = scene.copy(tmp_path / "clone")
-    strange = type(scene.control)(str(place))
-    assert strange.logs.custody is None
+    strange = Control(OpenMailbox(str(place)))
+    assert strange.box.logs.custody is None
     assert strange.standing(WORKER).policy.allow == ()
     sent = scene.post.call("--dir", place, "send", "--from", "user", "--to", WORKER, "--body", "x", "--json")
     assert b'"seal"' not in (place / MESSAGES).read_bytes().splitlines()[-1]

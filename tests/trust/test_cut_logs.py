@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import BadData
+from agent_mailbox.mailbox import queries
+from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.queries import Library
 from tests.claude.test_hooks import ME, Client
@@ -116,13 +118,13 @@ def test_the_first_hook_after_a_cut_tells_of_it_and_the_next_is_still(quiet: Cli
     assert quiet.hook("UserPromptSubmit").raw == b""
 
 
-class Cutting(Mailbox):
-    """A mailbox whose log is cut right after a look that found nothing."""
+class Cutting(Delivery):
+    """A look that finds nothing, right before the log is cut."""
 
     def look(self, session_id: str) -> list[Item]:
         """Look, then lose lines."""
         found = super().look(session_id)
-        cut(Path(self.directory, MESSAGES))
+        cut(Path(self.box.directory, MESSAGES))
         return found
 
 
@@ -136,12 +138,13 @@ def test_the_doctor_calls_no_cut_log_harmless(quiet: Client, how: Callable[[Path
     assert "harmless" not in done.stdout
 
 
-def test_a_wait_ends_with_an_error_when_a_log_is_cut_meanwhile(post: Post) -> None:
+def test_a_wait_ends_with_an_error_when_a_log_is_cut_meanwhile(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wait for mail ends with an error when a log is cut meanwhile. It would otherwise wait for what is gone."""
     post.register("ann")
     post.send("ann", "bob", "x")
+    monkeypatch.setattr(queries, "Delivery", Cutting)
     with pytest.raises(BadData, match="its last lines are missing"):
-        Library(Cutting(str(post.box))).wait("eve", None)
+        Library(Mailbox(str(post.box))).wait("eve", None)
 
 
 def test_a_removed_messages_log_is_no_mailbox_that_never_was(quiet: Client) -> None:

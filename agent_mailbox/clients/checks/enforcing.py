@@ -15,6 +15,7 @@ from ...core.records import USER
 from ...core.roster import ALIVE
 from ...known_clients.every_client import CLIENTS
 from ...known_clients.known_client import PERMIT
+from ...mailbox.opened import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import whereabouts
 from ...upkeep.doctor.findings import Problem
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from ...core.roster import Agent
-    from ...mailbox.opened import OpenMailbox
 
 _TEAM = "team:"
 _MOST = 5
@@ -58,12 +58,12 @@ def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str,
 def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
     """Return why nothing enforces the lead, mode or rules that the agent has; empty if it has none."""
     why = missing(desk, agent, environ)
-    return why if why and binds(Control.sharing(desk).standing(agent.session_id), agent) else ""
+    return why if why and binds(Control(desk).standing(agent.session_id), agent) else ""
 
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a note for each reason why sessions that are bound may do anything."""
-    desk = Control(directory)
+    desk = OpenMailbox(directory)
     roster, found = desk.logs.read_roster(), dict[str, list[str]]()
     for agent in roster.agents.values():
         if agent.state == ALIVE and (why := unenforced(desk, agent, environ)):

@@ -19,6 +19,7 @@ from ...core.roster import DEAD
 from ...core.text import typed
 from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
+from ...mailbox.opened import OpenMailbox
 from ...store.files.small_files import read_if_possible
 from ...upkeep.doctor.findings import Problem
 from .. import texts
@@ -221,7 +222,7 @@ def _open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[Hook
         asks = permissions.get("ask") if isinstance(permissions, dict) else None
         if isinstance(asks, list) and all(rule in asks for rule in texts.FLOOR):
             return
-    control = Control(directory)
+    control = Control(OpenMailbox(directory))
     roster = control.plane().roster
     bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
     if bound:

@@ -27,7 +27,7 @@ NOTES_ROOM = 240
 
 def open_tasks(desk: OpenMailbox, me: str, program: str, views: list[TaskView] | None = None) -> list[str]:
     """Return the line about tasks that are open to a session which holds none; empty if it was told of them all."""
-    found = Tasking.sharing(desk).tasks(me) if views is None else views
+    found = Tasking(desk).tasks(me) if views is None else views
     if not task_offers.untold(desk, me, found):
         return []
     offered = [one for one in found if one.is_open_to_me]
@@ -48,7 +48,7 @@ def at_start(desk: OpenMailbox, me: str, program: str) -> list[str]:
     notes."""
     told: list[str] = []
     if Board(desk.logs.trail, TASKS).is_used():
-        views = Tasking.sharing(desk).tasks(me)
+        views = Tasking(desk).tasks(me)
         mine = [one for one in views if one.is_mine]
         told += _held(mine, program) or open_tasks(desk, me, program, views)
         task_reports.tell(desk, me)
@@ -71,7 +71,7 @@ def _held(mine: list[TaskView], program: str) -> list[str]:
 
 def _notes(desk: OpenMailbox, me: str, program: str) -> list[str]:
     agent = desk.logs.read_roster().get(me)
-    noting = Noting.sharing(desk)
+    noting = Noting(desk)
     mine = [one for one in noting.notes() if agent is not None and {*agent.tags} & {*one.message.recipients}]
     if not mine:
         return []

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
     from ...core.inbox import Item
     from ...mailbox.delivery import Delivery
+    from ...mailbox.opened import OpenMailbox
     from ...store.polling.offers import Offer
 
 FLUSH = (0.05, 0.1, 0.2)
@@ -54,10 +55,15 @@ class Hook(Record):
     agent starts ours."""
 
     call: Call
-    desk: Delivery
+    delivery: Delivery
     environ: Mapping[str, str]
     program: str
     write: Callable[[str], None]
+
+    @property
+    def desk(self) -> OpenMailbox:
+        """Return the mailbox."""
+        return self.delivery.box
 
     def state(self) -> str | None:
         """Return the session's state in the roster."""
@@ -138,7 +144,9 @@ class Hook(Record):
             client = self.environ.get(CLAUDE_CODE.process_variable, "")
             judge = receipt_rules.judge(self.call, client)
             if begins and self.call.source != "compact":
-                receipts.take_back(self.desk, self.call.session_id, lambda given: receipt_rules.held(self.call, given))
+                receipts.take_back(
+                    self.delivery, self.call.session_id, lambda given: receipt_rules.held(self.call, given)
+                )
             left = receipts.settle(self.desk, self.call.session_id, judge, recall=begins)
             for pause in pauses:
                 if left:
@@ -156,7 +164,7 @@ class Hook(Record):
 
     def has_mail(self) -> bool:
         """Return whether there is unread mail that hooks show."""
-        return not all(item.muted for item in self.desk.look(self.call.session_id))
+        return not all(item.muted for item in self.delivery.look(self.call.session_id))
 
     def turns(self) -> int:
         """Return how often in a row mail has kept the model from stopping."""
@@ -184,16 +192,17 @@ class Hook(Record):
             return self._told(items, parts, nonce).items
 
         def show(items: list[Item]) -> Sequence[Item]:
-            told = self._told(items, parts, nonce, self.desk.left)
+            told = self._told(items, parts, nonce, self.delivery.left)
             offering.tokens.update(told.tokens)
             offering.titles.update(told.titles)
             if told.text:
                 self.write(answer(told.text))
-                self._alarm_was_shown()
+                if parts:
+                    self._alarm_was_shown()
             return told.items
 
         try:
-            return self.desk.deliver(self.call.session_id, show, choose=choose, offering=offering)
+            return self.delivery.deliver(self.call.session_id, show, choose=choose, offering=offering)
         except Busy as error:
             if error.code != "busy":
                 raise
@@ -206,7 +215,7 @@ class Hook(Record):
         if agent is not None and (is_led or Watched(self.desk.logs.trail).is_watched(agent.session_id)):
             from ...control.requests import Control  # the turn of one that others wait for
 
-            Control.sharing(self.desk).report_idle(agent.session_id)
+            Control(self.desk).report_idle(agent.session_id)
 
     def board_lines(self, *, begins: bool = False) -> list[str]:
         """Return what the session is told of tasks and notes. A mailbox without them costs a look for a file."""
@@ -296,14 +305,14 @@ def _session_start(hook: Hook) -> None:
 
 
 def _prompt(hook: Hook) -> None:
-    state = hook.state()
+    alarm, state = hook.alarmed(), hook.state()  # in this order: the roster is not looked at again
     if state != "dead":
         returns = state == "frozen"  # a client without a hook at its start
         offered = hook.offered()
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
         left = hook.settle(returns=returns) if grown or returns or hook.call.may_take_back else bool(offered)
-        told = hook.enter("") if state is None else hook.alarmed()
+        told = hook.enter("") if state is None else alarm
         if is_offered := hook.desk.logs.trail.is_offered(hook.call.session_id):
             told += hook.board_lines()
         hook.deliver(_context(hook.call), told, quiet=not left)
@@ -318,10 +327,11 @@ def _prompt(hook: Hook) -> None:
 def _tool_used(hook: Hook) -> None:
     if hook.call.is_dropped:
         return  # what waits comes behind the next tool, or as the turn ends
-    if hook.state() == "alive":
+    alarm, state = hook.alarmed(), hook.state()
+    if state == "alive":
         left = hook.settle_turn()
-        hook.deliver(_context(hook.call), hook.alarmed(), quiet=not left)
-    elif hook.state() == "dead":
+        hook.deliver(_context(hook.call), alarm, quiet=not left)
+    elif state == "dead":
         hook.tell_retired()
     else:
         hook.cry()
@@ -365,7 +375,7 @@ def _session_end(hook: Hook) -> None:
         from ...mailbox.registry import Registry  # once in a session's life
 
         me = hook.call.session_id
-        Registry.sharing(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
+        Registry(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
         hook.settle()
 
 

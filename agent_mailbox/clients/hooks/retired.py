@@ -15,14 +15,14 @@ from ...store.files import cache
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ...mailbox.delivery import Delivery
+    from ...mailbox.opened import OpenMailbox
 
 KEPT = "retired"
 """The derived directory that holds, for each session, the end of which it was told."""
 _VERB = "roster retire"
 
 
-def tell(desk: Delivery, session_id: str, program: str, command: str, write: Callable[[str], None]) -> None:
+def tell(desk: OpenMailbox, session_id: str, program: str, command: str, write: Callable[[str], None]) -> None:
     """Write the line for a retired session, unless it was told already, or this ``command`` of its own retired it."""
     roster = desk.logs.read_roster()
     agent, told = roster.get(session_id), desk.logs.cache(KEPT, session_id)

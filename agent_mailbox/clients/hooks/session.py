@@ -99,12 +99,13 @@ def _take_along(session_id: str, mailbox: str, wait: float) -> None:
     Its mark may be lost, and the note of that mailbox is about to be."""
     from ...control.requests import Control
     from ...control_plane import standing  # a session seldom changes its mailbox
+    from ...mailbox.opened import OpenMailbox
     from ...store.user_state import bindings
 
     try:
-        control = Control(mailbox, wait=wait)
-        if standing.binds(control.standing(session_id), control.logs.read_roster().get(session_id)):
-            bindings.bind(control.logs.trail, session_id)
+        control = Control(OpenMailbox(mailbox, wait=wait))
+        if standing.binds(control.standing(session_id), control.box.logs.read_roster().get(session_id)):
+            bindings.bind(control.box.logs.trail, session_id)
     except MailboxError:
         pass  # it is gone: only a mark closes what cannot be asked
 
@@ -136,7 +137,7 @@ def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None
     led = bare.replace(lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare, led):
         try:
-            _, decision = Registry.sharing(desk).register(attempt, request.session_id, even_away=True)
+            _, decision = Registry(desk).register(attempt, request.session_id, even_away=True)
         except (Refused, Malformed) as error:
             if attempt is led:
                 raise

@@ -15,6 +15,7 @@ from ...core import codec
 from ...core.address import check_id
 from ...core.records import BadLine
 from ...core.text import typed
+from ...mailbox.opened import OpenMailbox
 from ...permissions.policy import DENY
 from ...store.files import paths, system
 from ...store.user_state import bindings
@@ -54,8 +55,12 @@ def answer(
     found: list[Answer] = []
     is_bound = False
     for place in places:
-        control = Control(place, wait=LOCK_WAIT, prove=prove())
-        if control.logs.custody is None and named is not None and (place in elsewhere or len(elsewhere) == len(named)):
+        control = Control(OpenMailbox(place, wait=LOCK_WAIT, prove=prove()))
+        if (
+            control.box.logs.custody is None
+            and named is not None
+            and (place in elsewhere or len(elsewhere) == len(named))
+        ):
             write(permit.closed(call.event, "another mailbox replaced its own"))
             return
         told: list[str] = []

@@ -20,6 +20,7 @@ from ...core.records import Record
 from ...core.roster import ALIVE
 from ...core.text import ascii_json, clipped, neutral, shell_quoted
 from ...errors import MailboxError
+from ...mailbox.sending import Sending
 from ...permissions import written_files
 from ...permissions.policy import DENY
 from ...store.files.edits import Edits
@@ -46,7 +47,7 @@ class LeaseGuard(Record):
 
     def answer(self) -> str:
         """Return the client's answer: a refusal, a warning, or nothing."""
-        edits = Edits(self.desk.logs)
+        edits = Edits(self.desk.box.logs)
         live = self.desk.settle_leases() if edits.is_leased() else []
         files = tool_files.of(self.call.tool, self.call.given or {})
         by_command = not files and live and self.call.command
@@ -61,7 +62,7 @@ class LeaseGuard(Record):
                 shown = self._shown(written)
                 self._tell_holder(edits, lease, shown)
                 said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.owner)}"
-                if lease.proven and self.desk.own.lease_enforce:
+                if lease.proven and self.desk.box.own.lease_enforce:
                     return permit.said("PreToolUse", DENY, said)
                 told.append(
                     self._once(edits, f"{lease.id} {codec.dumps(shown)}", f"{said} This call runs all the same.")
@@ -89,7 +90,7 @@ class LeaseGuard(Record):
     def _beside(self, edits: Edits, written: str) -> str:
         """Note the write; if another session wrote the file a moment ago, tell both, once. Returns the words for this
         one."""
-        me, now = self.call.session_id, self.desk.now()
+        me, now = self.call.session_id, self.desk.box.now()
         real = project_paths.of(written, self.call.here).real
         edits.note(real, me, now)
         others = (edit for edit in edits.others(real, me, now) if self._is_other(edit.session_id))
@@ -108,10 +109,10 @@ class LeaseGuard(Record):
 
     def _is_other(self, session_id: str) -> bool:
         """Return whether that is a living agent that this session is not."""
-        roster = self.desk.logs.read_roster()
+        roster = self.desk.box.logs.read_roster()
         if roster.state(session_id) != ALIVE or session_id in roster.lineage(self.call.session_id):
             return False
-        return not self.desk.gone([session_id])
+        return not self.desk.box.gone([session_id])
 
     def _send(self, to: str, subject: str, text: str, reason: str) -> None:
         """Send a notice; its id follows from the reason, so that it cannot be sent twice."""
@@ -121,12 +122,12 @@ class LeaseGuard(Record):
             id=uuid_of(digits, "8", variant="8"),
         )  # fmt: skip
         try:
-            self.desk.send(draft)
+            self.desk.box.part(Sending).send(draft)
         except MailboxError:
             pass  # told before, or gone; the session itself is warned all the same
 
     def _name(self, session_id: str) -> str:
-        return frame.name_of(session_id, self.desk.logs.read_roster())
+        return frame.name_of(session_id, self.desk.box.logs.read_roster())
 
     def _shown(self, written: str) -> str:
         place = project_paths.of(written, self.call.here)

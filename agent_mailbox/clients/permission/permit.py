@@ -77,21 +77,21 @@ class Permit(Record):
         mailbox binds it."""
         me = self.call.session_id
         standing = self.control.standing(me)
-        agent = self.control.logs.read_roster().get(me)
-        if (why := self.control.broken()) is not None:
+        agent = self.control.box.logs.read_roster().get(me)
+        if (why := self.control.box.broken()) is not None:
             reads = policy.is_reading(self.call.tool, self.given, self._where())
-            if bindings.is_bound(self.control.logs.trail, me) and not reads:
+            if bindings.is_bound(self.control.box.logs.trail, me) and not reads:
                 self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
                 return True
         elif not binds(standing, agent):
-            if self.control.logs.custody is not None:
+            if self.control.box.logs.custody is not None:
                 self._unbind()
             return False
         if not binds(standing, agent):
             return False
-        bindings.bind(self.control.logs.trail, me)
+        bindings.bind(self.control.box.logs.trail, me)
         named = False
-        if not self.asks_the_person and bindings.has_grants(self.control.logs.trail):
+        if not self.asks_the_person and bindings.has_grants(self.control.box.logs.trail):
             self._take_grant()  # drop a grant that an earlier, equal call left unused
             named = self._take_grant(NAMED)
         try:
@@ -187,11 +187,11 @@ class Permit(Record):
 
     def _unbind(self) -> None:
         """Spare the hooks that follow the question; sound as the quiet stamps are (``store.user_state.bindings``)."""
-        logs, me = self.control.logs, self.call.session_id
+        logs, me = self.control.box.logs, self.call.session_id
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            logs.trail.vouch(self.control.config.stamp)
-            now = self.control.now()
-            if not binds(self.control.standing(me), self.control.logs.read_roster().get(me)):
+            logs.trail.vouch(self.control.box.config.stamp)
+            now = self.control.box.now()
+            if not binds(self.control.standing(me), self.control.box.logs.read_roster().get(me)):
                 bindings.unbind(logs.trail, me, now)
 
     # -- asking the lead ----------------------------------------------------------------------------------------------
@@ -207,6 +207,7 @@ class Permit(Record):
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
         written, plain = _written(dict(self.given))
+        most = self.control.box.config.max_content // SHARE
         command, why = self.given.get("command"), self.given.get("description")
         said = clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason
         elsewhere = f"in {within_quotes(self.call.here, MAX_SAID)}: " if self.call.here != self.call.cwd else ""
@@ -214,7 +215,7 @@ class Permit(Record):
             tool=self.call.tool,
             use_id=self.call.use_id,
             arguments=self._shortened(command if isinstance(command, str) and plain else written),
-            input=dict(self.given) if plain and _size(written) <= self.control.config.max_content // SHARE else None,
+            input=dict(self.given) if plain and _size(written) <= most else None,
             reason=clipped(f"{elsewhere}{said}", MAX_SAID),
         )
         suggested = lasting.offered(request.replace(suggestions=self.call.suggestions))
@@ -222,7 +223,7 @@ class Permit(Record):
 
     def _shortened(self, text: str) -> str:
         """Return the text, or its beginning with a note: in any spelling a request must fit into a message."""
-        most = self.control.config.max_content // SHARE
+        most = self.control.box.config.max_content // SHARE
         if _size(text) <= most:
             return text
         length = most
@@ -234,11 +235,11 @@ class Permit(Record):
         """Ask the lead, wait, answer. If the client cancels (SIGTERM), or the person answered its dialog, give the
         request up: a later approval counts for nothing."""
         control, me = self.control, self.call.session_id
-        seconds = control.config.control_timeout
+        seconds = control.box.config.control_timeout
         beside = self._dialog()
         gc.enable()  # the start switched it off for a hook that is over at once; this one waits for minutes
         with _Ending() as ending:
-            request = control.request(me, payload.replace(expires=control.now() + int(seconds * 1000)))
+            request = control.request(me, payload.replace(expires=control.box.now() + int(seconds * 1000)))
             try:
                 decided = ending.until(lambda: control.wait(me, request.id, seconds, beside))
             except _Ended:
@@ -246,7 +247,7 @@ class Permit(Record):
                 return
         if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
             return  # the client no longer waits for this answer
-        self._tell(decided, frame.name_of(standing.lead, control.logs.read_roster()), seconds)
+        self._tell(decided, frame.name_of(standing.lead, control.box.logs.read_roster()), seconds)
         control.consume(me, decided)
 
     def _dialog(self) -> WaitAbort | None:
@@ -256,7 +257,7 @@ class Permit(Record):
         call, path = self.call, self.call.transcript
         if not self.asks_the_person or not path:
             return None
-        length, now = system.size(path), self.control.now()
+        length, now = system.size(path), self.control.box.now()
         place = path if system.exists(path) else system.dirname(path)
 
         def why() -> str:
@@ -272,7 +273,7 @@ class Permit(Record):
             self._approved(request, lead, notes)
         elif request.state == transitions.TIMED_OUT:
             why = f"{lead} did not answer {request.id} within {seconds:g} s; a later answer counts for nothing"
-            self._say(self.control.own.control_default, why)
+            self._say(self.control.box.own.control_default, why)
         else:
             self._say(DENY, f"{lead}{request.doubt} denied {request.id}{notes}")
 
@@ -310,10 +311,10 @@ class Permit(Record):
     def _grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
         """Have this decision answer the next question too. ``ASKED``: the client's question about this call, if a rule
         makes it ask. ``NAMED``: the call that the model was told to make."""
-        bindings.grant(self.control.logs.trail, self._call_id(given, kind))
+        bindings.grant(self.control.box.logs.trail, self._call_id(given, kind))
 
     def _take_grant(self, kind: str = ASKED) -> bool:
-        return bindings.take(self.control.logs.trail, self._call_id(self.given, kind), self.control.now())
+        return bindings.take(self.control.box.logs.trail, self._call_id(self.given, kind), self.control.box.now())
 
     def _call_id(self, given: Mapping[str, Any], kind: str) -> str:
         named = dict(given)

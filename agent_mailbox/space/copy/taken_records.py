@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core import codec, recipients
+from ...core import codec, reach
 from ...core.address import ALL
 from ...core.line_forms import may_have, may_release
 from ...core.records import BadLine, Message
@@ -36,7 +36,7 @@ def disturbed(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | N
         for message in messages:
             if message.type == "control":
                 _bind_by(logs, message)
-        return EVERYONE if is_crowd else recipients.concerned(messages, logs.read_roster())
+        return EVERYONE if is_crowd else reach.find_concerned(messages, logs.read_roster())
     if kind == ROSTER:
         for record in records:
             event = codec.roster_event(record.line)

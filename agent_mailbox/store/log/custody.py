@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from ...core.records import Proof
     from .keys import Key
 
+    Noticed = tuple[int, int, "LogEnd"]
+    """The inode and size that a log had when it was found to continue an entry."""
+
 BOXES = "boxes"
 NEXT = ".next"
 """The suffix of the entry that announces a log's replacement."""
@@ -100,7 +103,7 @@ class Custody:
     def __init__(self, directory: str, mailbox_id: bytes, state: str) -> None:
         self.directory = directory
         self.id = mailbox_id
-        self._state = state
+        self.state = state
         self._key: Key | None = None
         self._asked = False
 
@@ -110,7 +113,7 @@ class Custody:
         if not self._asked:
             from . import keys  # 0.3 ms, needed to write or weigh a seal
 
-            self._key, self._asked = keys.load(self._state), True
+            self._key, self._asked = keys.load(self.state), True
         return self._key
 
     def path(self, *names: str) -> str:
@@ -119,7 +122,19 @@ class Custody:
 
     def log(self, path: str) -> Kept:
         """Return the record's part about the log at a path."""
-        return Kept(self, path.rpartition("/")[2].removesuffix(".jsonl"))
+        return Kept(self, path)
+
+    def find_strays(self, logs: Mapping[str, Kept | None]) -> list[str]:
+        """Return those of the logs, by their paths, that continue no entry. The look at the end of each is kept for
+        whoever reads it."""
+        strays = []
+        for path, kept in logs.items():
+            try:
+                if kept is not None and not kept.look_at(path):
+                    strays.append(path)
+            except StorageFailed:
+                pass  # whoever reads it says so; the other logs are looked at all the same
+        return strays
 
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
@@ -153,17 +168,45 @@ class Custody:
 
 
 class Kept:
-    """The record's part about one log, by the log's name."""
+    """The record's part about the log at a path."""
 
-    def __init__(self, custody: Custody, name: str) -> None:
+    def __init__(self, custody: Custody, path: str) -> None:
         self.custody = custody
-        self.name = name
-        self.path = custody.path(name)
+        self.name = path.rpartition("/")[2].removesuffix(".jsonl")
+        self.path = f"{custody.directory}/{self.name}"
+        self._text, self.known = b"", LogEnd()
+        """The entry as it was last read."""
+        self._noticed: Noticed | None = None
 
     def entry(self) -> LogEnd:
         """Return the entry; an empty one if none was made yet."""
-        text = read_file(self.path)
-        return (read_entry(text) if text else None) or LogEnd()
+        return self._parsed(read_file(self.path) or b"")
+
+    def _parsed(self, text: bytes) -> LogEnd:
+        if text != self._text:
+            self._text, self.known = text, read_entry(text) or LogEnd()
+        return self.known
+
+    def look_at(self, path: str) -> bool:
+        """Return whether the log at the path continues an entry, by a look at its end, which is kept for later."""
+        self._noticed = None
+        try:
+            fd = open_file(path, system.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            entry = self.checked(fd)
+            if entry is not None:
+                there = system.fstat(fd)
+                self._noticed = there.st_ino, there.st_size, entry
+            return entry is not None
+        finally:
+            system.close(fd)
+
+    def take_noticed(self) -> Noticed | None:
+        """Return what ``look_at`` found, once."""
+        noticed, self._noticed = self._noticed, None
+        return noticed
 
     def entry_at(self, path: str) -> LogEnd:
         """Return the entry of the file that is at the log's path now.
@@ -186,8 +229,10 @@ class Kept:
         first. The loop ends when the entry is the same twice: a replacement may be noted between two looks, and its
         announcement be gone. Any log continues an entry of an empty one, so there the announcement counts first.
         """
-        inode = system.fstat(fd).st_ino
-        entry = self.entry()
+        there, entry = system.fstat(fd), self.entry()
+        if self._noticed is not None and self._noticed == (there.st_ino, there.st_size, entry):
+            return entry
+        inode = there.st_ino
         while True:
             if (entry.size or entry.inode == inode) and entry.continues(fd):
                 return entry
@@ -231,9 +276,9 @@ class Kept:
             fd = system.open(self.path, flags, 0o600)
             try:
                 acquire(fd, self.path, deadline(PATIENCE))
-                before = read_entry(system.pread(fd, 400, 0)) or LogEnd()
+                before = self._parsed(system.pread(fd, 400, 0))
                 after = how(before)
-                text, done = after.text() if after != before else b"", 0
+                text, done = b"" if after is before else after.text(), 0
                 while done < len(text):  # half an entry would look like another log
                     done += system.pwrite(fd, text[done:], done)
             finally:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from typing import TypeVar
 
     from ...core.records import Proof
-    from .custody import Kept, LogEnd
+    from .custody import Kept, LogEnd, Noticed
 
     T = TypeVar("T")
 
@@ -41,36 +41,19 @@ class Log:
         self.wait = wait
         self.trail = trail
         self.kept = kept
-        self._noticed: tuple[int, int, LogEnd] | None = None
-        """The end that the log had when ``notice`` found that it continues this entry."""
 
     def view(self) -> ProofView | None:
         """Return the record's view of the lines; None if the mailbox has no record."""
         return None if self.kept is None else ProofView(self.kept, path=self.path)
 
-    def notice(self) -> None:
-        """Note, by its end alone, a log that does not continue what our writers left."""
-        fd = self.open()
-        if fd is not None:
-            try:
-                if self.kept is None:
-                    return
-                if (entry := self.kept.checked(fd)) is not None:
-                    there = system.fstat(fd)
-                    self._noticed = there.st_ino, there.st_size, entry
-                    return
-            finally:
-                system.close(fd)
-        self.attentively(lambda *_: None, whole=False)
-
     def attentively(
-        self, read: Callable[[int, ProofView | None], T], *, whole: bool = True, again: bool = True
+        self, read: Callable[[int, ProofView | None], T], *, whole: bool = True, noticed: Noticed | None = None
     ) -> T | None:
         """Call ``read`` with the open log and the record's view of it; return its answer, None if there is no log.
 
         ``read`` is repeated if the log was replaced meanwhile. If the log does not continue what our writers left, that
-        is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines. Not
-        ``again``: where ``notice`` looked at the log's end, nobody looks once more.
+        is noted, and ``read`` is called again with nothing proven. ``whole``: it reads all deciding lines.
+        ``noticed``: where ``Kept.look_at`` looked at the log's end, nobody looks once more.
         """
         doubts, why = 0, ""
         while doubts < DOUBTS:
@@ -86,7 +69,9 @@ class Log:
                 view = self.view()
                 if view is None or not view.trusted:
                     return read(fd, view)
-                if view.follows(fd, None if again else self._noticed_at(fd)):
+                there, seen, noticed = system.fstat(fd), noticed, None
+                is_seen = seen is not None and seen[:2] == (there.st_ino, there.st_size)
+                if view.follows(fd, seen[2] if seen is not None and is_seen else None):
                     found = read(fd, view)
                     if not whole or view.is_whole():
                         return found
@@ -99,12 +84,6 @@ class Log:
         if self.kept is not None:
             self.kept.custody.note_broken(f"{self.path} {why}")
         return self.attentively(read, whole=whole)
-
-    def _noticed_at(self, fd: int) -> LogEnd | None:
-        """Return the entry that the log continues, if ``notice`` looked at it where it ends now."""
-        noticed, self._noticed = self._noticed, None
-        there = system.fstat(fd)
-        return noticed[2] if noticed is not None and noticed[:2] == (there.st_ino, there.st_size) else None
 
     def lines(self, start: int = 0) -> Iterator[tuple[int, bytes]]:
         """Yield (position, line without newline) from ``start`` on; see ``lines_of``."""
@@ -138,9 +117,6 @@ class Log:
         """Return the log under its lock, for a ``with`` block that looks and then appends."""
         return HeldLog(self.path, self.wait, self.trail, self.kept)
 
-    def catch_up(self) -> None:
-        """Do nothing: a log of one machine has everything."""
-
     def decide(self, act: Callable[[HeldLog], T]) -> T:
         """Return what ``act`` does with the log under its lock: it looks, and then appends."""
         with self.held() as log:
@@ -148,7 +124,8 @@ class Log:
 
     def decide_or_wait(self, act: Callable[[HeldLog], T], _later: object) -> T | None:
         """Return the same: nothing that a log of one machine takes need wait."""
-        return self.decide(act)
+        with self.held() as log:
+            return act(log)
 
     def append(
         self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[Proof | None] = ()
@@ -229,20 +206,14 @@ class HeldLog(FileLock):
                 self._write(data, size)
                 self._dirty = self._dirty or durably
                 written, self._end = written + len(data), size + len(data)
-                hangs_on_place = decided or any(map(self._hangs_on_place, about))
+                is_read = self.path.endswith(READS)  # one of what the person asked must count at its place
+                hangs_on_place = decided or any(proof and (is_read or proven.is_person(proof)) for proof in about)
                 todo = todo[: self._swallowed(data, size, len(todo), hangs_on_place)]
                 if decided and not todo and self.kept is not None:
                     self._count(self.kept, size)
         except OSError as error:
             raise storage_failed("append to", self.path, error) from None
         return written
-
-    def _hangs_on_place(self, proof: Proof | None) -> bool:
-        """Return whether a line's seal must count at its place: the person's word, and reads of what they asked.
-
-        Plain mail counts without a seal, so it is written once.
-        """
-        return proven.is_person(proof) or (proof is not None and self.path.endswith(READS))
 
     def _swallowed(self, data: bytes, size: int, lines: int, hangs_on_place: bool) -> int:
         r"""Return how many of the lines must be written again: 0 unless a program wrote without the lock.
@@ -274,13 +245,13 @@ class HeldLog(FileLock):
         entry = kept.checked(self.fd)
         if entry is None:
             kept.custody.note_broken(f"{self.path} {kept.entry().difference(self.fd)}")
-        elif entry.generation != kept.entry().generation:
+        elif entry.generation != kept.known.generation:
             # The writer that replaced the log was killed before it noted that, perhaps before it synced the new name.
             system.sync_directory(system.dirname(self.path))
             kept.follow(entry)
         if entry is not None and entry.size < system.fstat(self.fd).st_size:
             self._count(kept, entry.size, left=True)
-        self._entry = entry or kept.entry()
+        self._entry = entry or kept.known
 
     def _count(self, kept: Kept, start: int, *, left: bool = False) -> None:
         """Count the deciding lines from a position on. They are synced first: a counted line that is lost would look

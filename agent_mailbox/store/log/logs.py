@@ -53,7 +53,7 @@ class Logs:
         self.custody = record
         self.derives = True  # see ``read_only``
         self.shared: bool | None = None  # see ``is_shared``
-        self.trail = StampFiles(self.cache(), state)
+        self.trail = StampFiles(self.cache(), state if record is None else record.state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
         self._trusted = True
@@ -168,7 +168,37 @@ class Logs:
         known = self._roster
         if known is not None and self._roster_at == end_of(self.roster.path) and self._is_trusted_as_it_was():
             return known
-        return self.roster.attentively(self._folded, again=False) or Roster()
+        noticed = None if self.roster.kept is None else self.roster.kept.take_noticed()
+        known = None if noticed is None else self._kept_roster(*noticed)
+        return known or self.roster.attentively(self._folded, noticed=noticed) or Roster()
+
+    def broken(self) -> str | None:
+        """Return why the logs do not continue where our writers left them, by a look at the end of each; else None."""
+        if self.custody is None:
+            return None
+        logs = {log.path: log for log in (self.messages, self.reads, self.roster)}
+        for path in self.custody.find_strays({path: log.kept for path, log in logs.items()}):
+            try:
+                logs[path].attentively(lambda *_: None, whole=False)
+            except StorageFailed:
+                pass  # as there
+        why = self.custody.broken()
+        if why is not None and self.roster.kept is not None:
+            self.roster.kept.take_noticed()
+        return why
+
+    def _kept_roster(self, inode: int, size: int, entry: custody.LogEnd) -> Roster | None:
+        """Return the rollbook's roster if it is of the log as ``broken`` has found its end, unasked again."""
+        at = inode, size
+        if entry.size != size or at != end_of(self.roster.path):
+            return None
+        self._book = self.rollbook(), cache.load(self.rollbook()) or b""
+        start = self._book[1].find(b"\n") + 1
+        mark, counted = read_head(self._book[1][:start])
+        if mark != (*at, entry.checksum) or counted != (entry.generation, entry.count, entry.digest):
+            return None
+        self._roster, self._roster_at, self._trusted = RosterCache(self._book[1], start), at, True
+        return self._roster
 
     def _is_trusted_as_it_was(self) -> bool:
         return self._trusted == (self.custody is None or self.custody.broken() is None)
@@ -180,7 +210,7 @@ class Logs:
         return self._roster
 
     def _folded_roster(self, fd: int, end: int, view: ProofView | None) -> Roster:
-        kept = self._text(fd, end, view)
+        kept = self._text(fd, end)
         start = kept.find(b"\n") + 1
         at, counted = read_head(kept[:start])
         if not start or not cache.holds(fd, at) or (view is not None and not view.resume(*counted)):
@@ -194,24 +224,24 @@ class Logs:
         if self.derives and is_sound and (len(kept) <= SHORT or end - at[1] >= NEWS or not start):
             told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
             head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
-            self._book = self.rollbook(view), head + roster_cache.written(roster)
+            self._book = self.rollbook(), head + roster_cache.written(roster)
             cache.save(*self._book)
         return roster
 
-    def _text(self, fd: int, end: int, view: ProofView | None) -> bytes:
+    def _text(self, fd: int, end: int) -> bytes:
         """Return the rollbook's text; empty if there is none.
 
         One that this process read before will do while the log continues it by little: a long one takes a millisecond.
         """
-        path, (known, text) = self.rollbook(view), self._book
+        path, (known, text) = self.rollbook(), self._book
         at, _ = read_head(text[: text.find(b"\n") + 1])
         if known != path or not text or not cache.holds(fd, at) or not 0 <= end - at[1] < NEWS:
             self._book = path, cache.load(path) or b""
         return self._book[1]
 
-    def rollbook(self, view: ProofView | None) -> str:
+    def rollbook(self) -> str:
         """Return the rollbook's path: it names leads, so with a record it is outside the project."""
-        return self.cache(ROLLBOOK) if view is None else view.kept.custody.path("rollbook")
+        return self.cache(ROLLBOOK) if self.custody is None else self.custody.path("rollbook")
 
     def heart(self, session_id: str) -> str:
         """Return the heartbeat file of a session, which is also the file of its delivery lock."""

@@ -19,6 +19,7 @@ from ...core import inbox, roster_cache
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import RosterCache
 from ...errors import BadData, MailboxError, StorageFailed
+from ...mailbox.opened import OpenMailbox
 from ...store.files import cache, system
 from ...store.files.lines import lines_of
 from ...store.files.small_files import list_names, read_if_possible
@@ -166,9 +167,9 @@ def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
 
 
 def _coordination(mailbox: Mailbox) -> Coordination:
-    desk = Coordination(mailbox.directory, clock=mailbox.now)
-    desk.logs = LogsOnly(mailbox.logs)
-    return desk
+    box = OpenMailbox(mailbox.directory, clock=mailbox.now)
+    box.logs = LogsOnly(mailbox.logs)
+    return Coordination(box)
 
 
 def _ends(mailbox: Mailbox) -> Iterator[Problem]:
@@ -205,7 +206,7 @@ def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
 
 def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
     view = mailbox.logs.roster.view()
-    path = mailbox.logs.rollbook(view)
+    path = mailbox.logs.rollbook()
     body = cache.load(path)
     if body is None:
         yield from _unsound(path)

@@ -1,0 +1,195 @@
+"""The agents that a message reaches, and when each will see it: the answer for its sender.
+
+Belongs here: the roster's answer at the moment of sending, the sessions whose unread mail a message may change, and the
+words for people. ``inbox`` decides how mail reaches a reader; ``mailbox.arrivals`` gathers the signs of its arrival.
+Whatever is not proven counts as *when it looks*: nobody is promised anything.
+"""
+
+from __future__ import annotations
+
+from . import frame
+from .address import ALL, DIRECT, ROLE, role_or_tag
+from .records import USER, Message, Record
+from .roster import ALIVE, FROZEN, Agent, Roster
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable
+
+_WORDS = ("now", "at its next turn", "when it looks")
+"""The three words for people, in the order of ``Arrival``'s fields."""
+
+
+class Reach(Record):
+    """The answer for a sender: agents that are there to see the message, and those it waits for (frozen agents, empty
+    roles). ``gone``: agents that would see it if the processes of their clients still ran. ``running``: those of the
+    agents whose client called our hooks, and certainly runs. ``one_of``: several holders of roles, of whom one gets it.
+    """
+
+    agents: tuple[str, ...]
+    waiting_for: tuple[str, ...]
+    gone: tuple[str, ...] = ()
+    running: tuple[str, ...] = ()
+    one_of: tuple[str, ...] = ()
+
+
+def find_reach(message: Message, roster: Roster, gone: Collection[str] = ()) -> Reach:
+    """Return the agents a message reaches at the moment of sending; the ``gone`` count as frozen."""
+
+    def is_there(session_id: str) -> bool:
+        return session_id not in gone and roster.state(session_id) == ALIVE
+
+    now: dict[str, None] = {}
+    by_role: dict[str, None] = {}
+    waiting: dict[str, None] = {}
+    for stored in message.recipients:
+        mode = roster.mode(stored)
+        if mode == DIRECT:
+            for session_id in roster.heirs(stored):
+                if session_id != message.sender:
+                    (now if is_there(session_id) else waiting)[session_id] = None
+            continue
+        others = [a for a in find_bearers(stored, roster, message.bare) if a.session_id != message.sender]
+        living = dict.fromkeys(a.session_id for a in others if is_there(a.session_id))
+        (by_role if mode == ROLE else now).update(living)
+        if mode != ROLE:
+            waiting.update(dict.fromkeys(a.session_id for a in others if a.state == FROZEN or a.session_id in gone))
+        elif not living:
+            waiting[stored] = None
+    holders = tuple(holder for holder in by_role if holder not in now)
+    now.update(by_role)
+    return Reach(
+        agents=tuple(now),
+        waiting_for=tuple(w for w in waiting if w not in now),
+        gone=tuple(sorted(gone)),
+        one_of=holders if len(holders) > 1 else (),
+    )
+
+
+def list_reach(reach: Reach, called: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Return whom a message reaches as (label, names): ``("waits for", "Ada, role:tester")``; ``called`` names each."""
+    ways = (("reaches", reach.agents), ("waits for", reach.waiting_for), ("gone, client ended", reach.gone))
+    return [(label, frame.some([*map(called, parties)])) for label, parties in ways if parties]
+
+
+def is_mate(agent: Agent | None) -> bool:
+    """Return whether it is a member of a client's team, to whom a bridge carries mail."""
+    return agent is not None and "@" in agent.session_id and f"team:{agent.session_id.partition('@')[2]}" in agent.tags
+
+
+def find_mates(sessions: Iterable[str], roster: Roster) -> list[str]:
+    """Return those of the sessions that are such members."""
+    return [who for who in sessions if "@" in who and is_mate(roster.get(who))]
+
+
+def find_bearers(stored: str, roster: Roster, bare: Collection[str]) -> list[Agent]:
+    """Return the agents that an address matches now: by a role or tag all that are not dead, by a broadcast all."""
+    if stored == ALL:
+        return list(roster.agents.values())
+    found = roster.carriers(role_or_tag(stored))
+    if bare and (word := stored.removeprefix("role:")) in bare:
+        return list({a.session_id: a for a in (*found, *roster.named(word))}.values())
+    return found
+
+
+def find_concerned(messages: Iterable[Message], roster: Roster) -> set[str] | None:
+    """Return the sessions whose unread mail the messages may change, by the present roster; None: everyone's."""
+    found: set[str] = set()
+    for message in messages:
+        for stored in message.recipients:
+            if stored == ALL:
+                return None
+            if ":" not in stored:
+                found.update((stored, *roster.heirs(stored)))
+            found.update(a.session_id for a in roster.carriers(role_or_tag(stored)))
+        for word in message.bare:  # somebody may have taken the name meanwhile
+            found.update((word, *(a.session_id for a in roster.named(word))))
+    return found
+
+
+class Arrival(Record):
+    """The readers by when they will see a message, and why each. Only one of ``one_of`` gets it: the first to look."""
+
+    now: tuple[str, ...]
+    at_next_turn: tuple[str, ...]
+    when_it_looks: tuple[str, ...]
+    reasons: dict[str, str]
+    reach: Reach
+    elsewhere: Collection[str] = ()
+
+    @property
+    def one_of(self) -> tuple[str, ...]:
+        """Return the holders of roles of whom one gets it."""
+        return self.reach.one_of
+
+
+def sort_arrival(
+    message: Message,
+    reach: Reach,
+    roster: Roster,
+    *,
+    waking: Collection[str] = (),
+    hooked: Collection[str] = (),
+    carried: Collection[str] = (),
+    elsewhere: Collection[str] = (),
+    queued: bool = False,
+) -> Arrival:
+    """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
+
+    ``waking``: beside these sessions a process waits for mail, and wakes them. ``hooked``: their client called our
+    hooks, and its process lives. ``carried``: teammates whose team has a bridge. ``elsewhere``: another machine's.
+    ``queued``: the mail itself waits here for the engine.
+    """
+    found: tuple[list[str], list[str], list[str]] = ([], [], [])
+    reasons = {}
+    for who in reach.agents:
+        if queued:
+            place, why = 2, "the engine is out of reach: once it takes the mail"
+        elif who == USER:
+            place, why = 2, "the person reads in the console or at a terminal"
+        elif who in elsewhere:
+            place, why = 2, "on another machine: once that takes it in"
+        elif _is_muted(message, roster.get(who), roster):
+            place, why = 2, "it muted the sender"
+        elif who in waking:
+            place, why = 0, "its doorbell waits for mail"
+        elif who in carried:
+            place, why = 1, "its team's bridge carries it"
+        elif who in hooked:
+            place, why = 1, "its client calls our hooks, and runs"
+        else:
+            place, why = 2, "nothing wakes it: no doorbell waits, and no running client of it called our hooks"
+        found[place].append(who)
+        reasons[who] = why
+    now, turn, looks = map(tuple, found)
+    return Arrival(now, turn, looks, reasons, reach, elsewhere)
+
+
+def _is_muted(message: Message, agent: Agent | None, roster: Roster) -> bool:
+    if agent is None or not agent.muted or message.type == "control" or message.sender == USER:
+        return False
+    return not {*roster.lineage(message.sender)}.isdisjoint(agent.muted)
+
+
+def list_arrival(arrival: Arrival, called: Callable[[str], str]) -> list[tuple[str, str]]:
+    """Return where a message goes as (label, names): ``("will see it now", "Ada")``; ``called`` names each."""
+
+    def name(who: str) -> str:
+        return called(who) + (" (on another machine, once that takes it in)" if who in arrival.elsewhere else "")
+
+    found, rivals = [], {*arrival.one_of}
+    groups = zip(_WORDS, (arrival.now, arrival.at_next_turn, arrival.when_it_looks), strict=True)
+    ways = [(word, [who for who in group if who not in rivals], _among(group, rivals)) for word, group in groups]
+    found += [(f"will see it {word}", frame.some([*map(name, sure)])) for word, sure, _ in ways if sure]
+    mixed = [(word, some) for word, _, some in ways if some]
+    if len(mixed) == 1:
+        found.append((f"will see it {mixed[0][0]}", f"one of {frame.some([*map(name, mixed[0][1])])}"))
+    elif mixed:
+        each = [f"{name(who)} ({word})" for word, some in mixed for who in some]
+        found.append(("one of these will see it", frame.some(each)))
+    others = (("waits for", arrival.reach.waiting_for), ("gone, client ended", arrival.reach.gone))
+    return found + [(label, frame.some([*map(called, parties)])) for label, parties in others if parties]
+
+
+def _among(group: Collection[str], wanted: Collection[str]) -> list[str]:
+    return [who for who in group if who in wanted]
