@@ -187,7 +187,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except Exception as error:  # most likely a module on PYTHONPATH hides one of ours
         from .cli import boundary
 
-        return boundary.report(boundary.unloaded(error), "--json" in arguments)
+        return boundary.report_error(boundary.load_error(error), "--json" in arguments)
     return run(arguments)
 
 
@@ -212,5 +212,5 @@ def start() -> None:
     if name is not None and stale and not sys.dont_write_bytecode:
         from .start import bundle as bundles
 
-        bundles.save(name, bundle(name))
+        bundles.save_bundle(name, bundle(name))
     posix._exit(code)

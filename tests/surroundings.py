@@ -90,7 +90,7 @@ def line(*command: object) -> str:
 
 WHO = (
     f"import json, os, sys; sys.path.insert(0, {str(DOOR)!r}); from agent_mailbox.identity import callers;"
-    "found = callers.of(os.environ);"
+    "found = callers.caller_of(os.environ);"
     "print(json.dumps([found.kind, *found.sessions[:1], *([found.why] if found.why else [])]))"
 )
 

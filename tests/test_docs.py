@@ -19,7 +19,7 @@ from tests.helpers import ROOT, each
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-from agent_mailbox.cli.group import Commands, cli
+from agent_mailbox.cli.group import CommandGroup, cli
 from agent_mailbox.commands import commands as registered
 from agent_mailbox.known_clients.every_client import KNOWN
 from scripts.client_runs import record
@@ -238,8 +238,8 @@ def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> 
     """A group's help gives each command its own line of eighty columns at most, and breaks none off."""
     result = CliRunner().invoke(cli, [*path, "--help"] if path else ["help", "--all"], terminal_width=80)
     group = ALL[path]
-    assert isinstance(group, Commands)
-    titles = [f"{title}:" for title in group.sections or ["Commands"]]
+    assert isinstance(group, CommandGroup)
+    titles = [f"{title}:" for title in group.sections or ["CommandGroup"]]
     rest = result.output[f"\n{result.output}".index(f"\n{titles[0]}\n") :].splitlines()
     assert [line for line in rest if line.endswith(":") and not line.startswith(" ")] == titles
     listed = [line for line in rest if line.startswith("  ")]
@@ -264,7 +264,7 @@ def test_every_command_of_the_contract_is_there_with_its_options(words: str) -> 
 def test_no_command_is_there_that_the_contract_does_not_know() -> None:
     """A new command belongs into the contract above."""
     assert {" ".join(path) for path in LEAVES} == set(CONTRACT), "add or remove its row in CONTRACT"
-    assert Commands.aliases == {"read": "check"}
+    assert CommandGroup.aliases == {"read": "check"}
 
 
 @each("path", LEAVES)
@@ -337,9 +337,9 @@ def test_the_manual_lists_every_configuration_key() -> None:
     page = (DOCS / "configuration.md").read_text(encoding="utf-8")
     blocks = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
     table, own = (tomllib.loads(block) for block in blocks)
-    said = config_file.parsed(table)
+    said = config_file.parse_config(table)
     assert (said["misplaced"], said["faults"]) == ((), ())
-    assert config_file.own(own, "/home/me/project/data")["faults"] == ()
+    assert config_file.parse_own(own, "/home/me/project/data")["faults"] == ()
     for section, keys in own.items():
         if section != "mailbox":
             table[section] = {**table.get(section, {}), **keys}

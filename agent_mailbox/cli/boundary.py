@@ -23,7 +23,7 @@ def as_it_is(text: str) -> str:
     return text
 
 
-def guarded(work: Callable[[], int], as_json: Callable[[], bool], complete: Callable[[str], str] = as_it_is) -> int:
+def run_guarded(work: Callable[[], int], as_json: Callable[[], bool], complete: Callable[[str], str] = as_it_is) -> int:
     """Run ``work`` and report its error, if any; return the exit code of either. ``complete`` gives the commands in a
     hint the options that they need."""
     try:
@@ -31,10 +31,10 @@ def guarded(work: Callable[[], int], as_json: Callable[[], bool], complete: Call
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        return report(known(error), as_json(), complete)
+        return report_error(as_mailbox_error(error), as_json(), complete)
 
 
-def known(error: Exception) -> MailboxError:
+def as_mailbox_error(error: Exception) -> MailboxError:
     """Return any error as a ``MailboxError``. ``AGENT_MAILBOX_DEBUG`` raises it instead, for the traceback."""
     from os import environ  # only failures need it
 
@@ -55,14 +55,14 @@ def known(error: Exception) -> MailboxError:
     )
 
 
-def unloaded(error: Exception) -> MailboxError:
-    """Return the error of a module that does not load as one of the family; see ``known``."""
+def load_error(error: Exception) -> MailboxError:
+    """Return the error of a module that does not load as one of the family; see ``as_mailbox_error``."""
     hint = "run it without PYTHONPATH, or install it again"
     if isinstance(error, ModuleNotFoundError) and error.name in ("click", "orjson", "portalocker"):
         hint = (
             f"run `python3 -m pip install click orjson portalocker`, or a Python that has {error.name}: PYTHON script …"
         )
-    return known(
+    return as_mailbox_error(
         StorageFailed(
             f"the program does not load: {type(error).__name__}: {error}",
             hint,
@@ -71,17 +71,17 @@ def unloaded(error: Exception) -> MailboxError:
     )
 
 
-def told(error: MailboxError, complete: Callable[[str], str] = as_it_is) -> tuple[str, str]:
+def error_lines(error: MailboxError, complete: Callable[[str], str] = as_it_is) -> tuple[str, str]:
     """Return an error and its hint as lines of text that nothing in them can forge."""
     return neutral(error.what).rstrip("."), neutral(complete(error.hint))
 
 
-def report(error: MailboxError, as_json: bool, complete: Callable[[str], str] = as_it_is) -> int:
+def report_error(error: MailboxError, as_json: bool, complete: Callable[[str], str] = as_it_is) -> int:
     """Print the error and its hint on stderr, and as a document on stdout under ``--json``, unless stdout failed.
 
     Return the exit code.
     """
-    what, hint = told(error, complete)
+    what, hint = error_lines(error, complete)
     try:
         if sys.stderr is not None:
             sys.stderr.write(f"error: {what}\n" + (f"hint: {hint}\n" if hint else ""))
@@ -89,7 +89,9 @@ def report(error: MailboxError, as_json: bool, complete: Callable[[str], str] = 
         if error.code.startswith("output"):
             sys.stdout = None
         elif as_json:
-            write_out(mail_output.json({"error": {"code": error.code, "message": what, "hint": hint}}), PATIENCE)
+            write_out(
+                mail_output.json_document({"error": {"code": error.code, "message": what, "hint": hint}}), PATIENCE
+            )
     except (OSError, MailboxError):
         sys.stdout = None  # nothing reads the text; the exit code still tells
     return error.exit_code

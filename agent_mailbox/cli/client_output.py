@@ -30,7 +30,7 @@ _LEAST = 200
 _CUT = "(cut;"
 
 
-def fitting(items: Sequence[Item], length: Callable[[Item], int]) -> Sequence[Item]:
+def fitting_items(items: Sequence[Item], length: Callable[[Item], int]) -> Sequence[Item]:
     """Return the first items that fit into the room, by their ``length``: at least one."""
     room = ROOM
     for number, item in enumerate(items):
@@ -40,7 +40,7 @@ def fitting(items: Sequence[Item], length: Callable[[Item], int]) -> Sequence[It
     return items
 
 
-def cut(message: Message, start: int, lines: Callable[[Message], list[str]], command: str) -> list[str]:
+def cut_message(message: Message, start: int, lines: Callable[[Message], list[str]], command: str) -> list[str]:
     """Return the lines of a message whose text begins at ``start``, as far as there is room. The last one says how the
     text goes on: by ``command``, which shows the message."""
     if message.type == "control":
@@ -56,11 +56,11 @@ def cut(message: Message, start: int, lines: Callable[[Message], list[str]], com
 
 
 def is_cut(lines: list[str]) -> bool:
-    """Return whether ``cut`` left something out: no line of a message begins so."""
+    """Return whether ``cut_message`` left something out: no line of a message begins so."""
     return lines[-1].startswith(_CUT)
 
 
-def offering(app: Context, desk: OpenMailbox, me: str) -> Offering:
+def offer_for(app: Context, desk: OpenMailbox, me: str) -> Offering:
     """Return the offer by which a check shows mail to a client's session. It has a nonce if the client keeps its
     conversation where we can read it, and if the output is text for its model."""
     quiet, kept = not offers.load(desk.logs, me), ""
@@ -72,7 +72,7 @@ def offering(app: Context, desk: OpenMailbox, me: str) -> Offering:
     return Offering(nonce, length, "", {}, set(), quiet)
 
 
-def marked(pieces: list[str], nonce: str) -> list[str]:
+def mark_pieces(pieces: list[str], nonce: str) -> list[str]:
     """Return the text of a check between two lines that show later whether the model was given all of it."""
     head, _, rest = pieces[0].partition("\n")
     count = sum(map(len, pieces)) - len(head) - 1
@@ -82,4 +82,4 @@ def marked(pieces: list[str], nonce: str) -> list[str]:
 
 def show_command(message: Message, app: Context) -> str:
     """Return the command that shows the message in this mailbox."""
-    return app.command(f"show {frame.short_typed(message.id)}")
+    return app.complete_command(f"show {frame.short_typed(message.id)}")

@@ -18,7 +18,7 @@ from ..errors import NOT_YOU, MailboxError, Malformed, NoMailbox, Refused
 from ..identity import callers, client_variables
 from ..store.files import paths
 from . import mail_output
-from .mailbox_place import environment, locate
+from .mailbox_place import environment, locate_mailbox
 from .output import write_in_full, write_out, write_pieces
 
 TYPE_CHECKING = False
@@ -48,17 +48,17 @@ def session_unknown(option: str, why: str = "") -> Malformed:
     )
 
 
-def _begins(who: str, session_id: str) -> bool:
+def _is_beginning_of(who: str, session_id: str) -> bool:
     return session_id.startswith(who) and frame.short(session_id) != session_id
 
 
-def _meant(who: str, roster: Roster) -> str:
+def _meant_agent(who: str, roster: Roster) -> str:
     """Return the id of the agent with that name, or with the one UUID that begins so; else the word itself."""
     if roster.get(who) is not None:
         return who
     bearer = roster.bearer(who)
     # Only UUIDs: "worker1" is a session of its own, not a prefix of "worker10".
-    if bearer is None and len(who) >= MIN_PREFIX and any(_begins(who, i) for i in roster.agents):
+    if bearer is None and len(who) >= MIN_PREFIX and any(_is_beginning_of(who, i) for i in roster.agents):
         bearer = roster.find(who)
     return bearer.session_id if bearer else who
 
@@ -74,16 +74,16 @@ class Context:
         self.json = False
         self.answered = False  # printing began: an error must not add a second JSON document
         self.vouched = False  # the user named the mailbox, or their ``init`` made it
-        self.proves: Callable[[str], Proof | None] = self.proof  # commands with another proof replace it
+        self.proves: Callable[[str], Proof | None] = self.proof_for  # commands with another proof replace it
         self._desk: OpenMailbox | None = None
         self._caller: Caller | None = None
         self._speakers: dict[str, str] = {}  # teammate or old id -> the session that may use it
 
-    def desk(self, kind: type[D]) -> D:
+    def open_desk(self, kind: type[D]) -> D:
         """Return the mailbox, opened once: with all its parts, or without."""
         if not isinstance(self._desk, kind):
             try:
-                place = locate(self.directory, self.environ)
+                place = locate_mailbox(self.directory, self.environ)
                 self._desk = desk = kind(
                     place.directory, prove=lambda session_id: self.proves(session_id), environ=self.environ
                 )
@@ -100,14 +100,14 @@ class Context:
                         f"your records name no init of {desk.directory}, and {link} is a link, which may lead anywhere",
                         f"remove the link, or name the mailbox: --dir {typed(desk.directory)}",
                     )
-                self.warn(
+                self.give_warning(
                     f"your records name no init of {desk.directory}; if it came with a clone, its mail is a stranger's"
                 )
             if (why := desk.broken()) is not None:
-                self.warn(
+                self.give_warning(
                     f"{why}; nothing here is proven until you check the logs and run `agent-mailbox doctor --trust`"
                 )
-            desk.complain = self.warn
+            desk.complain = self.give_warning
             if self.json:
                 desk.weigh_mail()
             if desk.config.misplaced:
@@ -119,58 +119,60 @@ class Context:
         """Warn of settings in the mailbox that belong in the person's own configuration."""
         from ..config import own_config
 
-        self.warn(f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced(', '.join(desk.config.misplaced))}")
+        self.give_warning(
+            f"{desk.directory}/{paths.CONFIG}: {own_config.misplaced_warning(', '.join(desk.config.misplaced))}"
+        )
 
     @property
     def caller(self) -> Caller:
         """Return the caller of this command; see ``identity.callers``."""
         if self._caller is None:
-            self._caller = callers.of(self.environ)
+            self._caller = callers.caller_of(self.environ)
         return self._caller
 
-    def proof(self, session_id: str) -> Proof | None:
+    def proof_for(self, session_id: str) -> Proof | None:
         """Return what is proven of the caller, for a record in the session's name."""
-        return self.caller.proof(self._speakers.get(session_id, session_id))
+        return self.caller.proof_for(self._speakers.get(session_id, session_id))
 
-    def me(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:
+    def acting_session(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:
         """Return the session that the command acts as: ``given`` (an id, an agent's name or a UUID's prefix), else the
         caller. ``option`` gives it. Raises ``Refused`` if the caller may not act as it."""
-        who = self._me(given, desk, option)
+        who = self._find_session(given, desk, option)
         if given is not None:
             self.given[SESSION] = who
         return who
 
-    def _me(self, given: str | None, desk: OpenMailbox, option: str) -> str:
+    def _find_session(self, given: str | None, desk: OpenMailbox, option: str) -> str:
         caller = self.caller
-        who = given or caller.says(self.environ) or ""
+        who = given or caller.said_id(self.environ) or ""
         if not who:
             raise session_unknown(option, caller.why)
         check_id(who)
         if who in caller.sessions or (caller.is_person and who == USER):
             return who
-        who = who if given is None else _meant(who, desk.logs.read_roster())
+        who = who if given is None else _meant_agent(who, desk.logs.read_roster())
         self.act_as(who, desk)
         return who
 
-    def reader(self, given: str | None, desk: OpenMailbox) -> str:
-        """Return the session whose mail is looked at, as ``me`` finds it; raises ``NotFound`` for one that nobody knows
-        and that is nearly an agent's. Warns if nobody brings the mail of other machines."""
-        me = self.me(given, desk)
+    def reading_session(self, given: str | None, desk: OpenMailbox) -> str:
+        """Return the session whose mail is looked at, as ``acting_session`` finds it; raises ``NotFound`` for one that
+        nobody knows and that is nearly an agent's. Warns if nobody brings the mail of other machines."""
+        me = self.acting_session(given, desk)
         if given is not None and (roster := desk.logs.read_roster()).get(me) is None:
             from . import misspelt_session  # serves only mistakes
 
-            misspelt_session.refuse(me, roster)  # the same look: it may have joined since
+            misspelt_session.refuse_misspelt(me, roster)  # the same look: it may have joined since
         if desk.logs.is_shared:
             from ..space import space as spaces  # a mailbox of one machine is spared it
 
             if why := spaces.why_late(desk.logs):
-                self.warn(why)
+                self.give_warning(why)
         return me
 
-    def acting(self, given: str | None, desk: OpenMailbox, what: str) -> str:
+    def deciding_session(self, given: str | None, desk: OpenMailbox, what: str) -> str:
         """Return the session that decides or asks for something; raises ``Refused`` at the person's terminal for
         another than the person, whose word it would be. ``what``: that deed."""
-        who = self.me(given, desk)
+        who = self.acting_session(given, desk)
         if self.caller.is_person and who != USER:
             agent = desk.logs.read_roster().get(who)
             name = frame.name_of(who, desk.logs.read_roster())
@@ -193,11 +195,11 @@ class Context:
         if caller.is_person or who in caller.sessions:
             return
         if caller.kind == callers.SESSION:
-            self._speakers[who] = self._speaker(who, desk)
+            self._speakers[who] = self._speaking_session(who, desk)
         elif who == USER or self._has_client(who, desk):
             caller.refuse_as(who)
 
-    def _speaker(self, who: str, desk: OpenMailbox) -> str:
+    def _speaking_session(self, who: str, desk: OpenMailbox) -> str:
         """Return the caller's session that may use another id; raises ``Refused`` if none may."""
         roster = desk.logs.read_roster()
         mine = {old: session for session in self.caller.sessions[::-1] for old in roster.lineage(session)}
@@ -217,7 +219,7 @@ class Context:
             return True
         return callers.is_hosted(who, self.environ)
 
-    def acts(self, me: str) -> str:
+    def acting_party(self, me: str) -> str:
         """Return who acts in the name of ``me``: the person, a session, or ``me`` itself."""
         if self.caller.is_person:
             return USER
@@ -236,7 +238,7 @@ class Context:
         if self.caller.kind == callers.SESSION or self.caller.client:
             return True
         try:
-            named = client_variables.session(self.environ) is not None
+            named = client_variables.session_of(self.environ) is not None
         except Malformed:  # two clients' variables are set
             return True
         return named or any(self.environ.get(name) for name in client_variables.MARKS)
@@ -246,13 +248,13 @@ class Context:
         """Return what colours a text: only on a terminal, and not if NO_COLOR is set (no-color.org)."""
         on_terminal = sys.stdout is not None and sys.stdout.isatty()
         colours = on_terminal and not self.environ.get("NO_COLOR") and self.environ.get("TERM") != "dumb"
-        return mail_output.coloured if colours else frame.plain
+        return mail_output.color_text if colours else frame.plain
 
-    def style(self, text: str, style: str) -> str:
+    def style_text(self, text: str, style: str) -> str:
         """Return the text as the painter colours it."""
         return self.painter(text, style)
 
-    def print(self, text: str, patience: float | None = None) -> None:
+    def write_answer(self, text: str, patience: float | None = None) -> None:
         """Write an answer in full and flush it; see ``output``."""
         self.answered = True
         write_out(text, patience)
@@ -260,21 +262,22 @@ class Context:
     def hand_over(self, pieces: Sequence[str]) -> tuple[int, MailboxError | None]:
         """Write mail; return how many pieces its reader took, and why not all. See ``output.write_pieces``."""
         self.answered = True
-        return write_pieces([*map(self.framed, pieces)])
+        return write_pieces([*map(self.fold_framed, pieces)])
 
     def out_in_full(self, text: str, value: object) -> MailboxError | None:
-        """Print as ``out`` does; return why it is unknown that the reader took it. See ``output.write_in_full``."""
+        """Print as ``print_answer`` does; return why it is unknown that the reader took it. See
+        ``output.write_in_full``."""
         self.answered = True
-        return write_in_full(mail_output.json(value) if self.json else text)
+        return write_in_full(mail_output.json_document(value) if self.json else text)
 
-    def place(self, directory: str) -> str:
+    def place_line(self, directory: str) -> str:
         """Return the line that tells a person which mailbox answers; empty where the output is no terminal."""
         return f"mailbox {neutral(directory)}\n" if sys.stdout is not None and sys.stdout.isatty() else ""
 
-    def nothing(self, text: str) -> None:
+    def print_nothing(self, text: str) -> None:
         """Print a notice for a person, on a terminal only: there is nothing, or the next step."""
         if sys.stdout is not None and sys.stdout.isatty():
-            self.print(text)
+            self.write_answer(text)
 
     @property
     def columns(self) -> int | None:
@@ -286,50 +289,50 @@ class Context:
         except OSError:
             return None
 
-    def framed(self, text: str) -> str:
+    def fold_framed(self, text: str) -> str:
         """Return mail's text as this terminal may show it: see ``folding``. Anywhere else it stays as it is."""
         if (columns := self.columns) is None:
             return text
-        from .folding import folded  # what agents and pipes are spared
+        from .folding import fold_lines  # what agents and pipes are spared
 
-        return folded(text, columns)
+        return fold_lines(text, columns)
 
-    def confirm(self, text: str) -> None:
+    def confirm_change(self, text: str) -> None:
         """Print the answer of a completed change. A failed write only warns: an error would make a sender retry."""
         try:
             write_out(text)
         except (MailboxError, OSError) as error:
             sys.stdout = None
-            self.warn(f"the command succeeded, but its output was lost: {error}")
+            self.give_warning(f"the command succeeded, but its output was lost: {error}")
 
-    def out(self, text: str, value: object) -> None:
+    def print_answer(self, text: str, value: object) -> None:
         """Print the JSON document under ``--json``, else the text."""
-        self.print(mail_output.json(value) if self.json else text)
+        self.write_answer(mail_output.json_document(value) if self.json else text)
 
-    def done(self, text: str, value: object) -> None:
-        """Print likewise the answer of a command that changed something; see ``confirm``."""
-        self.confirm(mail_output.json(value) if self.json else text)
+    def print_done(self, text: str, value: object) -> None:
+        """Print likewise the answer of a command that changed something; see ``confirm_change``."""
+        self.confirm_change(mail_output.json_document(value) if self.json else text)
 
-    def warn(self, text: str) -> None:
+    def give_warning(self, text: str) -> None:
         """Print one line on standard error."""
         if sys.stderr is not None:
-            sys.stderr.write(f"warning: {neutral(self.hint(text))}\n")
+            sys.stderr.write(f"warning: {neutral(self.complete_hint(text))}\n")
 
-    def hint(self, text: str) -> str:
+    def complete_hint(self, text: str) -> str:
         """Return a text of ours, in which commands between backticks repeat the options of this one."""
         if not (self.given or self.directory) or "`" not in text:
             return text
         from . import suggested
 
-        return suggested.completed(text, self.options)
+        return suggested.complete_commands(text, self.options)
 
-    def command(self, words: str) -> str:
+    def complete_command(self, words: str) -> str:
         """Return one of our commands for a text, with the options of this one that it needs."""
-        return self.hint(f"`agent-mailbox {words}`")[1:-1]
+        return self.complete_hint(f"`agent-mailbox {words}`")[1:-1]
 
     def options_of(self, words: str) -> str:
-        """Return the options alone that ``command`` adds to those words."""
-        return self.command(words).removeprefix(f"agent-mailbox {words}")
+        """Return the options alone that ``complete_command`` adds to those words."""
+        return self.complete_command(words).removeprefix(f"agent-mailbox {words}")
 
     @property
     def options(self) -> dict[str, str]:

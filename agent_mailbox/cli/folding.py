@@ -19,15 +19,15 @@ LEAST = 20
 """Columns of a terminal that is too narrow to fold for."""
 
 
-def folded(text: str, columns: int) -> str:
+def fold_lines(text: str, columns: int) -> str:
     """Return lines with each that is wider than ``columns`` in several: those of a body behind their bar, the others
     indented. A line is folded behind a space, if it has one in its second half."""
     if columns < LEAST:
         return text
-    return "\n".join(piece for line in text.split("\n") for piece in _pieces(line, columns))
+    return "\n".join(piece for line in text.split("\n") for piece in _split_line(line, columns))
 
 
-def _pieces(line: str, columns: int) -> list[str]:
+def _split_line(line: str, columns: int) -> list[str]:
     if line.isascii() and len(line) <= columns:
         return [line]
     again = BAR if line.startswith(BAR) else INDENT
@@ -36,7 +36,7 @@ def _pieces(line: str, columns: int) -> list[str]:
         if line[at] == "\x1b":  # a style of ours: mail has none (``core.text``)
             at = line.index("m", at) + 1
             continue
-        wide = _width(line[at])
+        wide = _width_of(line[at])
         if width + wide > columns:
             cut = space if space > start + columns // 2 else at
             found.append(line[start:cut])
@@ -48,7 +48,7 @@ def _pieces(line: str, columns: int) -> list[str]:
     return [found[0], *(again + piece for piece in (*found[1:], line[start:]))] if found else [line]
 
 
-def _width(char: str) -> int:
+def _width_of(char: str) -> int:
     """Return how many columns a character takes at most."""
     if char.isascii():
         return 1

@@ -42,7 +42,7 @@ FIRST = (
 """The commands of a first week: the program's help lists these, and ``help --all`` the others."""
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     """A group with aliases and sections; it suggests commands for a misspelt one."""
 
     aliases: dict[str, str] = {"read": "check"}  # noqa: RUF012 - click's classes are configured by such attributes
@@ -61,7 +61,7 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line per command."""
-        for title, listed in (self.sections or {"Commands": tuple(self.list_commands(ctx))}).items():
+        for title, listed in (self.sections or {"CommandGroup": tuple(self.list_commands(ctx))}).items():
             self._write_section(ctx, formatter, title, listed)
 
     def _write_section(
@@ -75,22 +75,22 @@ class Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
-            hint = meant.command(args[0], ctx, self.list_commands(ctx))
+            hint = meant.meant_command(args[0], ctx, self.list_commands(ctx))
             raise Malformed(f"unknown command: {args[0]!r}", hint, code="usage")
         return super().resolve_command(ctx, args)
 
 
-class Program(Commands):
+class Program(CommandGroup):
     """The program itself: its help lists the commands of a first week."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line for each of these, and where the others are."""
-        self._write_section(ctx, formatter, "Commands", FIRST)
+        self._write_section(ctx, formatter, "CommandGroup", FIRST)
         formatter.write_paragraph()
         formatter.write_text("All commands, by subject: agent-mailbox help --all")
 
 
-class DefaultCommands(Commands):
+class DefaultCommands(CommandGroup):
     """A group that runs its ``default`` command if its first word is no command of its own."""
 
     def __init__(self, *args: Any, default: str, **given: Any) -> None:

@@ -38,7 +38,7 @@ _CODES = {
 }
 
 
-def json(value: Any) -> str:
+def json_document(value: Any) -> str:
     """Return one JSON document on one line, harmless to a terminal and to strict parsers.
 
     Half of a surrogate pair becomes U+FFFD; a path that is not UTF-8 has some."""
@@ -48,12 +48,12 @@ def json(value: Any) -> str:
     return ascii_json(document) + "\n"
 
 
-def coloured(text: str, style: str) -> str:
+def color_text(text: str, style: str) -> str:
     """Return text in a terminal's style (ECMA-48 SGR)."""
     return f"\x1b[{_CODES[style]}m{text}\x1b[0m" if text and style in _CODES else text
 
 
-def plural(count: int, what: str) -> str:
+def count_noun(count: int, what: str) -> str:
     """Return a count with its noun: ``1 message``, ``2 messages``."""
     return f"{count} {what}" + ("" if count == 1 else "s")
 
@@ -62,13 +62,13 @@ def message_json(message: Message, reads: Reads | None = None, box: str = "") ->
     """Return a message by its canonical keys, with ``read_by`` from the reads, and the ``proof`` of its writer (null:
     nothing proves who that was). ``box``: the mailbox's path, for the paths of attachments."""
     if not reads:
-        return _whole(message, message.read_by, box)
+        return _whole_object(message, message.read_by, box)
     from ..core.claims import readers  # whoever sends folds no mail
 
-    return _whole(message, tuple(readers(message, reads)), box)
+    return _whole_object(message, tuple(readers(message, reads)), box)
 
 
-def _whole(message: Message, read_by: tuple[str, ...], box: str) -> dict[str, Any]:
+def _whole_object(message: Message, read_by: tuple[str, ...], box: str) -> dict[str, Any]:
     if message.attachments is not None:
         from ..core import attachments  # rare in mail
         from ..store.attachments import attachment_files
@@ -82,7 +82,7 @@ def item_json(item: Item, box: str) -> dict[str, Any]:
     """Return an unread message as ``check --json`` prints it; ``box`` as above."""
     expires = None if item.expires_at is None else instant.text(item.expires_at)
     note = {"control": item.note} if item.message.type == "control" else {}
-    whole = _whole(item.message, item.read_by, box)
+    whole = _whole_object(item.message, item.read_by, box)
     return {**whole, "mode": item.mode, "expires_at": expires, **note}
 
 
@@ -103,7 +103,7 @@ def check_pieces(
     """Return the text of ``check``, a piece for each message in its frame; the last has the command to answer.
     ``lines``: those of a message. ``command`` completes the next commands."""
     blocks = [["\n".join(lines(item)), ""] for item in items]
-    head = f"{plural(len(items), 'unread message')} for {frame.name_of(session_id, roster)}"
+    head = f"{count_noun(len(items), 'unread message')} for {frame.name_of(session_id, roster)}"
     blocks[0].insert(0, style(head, "dim") + "\n")
     chat = [item for item in items if item.message.type != "control"]  # a reply does not answer control
     last = blocks[-1]

@@ -26,7 +26,7 @@ class MailboxPlace:
         self.named = named
 
 
-def locate(given: str | None, environ: Mapping[str, str], start: str | None = None) -> MailboxPlace:
+def locate_mailbox(given: str | None, environ: Mapping[str, str], start: str | None = None) -> MailboxPlace:
     """Return the mailbox to use: ``--dir``, else ``AGENT_MAILBOX_DIR``, else the nearest from ``start`` (default: the
     working directory) upwards. Raises ``NoMailbox``, and ``StorageFailed`` if its messages log was removed.
 
@@ -36,8 +36,8 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     variable = environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None
     if given or (variable and variable.startswith("/")):
         return MailboxPlace(given or variable or "", True)
-    begin = _without_links(start) if start else here()
-    found = system.absolute(system.join(here(), variable)) if variable else paths.find(begin)
+    begin = _without_links(start) if start else working_directory()
+    found = system.absolute(system.join(working_directory(), variable)) if variable else paths.find(begin)
     if found is not None and (real := paths.strays(found, environ)) is not None:
         raise NoMailbox(
             f"{found} is {real}, through a link that your `agent-mailbox init` did not record",
@@ -53,7 +53,7 @@ def locate(given: str | None, environ: Mapping[str, str], start: str | None = No
     return MailboxPlace(found, False)
 
 
-def here() -> str:
+def working_directory() -> str:
     """Return the working directory; raises ``NoMailbox`` if it is gone."""
     try:
         return posix.getcwd()

@@ -37,7 +37,7 @@ OPTIONS = {
 """Unknown options, and the option that each means where the command has it."""
 
 
-def command(word: str, ctx: click.Context, known: list[str]) -> str:
+def meant_command(word: str, ctx: click.Context, known: list[str]) -> str:
     """Return the hint for a word that is no command of a group."""
     is_root = ctx.parent is None
     if word == "help":
@@ -49,7 +49,7 @@ def command(word: str, ctx: click.Context, known: list[str]) -> str:
     return f"`{ctx.command_path} {'help --all' if is_root else '--help'}` lists the commands"
 
 
-def option(error: click.NoSuchOption) -> str | None:
+def meant_option(error: click.NoSuchOption) -> str | None:
     """Return the option of the same command that an unknown one means; None if there is none."""
     wanted = OPTIONS.get(error.option_name)
     known = () if error.ctx is None else (name for param in error.ctx.command.params for name in param.opts)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
 
 
-def refuse(me: str, roster: Roster) -> None:
+def refuse_misspelt(me: str, roster: Roster) -> None:
     """Raise ``NotFound`` for a session that nobody knows and whose id nearly is, or begins, an agent's id or name."""
     if meant := misspelt.nearly_agent(me, roster):
         raise NotFound(

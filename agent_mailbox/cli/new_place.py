@@ -28,7 +28,7 @@ def in_git(start: str) -> str:
     return os.path.join(common, paths.IN_GIT)
 
 
-def wanted(app: Context) -> str:
+def wanted_place(app: Context) -> str:
     """Return where to make a mailbox: the place named, else ``data/`` of the repository's main worktree, which all its
     worktrees share, else ``data/`` here.
 
@@ -37,19 +37,20 @@ def wanted(app: Context) -> str:
     named = app.directory or app.environ.get("AGENT_MAILBOX_DIR")
     if named:
         return named
-    here = mailbox_place.here()
+    here = mailbox_place.working_directory()
     common = paths.common_directory(here)
     if common is not None and paths.is_mailbox(inside := os.path.join(common, paths.IN_GIT)):
         return inside
     return os.path.join(paths.main_worktree(here) or here, paths.DATA)
 
 
-def meant(app: Context, where: str | None, in_git_of: bool) -> str:
-    """Return the place that ``init`` is about: ``where`` (default: see ``wanted``), or the repository around it."""
-    return in_git(where or mailbox_place.here()) if in_git_of else where or wanted(app)
+def meant_place(app: Context, where: str | None, in_git_of: bool) -> str:
+    """Return the place that ``init`` is about: ``where`` (default: see ``wanted_place``), or the repository around
+    it."""
+    return in_git(where or mailbox_place.working_directory()) if in_git_of else where or wanted_place(app)
 
 
-def covering(place: str) -> str | None:
+def covering_mailbox(place: str) -> str | None:
     """Return the mailbox that the sessions use which would find a new one at ``place``; None if they have none.
 
     Another user's is none: its mail is not theirs to read.
@@ -76,7 +77,7 @@ def refuse_second(place: str, again: str) -> None:
             f"name a project's: `agent-mailbox init ~/project/data`; `{again}` makes it all the same",
             code="covered",
         )
-    found = covering(place)
+    found = covering_mailbox(place)
     if found is not None:
         raise Refused(
             f"the mailbox {found} covers this place already",

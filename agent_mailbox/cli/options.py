@@ -16,7 +16,7 @@ from ..mailbox.facade import Mailbox
 from ..mailbox.queries import Library
 from . import reserved, widening
 from .context import SESSION, Context
-from .mailbox_place import environment, locate
+from .mailbox_place import environment, locate_mailbox
 
 
 class App(Context):
@@ -25,16 +25,16 @@ class App(Context):
     @property
     def mailbox(self) -> Mailbox:
         """Return the mailbox; open it once."""
-        return self.desk(Mailbox)
+        return self.open_desk(Mailbox)
 
     @property
     def library(self) -> Library:
         """Return the mailbox's queries."""
         return Library(self.mailbox)
 
-    def who(self, given: str | None, option: str = SESSION) -> str:
-        """Return the session that the command acts as; see ``Context.me``."""
-        return self.me(given, self.mailbox, option)
+    def session_for(self, given: str | None, option: str = SESSION) -> str:
+        """Return the session that the command acts as; see ``Context.acting_session``."""
+        return self.acting_session(given, self.mailbox, option)
 
 
 Widens = Callable[[App, Mapping[str, Any]], str]
@@ -42,7 +42,7 @@ Widens = Callable[[App, Mapping[str, Any]], str]
 pass_app = click.make_pass_decorator(App)
 
 
-class Verb(click.Command):
+class CommandWithOptions(click.Command):
     """A command with the options all commands share: ``--dir``, and ``--json`` unless it prints no data. ``widens``:
     what it would let agents do more, or nothing; then the person is asked (``widening``)."""
 
@@ -75,9 +75,9 @@ class Verb(click.Command):
         app, root = ctx.find_object(App), ctx.find_root()
         words = ctx.command_path.removeprefix(root.command_path).split()
         if app is not None:
-            reserved.check(app, words, ctx.params)
+            reserved.check_reserved(app, words, ctx.params)
             if self.widens is not None:
-                widening.check(app, partial(self.widens, app, ctx.params))
+                widening.check_widening(app, partial(self.widens, app, ctx.params))
         return super().invoke(ctx)
 
 
@@ -94,12 +94,12 @@ def _set_dir(ctx: click.Context, _: click.Parameter, value: str | None) -> None:
 
 def complete_address(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete agents, roles, tags and ``all``; return nothing if there is no mailbox."""
-    return [word for word in _words(ctx, agents_only=False) if word.startswith(incomplete)]
+    return [word for word in _words_to_complete(ctx, agents_only=False) if word.startswith(incomplete)]
 
 
 def complete_session(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
     """Complete session ids."""
-    return [word for word in _words(ctx, agents_only=True) if word.startswith(incomplete)]
+    return [word for word in _words_to_complete(ctx, agents_only=True) if word.startswith(incomplete)]
 
 
 session_option = click.option(
@@ -115,7 +115,7 @@ def complete_request(ctx: click.Context, _: click.Parameter, incomplete: str) ->
     try:
         from ..control.requests import Control  # forty modules, for a completion alone
 
-        found = [request.id for request in Control(Mailbox(_directory(ctx))).plane().open_requests()]
+        found = [request.id for request in Control(Mailbox(_directory_of(ctx))).plane().open_requests()]
     except Exception:  # as below
         return []
     return [word for word in found if word.startswith(incomplete)]
@@ -126,15 +126,15 @@ def one_of(words: Sequence[str]) -> Callable[[click.Context, click.Parameter, st
     return lambda _, __, incomplete: [word for word in words if word.startswith(incomplete)]
 
 
-def _directory(ctx: click.Context) -> str:
+def _directory_of(ctx: click.Context) -> str:
     app = ctx.find_object(App)
     root = ctx.find_root()
-    return locate((app.directory if app else None) or root.params.get("directory"), environment()).directory
+    return locate_mailbox((app.directory if app else None) or root.params.get("directory"), environment()).directory
 
 
-def _words(ctx: click.Context, *, agents_only: bool) -> list[str]:
+def _words_to_complete(ctx: click.Context, *, agents_only: bool) -> list[str]:
     try:
-        roster = Mailbox(_directory(ctx)).logs.read_roster()
+        roster = Mailbox(_directory_of(ctx)).logs.read_roster()
     except Exception:  # a traceback would land in a half-typed line
         return []
     living = [a for a in roster.agents.values() if a.state != "dead"]

@@ -34,7 +34,7 @@ def write_out(text: str, patience: float | None = None) -> None:
     data = text.encode("utf-8", "backslashreplace")
     if sys.stdout is None:
         raise StorageFailed("standard output is closed", "nothing was marked as read; give it an output", code="output")
-    fd = _descriptor()
+    fd = _output_descriptor()
     if fd is None:
         sys.stdout.write(text)
         return
@@ -42,7 +42,7 @@ def write_out(text: str, patience: float | None = None) -> None:
         sys.stdout.flush()
         done = _write_at_once(fd, data)
         if done < len(data):
-            _write(fd, data[done:], patience)
+            _write_pieces_to(fd, data[done:], patience)
     except OSError as error:
         raise StorageFailed(
             f"cannot write the output: {error.strerror}", "nothing was marked as read; run it again", code="output"
@@ -72,7 +72,7 @@ def write_pieces(pieces: Sequence[str], patience: float = PATIENCE) -> tuple[int
     A piece is surely taken if the reader took something of what follows it. Behind the last one that is its newline."""
     from ..store.files import output_reader  # where mail is shown
 
-    fd = _descriptor()
+    fd = _output_descriptor()
     ask = None if fd is None else output_reader.question(fd)
     if fd is None or ask is None:
         write_out("".join(pieces), patience)
@@ -93,11 +93,11 @@ def write_pieces(pieces: Sequence[str], patience: float = PATIENCE) -> tuple[int
 def _why_untaken(patience: float) -> MailboxError | None:
     from ..store.files import output_reader
 
-    fd = _descriptor()
+    fd = _output_descriptor()
     return None if fd is None else output_reader.why_untaken(fd, patience)
 
 
-def _descriptor() -> int | None:
+def _output_descriptor() -> int | None:
     """Return standard output's file descriptor; None if there is no real file."""
     try:
         return None if sys.stdout is None else sys.stdout.fileno()
@@ -113,7 +113,7 @@ def write_bytes(data: bytes) -> None:
         sys.stdout.buffer.write(data)
         return
     sys.stdout.flush()
-    _write(fd, data, None)
+    _write_pieces_to(fd, data, None)
 
 
 def _write_at_once(fd: int, data: bytes) -> int:
@@ -135,7 +135,7 @@ def _write_at_once(fd: int, data: bytes) -> int:
         posix.close(free)
 
 
-def _write(fd: int, data: bytes, patience: float | None) -> None:
+def _write_pieces_to(fd: int, data: bytes, patience: float | None) -> None:
     import select  # costs an eightieth of a bare start; only full pipes and other files need it
 
     poll = select.poll()

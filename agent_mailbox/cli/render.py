@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from .mail_output import Style
 
 
-def table(
+def table_lines(
     rows: Iterable[Sequence[str]],
     head: Sequence[str] = (),
     styles: Sequence[Sequence[str]] = (),
@@ -44,15 +44,15 @@ def table(
         layout = "".join(f"%-{width}s  " for width in widths[:-1]) + "%s"
         return [(layout % row).rstrip() for row in everything]
 
-    def line(cells: Sequence[str], paint: Sequence[str]) -> str:
+    def align_cells(cells: Sequence[str], paint: Sequence[str]) -> str:
         parts = [
             style(cell.ljust(width) if i < len(widths) - 1 else cell, paint[i] if i < len(paint) else "")
             for i, (cell, width) in enumerate(zip(cells, widths, strict=True))
         ]
         return "  ".join(parts).rstrip()
 
-    lines = [line(head, ["dim"] * len(head))] if head else []
-    return lines + [line(row, styles[i] if i < len(styles) else ()) for i, row in enumerate(rows)]
+    lines = [align_cells(head, ["dim"] * len(head))] if head else []
+    return lines + [align_cells(row, styles[i] if i < len(styles) else ()) for i, row in enumerate(rows)]
 
 
 # -- mail -------------------------------------------------------------------------------------------------------------
@@ -69,24 +69,27 @@ def messages_text(
     rows: list[tuple[str, ...]] = []
     for m in messages:
         stages = dict.fromkeys(m.read_by, READ) | reads.stages(m.id)
-        ways = {stage: _way(stage) if stage in (OFFERED, TITLE_SEEN) else _way(READ) for stage in stages.values()}
+        ways = {
+            stage: _words_between(stage) if stage in (OFFERED, TITLE_SEEN) else _words_between(READ)
+            for stage in stages.values()
+        }
         furthest = min(ways.values(), key=_WAYS.index, default="unread")
         by = frame.some([frame.name_of(who, roster) for who, stage in stages.items() if ways[stage] == furthest], 3)
         read = f"{furthest} {by}".rstrip()
         way = f"{frame.named(m, roster)} → {frame.target_of(m, roster)}"
-        rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title(m), read))
+        rows.append((frame.short(m.id), frame.when(m.timestamp), clipped(way, 44), _title_of(m), read))
     room = TITLE
     if columns is not None and rows:
         room = max(columns - sum(max(len(row[i]) + 2 for row in rows) for i in (0, 1, 2, 4)), LEAST_TITLE)
     clipped_rows = [(*row[:3], clipped(row[3], room), row[4]) for row in rows]
     styles = [("id", "dim", "sender", "", "dim")] * len(rows)
-    return "".join(line + "\n" for line in table(clipped_rows, styles=styles, style=style))
+    return "".join(line + "\n" for line in table_lines(clipped_rows, styles=styles, style=style))
 
 
 _WAYS = ("read by", "title seen by", "offered to")
 
 
-def _way(stage: str) -> str:
+def _words_between(stage: str) -> str:
     """Return the words between a stage and its reader."""
     return {OFFERED: "offered to", TITLE_SEEN: "title seen by"}.get(stage, f"{stage} by")
 
@@ -96,23 +99,27 @@ def dead_letters_text(letters: Sequence[tuple[Message, str]], roster: Roster, st
     rows = [
         (
             *(frame.short(m.id), frame.when(m.timestamp), reason),
-            *(f"{frame.named(m, roster)} → {frame.target_of(m, roster)}", clipped(_title(m), 50)),
+            *(f"{frame.named(m, roster)} → {frame.target_of(m, roster)}", clipped(_title_of(m), 50)),
         )
         for m, reason in letters
     ]
-    return "".join(f"{line}\n" for line in table(rows, styles=[("id", "dim", "warning")] * len(rows), style=style))
+    return "".join(
+        f"{line}\n" for line in table_lines(rows, styles=[("id", "dim", "warning")] * len(rows), style=style)
+    )
 
 
 def waiting_text(messages: Sequence[Message], now: int, roster: Roster, style: Style) -> str:
     """Return the mail that waits for nobody, one line each."""
     rows = [
-        (frame.short(m.id), age(now - m.timestamp), frame.target_of(m, roster), clipped(_title(m), 50))
+        (frame.short(m.id), spell_age(now - m.timestamp), frame.target_of(m, roster), clipped(_title_of(m), 50))
         for m in messages
     ]
-    return "".join(f"{line}\n" for line in table(rows, styles=[("id", "dim", "warning")] * len(rows), style=style))
+    return "".join(
+        f"{line}\n" for line in table_lines(rows, styles=[("id", "dim", "warning")] * len(rows), style=style)
+    )
 
 
-def age(millis: int) -> str:
+def spell_age(millis: int) -> str:
     """Return how long ago something was, in its largest unit: ``3 d``, ``5 h``, ``2 min``, ``just now``."""
     for unit, size in (("d", 86_400_000), ("h", 3_600_000), ("min", 60_000)):
         if millis >= size:
@@ -129,10 +136,10 @@ def missing_text(
 ) -> Iterator[str]:
     """Yield a line for each of the newest messages that lack an ack: its age, and who owes it."""
     cells = [
-        (frame.short(m.id), age(now - m.timestamp), clipped(_title(m), 40), owing_text(owed, roster))
+        (frame.short(m.id), spell_age(now - m.timestamp), clipped(_title_of(m), 40), owing_text(owed, roster))
         for m, owed in rows[-MOST_MISSING:]
     ]
-    yield from table(cells, styles=[("id", "dim", "", "warning")] * len(cells), style=style)
+    yield from table_lines(cells, styles=[("id", "dim", "", "warning")] * len(cells), style=style)
     if len(rows) > MOST_MISSING:
         yield f"and {len(rows) - MOST_MISSING} older ones (--json lists all)"
 
@@ -140,10 +147,10 @@ def missing_text(
 def owing_text(owed: Sequence[Owing], roster: Roster) -> str:
     """Return who owes an ack, and which of them have read the mail; a swarm tells neither."""
 
-    def known(one: Owing) -> str:
+    def describe_known(one: Owing) -> str:
         return "no swarm tells of reading or acks" if is_remote(one.who) else "read" if one.has_read else "unread"
 
-    return frame.some([f"{frame.party(one.who, roster)} ({known(one)})" for one in owed])
+    return frame.some([f"{frame.party(one.who, roster)} ({describe_known(one)})" for one in owed])
 
 
 def owing_json(owed: Sequence[Owing]) -> list[dict[str, Any]]:
@@ -152,7 +159,7 @@ def owing_json(owed: Sequence[Owing]) -> list[dict[str, Any]]:
     return [{"who": one.who, "read": None if is_remote(one.who) else one.has_read} for one in owed]
 
 
-def _title(message: Message) -> str:
+def _title_of(message: Message) -> str:
     if message.type == "control":
         from ..core.showing import message_frame  # rare in mail
 
@@ -202,12 +209,12 @@ def receipts_text(message: Message, reach: Reach, records: Sequence[Read], roste
         )
         for r in records
     ]
-    return table(rows)
+    return table_lines(rows)
 
 
 def stages_text(stages: Mapping[str, str], roster: Roster) -> list[str]:
     """Return a line with each reader's latest receipt, if there is any."""
-    said = [f"{_way(stage)} {frame.name_of(who, roster)}" for who, stage in stages.items()]
+    said = [f"{_words_between(stage)} {frame.name_of(who, roster)}" for who, stage in stages.items()]
     return [f"Receipts: {frame.some(said)}"] if said else []
 
 
@@ -222,7 +229,7 @@ def costs_text(costs: Sequence[Cost], roster: Roster, wakes: int, spent: int) ->
     rows = [(str(c.tokens), str(c.messages), c.mode, frame.name_of(c.sender, roster)) for c in costs]
     return [
         f"tokens that hooks spent on mail: {total}; on wakes ({wakes}): {spent}",
-        *table(rows, ("tokens", "messages", "mode", "from")),
+        *table_lines(rows, ("tokens", "messages", "mode", "from")),
     ]
 
 
@@ -254,7 +261,7 @@ def agents_text(agents: Sequence[tuple[Agent, int]], gone: Collection[str], styl
         tags = " ".join(frame.words([*agent.tags]))
         rows.append((state, frame.bare_name(agent), frame.whole_id(agent.session_id), told[seen // 60_000], tags))
     styles = [] if style is frame.plain else [(state, "sender", "id", "dim") for state in states]
-    lines = table(rows, ("state", "name", "session", "last seen", "tags"), styles, style) if rows else []
+    lines = table_lines(rows, ("state", "name", "session", "last seen", "tags"), styles, style) if rows else []
     return "\n".join([*lines, ""])
 
 
@@ -271,7 +278,7 @@ def agent_text(agent: Agent, seen: int | None, gone: Collection[str], style: Sty
     ]
     rows += [("muted", ", ".join(map(frame.whole_id, agent.muted)))] if agent.muted else []
     rows += [("continues", ", ".join(map(frame.whole_id, agent.continues)))] if agent.continues else []
-    return "".join(f"{line}\n" for line in table(rows))
+    return "".join(f"{line}\n" for line in table_lines(rows))
 
 
 # -- upkeep -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from ..errors import NoMailbox, Refused
 from ..identity import callers
 from ..store.files import paths
 from . import new_place
-from .mailbox_place import locate
+from .mailbox_place import locate_mailbox
 
 if TYPE_CHECKING:
     from .context import Context
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     Condition = Callable[[Context, Params], bool]
 
 
-def _always(_: Context, __: Params) -> bool:
+def _always_reserved(_: Context, __: Params) -> bool:
     return True
 
 
-def _given(*names: str) -> Condition:
+def _given_condition(*names: str) -> Condition:
     return lambda _, params: any(params.get(name) for name in names)
 
 
@@ -38,7 +38,7 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
     if params.get("verify"):
         return False
     try:
-        mailbox = locate(app.directory, app.environ).directory
+        mailbox = locate_mailbox(app.directory, app.environ).directory
     except NoMailbox:
         return False
     project = os.path.dirname(os.path.realpath(mailbox))
@@ -46,39 +46,39 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
 
 
 RESERVED: dict[tuple[str, ...], Condition] = {
-    ("setup",): _always,
-    ("install",): _always,
-    ("uninstall",): _always,
-    ("init",): _always,  # hooks believe each mailbox that it recorded
-    ("restore",): _always,
+    ("setup",): _always_reserved,
+    ("install",): _always_reserved,
+    ("uninstall",): _always_reserved,
+    ("init",): _always_reserved,  # hooks believe each mailbox that it recorded
+    ("restore",): _always_reserved,
     ("backup",): _leaves_the_project,
-    ("doctor",): _given("repair", "trust"),
-    ("steward", "crontab"): _always,
-    ("steward", "run"): _given("trust_clock"),
-    ("console",): _always,
-    ("engine", "join"): _always,
-    ("engine", "leave"): _always,
-    ("engine", "forget"): _always,
-    ("engine", "purge"): _always,
-    ("engine", "config"): _always,
-    ("engine", "serve"): _always,
-    ("notify",): _given("test"),
-    ("swarm", "init"): _always,
-    ("swarm", "serve"): _always,
-    ("swarm", "attach"): _always,
-    ("swarm", "detach"): _always,
-    ("swarm", "state"): _always,
-    ("swarm", "leave"): _always,
-    ("swarm", "kick"): _always,
+    ("doctor",): _given_condition("repair", "trust"),
+    ("steward", "crontab"): _always_reserved,
+    ("steward", "run"): _given_condition("trust_clock"),
+    ("console",): _always_reserved,
+    ("engine", "join"): _always_reserved,
+    ("engine", "leave"): _always_reserved,
+    ("engine", "forget"): _always_reserved,
+    ("engine", "purge"): _always_reserved,
+    ("engine", "config"): _always_reserved,
+    ("engine", "serve"): _always_reserved,
+    ("notify",): _given_condition("test"),
+    ("swarm", "init"): _always_reserved,
+    ("swarm", "serve"): _always_reserved,
+    ("swarm", "attach"): _always_reserved,
+    ("swarm", "detach"): _always_reserved,
+    ("swarm", "state"): _always_reserved,
+    ("swarm", "leave"): _always_reserved,
+    ("swarm", "kick"): _always_reserved,
 }
 """A command's first words, and the condition under which it is the person's."""
 THEIR_WORD: dict[tuple[str, ...], Condition] = {
-    ("engine", "join"): _given("keys", "speaks"),
-    ("console",): _always,
-    ("init",): _given("adopt"),
-    ("uninstall",): _given("state"),
-    ("doctor",): _given("trust"),
-    ("steward", "run"): _given("trust_clock"),
+    ("engine", "join"): _given_condition("keys", "speaks"),
+    ("console",): _always_reserved,
+    ("init",): _given_condition("adopt"),
+    ("uninstall",): _given_condition("state"),
+    ("doctor",): _given_condition("trust"),
+    ("steward", "run"): _given_condition("trust_clock"),
 }
 """The person's even if no session is bound: these act as ``user``, or confirm logs or keys."""
 
@@ -86,38 +86,40 @@ _OPTIONS = ("adopt", "repair", "trust", "trust_clock", "test", "state")
 """Options that make a command the person's: a refusal names them, as the command without them is anybody's."""
 
 
-def check(app: Context, words: Sequence[str], params: Params) -> None:
+def check_reserved(app: Context, words: Sequence[str], params: Params) -> None:
     """Raise ``Refused`` if the command is the person's and another calls."""
-    if not _holds(RESERVED, words, app, params):
+    if not _is_reserved(RESERVED, words, app, params):
         return
-    hint = _hint(app, words, params)
+    hint = _hint_for(app, words, params)
     words = [*words, *(f"--{name.replace('_', '-')}" for name in _OPTIONS if params.get(name))]
     caller = app.caller
     if caller.kind == callers.SESSION:
-        raise _refused(words, f"this is a process of session {caller.sessions[0]}", hint)
+        raise _refused_error(words, f"this is a process of session {caller.sessions[0]}", hint)
     if caller.kind != callers.PROGRAM:
         return
-    if caller.client or _holds(THEIR_WORD, words, app, params):
-        raise _refused(words, caller.why if caller.client else f"this is a program: {caller.why}", hint)
+    if caller.client or _is_reserved(THEIR_WORD, words, app, params):
+        raise _refused_error(words, caller.why if caller.client else f"this is a program: {caller.why}", hint)
     if bound := paths.bound_sessions(paths.state_directory(app.environ)):
         who = frame.some([neutral(one) for one in bound if one], 3) or "nobody can tell which"
-        raise _refused(words, f"sessions are bound ({who}), and a program calls: {caller.why}", hint)
+        raise _refused_error(words, f"sessions are bound ({who}), and a program calls: {caller.why}", hint)
 
 
-def _holds(table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params) -> bool:
+def _is_reserved(
+    table: Mapping[tuple[str, ...], Condition], words: Sequence[str], app: Context, params: Params
+) -> bool:
     condition = next((table[key] for n in (1, 2) if (key := tuple(words[:n])) in table), None)
     return condition is not None and condition(app, params)
 
 
-def _hint(app: Context, words: Sequence[str], params: Params) -> str:
+def _hint_for(app: Context, words: Sequence[str], params: Params) -> str:
     """Return what the person may do instead; ``init`` names the place, which another directory would change."""
     if words[0] != "init":
         return "ask the person to run it in their own terminal"
-    place = new_place.meant(app, params.get("where"), bool(params.get("in_git")))
+    place = new_place.meant_place(app, params.get("where"), bool(params.get("in_git")))
     return new_place.for_the_person(place, "--adopt " if params.get("adopt") else "")
 
 
-def _refused(words: Sequence[str], why: str, hint: str) -> Refused:
+def _refused_error(words: Sequence[str], why: str, hint: str) -> Refused:
     return Refused(
         f"only the person may run `agent-mailbox {' '.join(words)}`: {why}", hint, code=callers.NOT_THE_PERSON
     )

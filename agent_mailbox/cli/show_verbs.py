@@ -1,4 +1,4 @@
-"""``show`` and ``search``, for either parser: a message again, as often as somebody asks.
+"""``show_message`` and ``search_messages``, for either parser: a message again, as often as somebody asks.
 
 Belongs here: the two commands once their arguments are parsed, and the receipts of whole texts. Must not import click.
 """
@@ -25,7 +25,7 @@ SEARCH_LIMIT = 20
 """Messages that a search shows by default."""
 
 
-def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
+def search_messages(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     """Print the messages that contain every word of the query, newest last."""
     from ..core import words  # check and send look nothing up
     from ..mailbox.queries import Library
@@ -34,14 +34,16 @@ def search(app: Context, mailbox: Mailbox, query: str, limit: int) -> None:
     messages, reads = Library(mailbox).search(query, limit)
     if app.json:
         box = mailbox.directory
-        app.print(mail_output.json({"messages": [mail_output.message_json(m, reads, box) for m in messages]}))
+        app.write_answer(
+            mail_output.json_document({"messages": [mail_output.message_json(m, reads, box) for m in messages]})
+        )
     elif messages:
-        app.print(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style, app.columns))
+        app.write_answer(render.messages_text(messages, reads, mailbox.logs.read_roster(), app.style_text, app.columns))
     else:
-        app.print("no message contains all these words\n")
+        app.write_answer("no message contains all these words\n")
 
 
-def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:
+def show_message(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> None:
     """Print one message with its receipts, and the agents it reaches now; its text from character ``start`` on."""
     from ..mailbox import arrivals  # search asks for no reach
 
@@ -52,9 +54,9 @@ def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> Non
     lines += ["", *render.receipts_text(found.message, resolved, found.receipts, roster)]
     if not any(r.event != "claim" for r in found.receipts):
         is_away = any(map(is_remote, found.message.recipients))
-        where = f" here; delivered or not: {app.command('swarm outbox')}" if is_away else ""
+        where = f" here; delivered or not: {app.complete_command('swarm outbox')}" if is_away else ""
         lines.append(f"no agent has read it{where}")
-    owed = _owing(mailbox, found) if found.message.ack else []
+    owed = _owing_of(mailbox, found) if found.message.ack else []
     lines += [f"ack owed by: {render.owing_text(owed, roster)}"] if owed else []
     value = {
         "message": mail_output.message_json(shown, found.reads, mailbox.directory),
@@ -62,41 +64,41 @@ def show(app: Context, mailbox: Mailbox, message_id: str, start: int = 0) -> Non
         "receipts": render.receipts_json(found.receipts),
         **({"owed_by": render.owing_json(owed)} if found.message.ack else {}),
     }
-    tell(app, mailbox, "\n".join(lines) + "\n", value, [found.message] if is_all else [], found.reads)
+    print_and_note(app, mailbox, "\n".join(lines) + "\n", value, [found.message] if is_all else [], found.reads)
 
 
 def _message_lines(app: Context, mailbox: Mailbox, message: Message, start: int) -> tuple[list[str], bool]:
     """Return the lines of a message from a character of its text on, and whether they reach to its end."""
     roster = mailbox.logs.read_roster()
 
-    def lines(message: Message) -> list[str]:
-        return render.message_text(message, roster, app.style, mailbox.directory)
+    def lines_of(message: Message) -> list[str]:
+        return render.message_text(message, roster, app.style_text, mailbox.directory)
 
     if message.type == "control" or (not start and len(message.content) < LONG):
-        return lines(message), True
+        return lines_of(message), True
     from . import client_output
 
     if app.is_session:
-        found = client_output.cut(message, start, lines, client_output.show_command(message, app))
+        found = client_output.cut_message(message, start, lines_of, client_output.show_command(message, app))
         return found, not client_output.is_cut(found)
-    return lines(message.replace(content=message.content[start:])), True
+    return lines_of(message.replace(content=message.content[start:])), True
 
 
-def _owing(mailbox: Mailbox, found: FoundMessage) -> list[Owing]:
+def _owing_of(mailbox: Mailbox, found: FoundMessage) -> list[Owing]:
     from ..mailbox.queries import Library  # most mail asks for no ack
 
     return Library(mailbox).owing(found)
 
 
-def tell(
+def print_and_note(
     app: Context, mailbox: Mailbox, text: str, value: object, messages: Sequence[Message], reads: claims.Reads
 ) -> None:
     """Print whole messages. Record that the calling session now has the texts that it was given by title."""
     me = app.own_session if any(claims.untold(message, reads) for message in messages) else None
     if me is None:
-        app.out(app.framed(text), value)
-    elif (error := app.out_in_full(app.framed(text), value)) is not None:
-        app.warn(f"{error.what.partition(';')[0]}; the receipt was not recorded")
+        app.print_answer(app.fold_framed(text), value)
+    elif (error := app.out_in_full(app.fold_framed(text), value)) is not None:
+        app.give_warning(f"{error.what.partition(';')[0]}; the receipt was not recorded")
     else:
         note_told(app, mailbox, me, messages, reads)
 
@@ -108,4 +110,4 @@ def note_told(app: Context, mailbox: Mailbox, me: str, messages: Sequence[Messag
     try:
         receipts.tell_in_full(mailbox, me, messages, reads)
     except MailboxError as error:
-        app.warn(f"the receipt was not recorded: {error.what}")
+        app.give_warning(f"the receipt was not recorded: {error.what}")

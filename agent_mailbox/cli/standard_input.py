@@ -50,7 +50,7 @@ def wait_for(fd: int, seconds: float | None = None) -> bool:
 
 def read_all(most: int) -> bytes:
     """Return standard input up to its end, or its first ``most`` bytes. Raise ``ValueError`` if it is closed."""
-    fd = standard()
+    fd = input_descriptor()
     if fd is None:
         return bytes(sys.stdin.buffer.read(most))
     found = bytearray()
@@ -66,7 +66,7 @@ def read_object(take: Callable[[bytes], bool], most: int, seconds: float, then: 
     ``then``: a descriptor that has the rest. ``take`` is asked where an object may end and nothing more is there now,
     and always at the end. A long text must have doubled in between: to look takes as long as the text is.
     """
-    fd, found, looked = standard(), bytearray(), 0
+    fd, found, looked = input_descriptor(), bytearray(), 0
     if fd is None:
         found += sys.stdin.buffer.read(most + 1)
         most = -1
@@ -87,7 +87,7 @@ def read_object(take: Callable[[bytes], bool], most: int, seconds: float, then: 
     take(bytes(found))
 
 
-def standard() -> int | None:
+def input_descriptor() -> int | None:
     """Return the descriptor of standard input; None within tests. Raise ``ValueError`` if it is closed."""
     if sys.stdin is None:
         raise ValueError("standard input is closed")

@@ -30,7 +30,7 @@ _PLACED = ("install", "uninstall")
 """Commands whose place is a project or a user, not a mailbox."""
 
 
-def completed(text: str, given: Mapping[str, str]) -> str:
+def complete_commands(text: str, given: Mapping[str, str]) -> str:
     """Return a text of ours in which each command of ours between backticks has the options that were ``given``."""
     if not given or _BEGIN not in text:
         return text
@@ -49,7 +49,7 @@ def with_options(words: str, given: Mapping[str, str]) -> str:
     if not names or names[0].startswith("-") or dash + tail == " --help" or (len(names) == 1 and names[0] in _GROUPS):
         return words
     present = words.split()
-    taken = [(option, value) for option, value in _taken(names, given) if option not in present]
+    taken = [(option, value) for option, value in _taken_options(names, given) if option not in present]
     added = [f" {option} {typed(value)}" for option, value in taken if option != DIR or not _names_its_place(words)]
     return "".join((head, *added, dash, tail))
 
@@ -68,7 +68,7 @@ def _names_its_place(words: str) -> bool:
     return sum(not word.startswith("-") for word in found) > _PLACES[verb]
 
 
-def _taken(names: list[str], given: Mapping[str, str]) -> list[tuple[str, str]]:
+def _taken_options(names: list[str], given: Mapping[str, str]) -> list[tuple[str, str]]:
     """Return the options that a command takes, with their values."""
     verbs, found = (names[0], " ".join(names[:2])), []
     if SESSION in given and any(verb in _SENDING for verb in verbs):

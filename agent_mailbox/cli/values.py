@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ..core import codec, compose, instant
-from ..core.attachments import MOST, File
+from ..core.attachments import MOST, AttachmentFile
 from ..core.records import BadLine
 from ..errors import BadData, Malformed, Refused
 from ..store.attachments import attachment_files
@@ -20,13 +20,13 @@ from . import standard_input
 from .options import App
 
 
-def body(app: App, given: str | None) -> str:
+def read_body(app: App, given: str | None) -> str:
     """Return the text of ``--body``: itself, standard input (``-``) or a file (``@FILE``), less one final newline."""
     if given is None:
         raise Malformed("the body is missing", "pass --body TEXT, --body - (standard input) or --body @FILE")
     if given != "-" and not given.startswith("@"):
         return given
-    data = read(app, given.removeprefix("@") if given != "-" else "-", "body", app.mailbox.config.max_content)
+    data = read_source(app, given.removeprefix("@") if given != "-" else "-", "body", app.mailbox.config.max_content)
     try:
         return data.decode("utf-8").removesuffix("\n")
     except UnicodeDecodeError as error:
@@ -39,7 +39,7 @@ def json_object(app: App, given: str | None) -> dict[str, Any] | None:
     """Return the JSON object of ``--input``: its text, standard input for ``-``, a file for ``@FILE``."""
     if given is None:
         return None
-    value = codec.parse(body(app, given).encode("utf-8", "surrogateescape"), ours=False, once=True)
+    value = codec.parse(read_body(app, given).encode("utf-8", "surrogateescape"), ours=False, once=True)
     if isinstance(value, BadLine):
         raise Malformed(
             f"--input: {value.reason}", 'give the tool\'s input as a JSON object, for Bash {"command": "…"}'
@@ -51,7 +51,7 @@ STANDARD = ("/dev/stdin", "/dev/fd/0", "/proc/self/fd/0")
 """Other names of standard input."""
 
 
-def read(app: App, source: str, what: str, limit: int) -> bytes:
+def read_source(app: App, source: str, what: str, limit: int) -> bytes:
     """Return the bytes of standard input (``-``) or of a file.
 
     Raises ``BadData`` if ``what`` it holds is over ``limit`` bytes, ``Refused`` if an agent names a file outside its
@@ -77,7 +77,7 @@ def read(app: App, source: str, what: str, limit: int) -> bytes:
     return data.removeprefix(codec.BOM)
 
 
-def attached(app: App, given: Sequence[str]) -> list[dict[str, Any]]:
+def attach_files(app: App, given: Sequence[str]) -> list[dict[str, Any]]:
     """Keep copies of the files in the mailbox; return the entries that name them.
 
     Raises ``Malformed`` for what is no readable file, ``Refused`` for an agent's file outside its project, and as
@@ -85,10 +85,10 @@ def attached(app: App, given: Sequence[str]) -> list[dict[str, Any]]:
     """
     if len(given) > MOST:
         raise Malformed(f"too many attachments: {len(given)}", f"send at most {MOST} with one message")
-    return [_kept(app, source).entry() for source in given]
+    return [_keep_file(app, source).entry() for source in given]
 
 
-def _kept(app: App, source: str) -> File:
+def _keep_file(app: App, source: str) -> AttachmentFile:
     try:
         fd = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -114,7 +114,7 @@ def _refuse_outside(app: App, source: str, fd: int) -> None:
         same = os.path.samestat(os.stat(real, follow_symlinks=False), os.fstat(fd))
     except OSError:  # a pipe that the shell made, or a deleted file
         same = False
-    if same and any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in projects(app)):
+    if same and any(f"{real}/".startswith(f"{root.rstrip('/')}/") for root in project_directories(app)):
         return
     raise Refused(
         f"an agent may not send a file from outside its project: {source}",
@@ -122,7 +122,7 @@ def _refuse_outside(app: App, source: str, fd: int) -> None:
     )
 
 
-def projects(app: App) -> list[str]:
+def project_directories(app: App) -> list[str]:
     """Return the session's project directories: the mailbox's repository, else its parent, and the working directory's
     repository. A repository that contains the home directory does not count."""
     box = os.path.realpath(app.mailbox.directory)
@@ -132,7 +132,7 @@ def projects(app: App) -> list[str]:
     return [root for root in found if root != "/" and not f"{home}/".startswith(f"{root}/")]
 
 
-def hours(given: str | None) -> int | None:
+def parse_hours(given: str | None) -> int | None:
     """Return ``--ttl-hours`` as a number; raises ``Malformed``."""
     if given is None:
         return None
@@ -155,17 +155,17 @@ def parse_span(given: str, units: Mapping[str, float], plain: str, hint: str) ->
     raise Malformed(f"not a time: {given!r}", hint)
 
 
-def since(given: str | None, now: int) -> int | None:
+def parse_since(given: str | None, now: int) -> int | None:
     """Return ``--since`` in ms: an RFC 3339 instant, or an age such as ``24h``; raises ``Malformed``."""
-    return None if given is None else _instant(given, now, -1)
+    return None if given is None else _parse_instant(given, now, -1)
 
 
-def expiry(given: str | None, now: int) -> int | None:
+def parse_expiry(given: str | None, now: int) -> int | None:
     """Return ``--expires-at`` in ms: an RFC 3339 instant, or a time from now such as ``24h``; raises ``Malformed``."""
-    return None if given is None else _instant(given, now, 1)
+    return None if given is None else _parse_instant(given, now, 1)
 
 
-def _instant(given: str, now: int, sign: int) -> int:
+def _parse_instant(given: str, now: int, sign: int) -> int:
     units = {"m": 60_000, "h": instant.HOUR, "d": instant.DAY}
     number = given[:-1]
     if number.isascii() and number.isdigit() and len(number) < 10 and given[-1:] in units:

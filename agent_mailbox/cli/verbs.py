@@ -51,9 +51,9 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
     from ..mailbox import arrivals  # check and ack send nothing
 
     if sent.warnings:
-        sent = sent.replace(warnings=tuple(map(app.hint, sent.warnings)))
+        sent = sent.replace(warnings=tuple(map(app.complete_hint, sent.warnings)))
     for warning in sent.warnings:
-        app.warn(warning)
+        app.give_warning(warning)
     roster = desk.logs.read_roster()
     found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
     if any(map(is_remote, sent.message.recipients)):
@@ -62,25 +62,25 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
         if (home := mailbox_gateway.elsewhere(desk.directory, app.environ)) is not None:
             app.given["--home"] = home
         if sent.message.ack:
-            app.warn("acks do not travel to a swarm: its reader is not asked for one, and none comes back")
+            app.give_warning("acks do not travel to a swarm: its reader is not asked for one, and none comes back")
         if not is_carried and not mailbox_gateway.is_served(desk.directory):
-            app.warn("no gateway serves here, so the mail waits: `agent-mailbox swarm serve` carries it")
+            app.give_warning("no gateway serves here, so the mail waits: `agent-mailbox swarm serve` carries it")
     if app.json:
-        app.confirm(mail_output.json(sent_json(sent, found, desk.directory)))
+        app.confirm_change(mail_output.json_document(sent_json(sent, found, desk.directory)))
     else:
-        app.confirm(sent_text(sent, found, roster, app.painter, app.command))
+        app.confirm_change(sent_text(sent, found, roster, app.painter, app.complete_command))
 
 
 def acknowledge(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
     """Record that the session dealt with a message."""
-    message = mailbox.ack(message_id, app.me(session, mailbox))
-    app.done(f"acknowledged {frame.word(message.id)}\n", {"message_id": message.id, "event": "ack"})
+    message = mailbox.ack(message_id, app.acting_session(session, mailbox))
+    app.print_done(f"acknowledged {frame.word(message.id)}\n", {"message_id": message.id, "event": "ack"})
 
 
 def give_back(app: Context, mailbox: Mailbox, message_id: str, session: str | None) -> None:
     """Give a message back."""
-    message = mailbox.release(message_id, app.me(session, mailbox))
-    app.done(f"released {frame.word(message.id)}\n", {"message_id": message.id, "event": "release"})
+    message = mailbox.release(message_id, app.acting_session(session, mailbox))
+    app.print_done(f"released {frame.word(message.id)}\n", {"message_id": message.id, "event": "release"})
 
 
 def split_recipients(to: Sequence[str]) -> tuple[str, ...]:

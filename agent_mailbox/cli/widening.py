@@ -1,9 +1,9 @@
 """The question before what widens: allow, approve, a looser mode, a lead, an installation that goes.
 
-Belongs here: the one place that asks. A command says what it widens (``Verb(widens=…)``), or nothing. The question is
-for the person alone: a session's right is judged elsewhere, and a program decides nothing. Whatever the person starts
-may be an agent's work, a git hook or a Makefile. So only a command that the person types goes without a question.
-"""
+Belongs here: the one place that asks. A command says what it widens (``CommandWithOptions(widens=…)``), or nothing.
+The question is for the person alone: a session's right is judged elsewhere, and a program decides nothing. Whatever
+the person starts may be an agent's work, a git hook or a Makefile. So only a command that the person types goes
+without a question."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ MOST = 1024
 """Bytes of an answer."""
 
 
-def check(app: Context, says: Callable[[], str]) -> None:
+def check_widening(app: Context, says: Callable[[], str]) -> None:
     """Ask the person if another program than their shell started a command that widens; raise ``Refused`` for a no.
 
     ``says``: what it would widen, or nothing.
     """
     if needs_question(app) and (what := says()):
-        ask([f"This widens what agents may do: {what}."], "Do it?")
+        ask_person([f"This widens what agents may do: {what}."], "Do it?")
 
 
 def needs_question(app: Context) -> bool:
@@ -42,33 +42,33 @@ def needs_question(app: Context) -> bool:
     return app.caller.is_person and not prompts.is_typed(app.environ)
 
 
-def ask(lines: Sequence[str], question: str, brief: str = "") -> None:
+def ask_person(lines: Sequence[str], question: str, brief: str = "") -> None:
     """Ask on the terminal itself, whatever the standard streams are; raise ``Refused`` unless the answer is yes.
 
     ``brief``: what is asked, for one line, where there is no terminal.
     """
-    if (held := prompts.holder()) is not None:
+    if (held := prompts.terminal_holder()) is not None:
         who = f"{neutral(held.name)} (process {held.pid})"
-        raise _refused(f"{who} holds this terminal, and could answer in your place")
+        raise _refused_error(f"{who} holds this terminal, and could answer in your place")
     try:
         fd = os.open(TERMINAL, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError:
-        raise _refused(f"this is asked at a terminal: {neutral(brief or ' '.join(lines))[:2000]}") from None
+        raise _refused_error(f"this is asked at a terminal: {neutral(brief or ' '.join(lines))[:2000]}") from None
     try:
         if os.tcgetpgrp(fd) != os.getpgrp():  # also fails for a terminal that is not this process's own
-            raise _refused("this runs in the background, where nobody can be asked")
-        by = frame.some([f"{neutral(one.name)} ({one.pid})" for one in prompts.starters()], 5)
+            raise _refused_error("this runs in the background, where nobody can be asked")
+        by = frame.some([f"{neutral(one.name)} ({one.pid})" for one in prompts.starting_programs()], 5)
         told = [*lines, f"Started by {by}."] if by else lines
         termios.tcflush(fd, termios.TCIFLUSH)  # what was typed before does not answer
         os.write(fd, "".join(f"{neutral(line)}\n" for line in told).encode() + f"{question} [y/N] ".encode())
         said = os.read(fd, MOST)
     except OSError as error:
-        raise _refused(f"the terminal cannot be asked: {error.strerror}") from None
+        raise _refused_error(f"the terminal cannot be asked: {error.strerror}") from None
     finally:
         os.close(fd)
     if said.strip().lower() not in (b"y", b"yes"):
-        raise _refused("you did not confirm it")
+        raise _refused_error("you did not confirm it")
 
 
-def _refused(why: str) -> Refused:
+def _refused_error(why: str) -> Refused:
     return Refused(f"nothing changed: {why}", HINT, code=CODE)

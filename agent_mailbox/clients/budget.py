@@ -31,7 +31,7 @@ _LOOK_BACK = 6
 """Lines in which to look for the end of a sentence, before a text is cut anywhere."""
 
 
-def units(text: str) -> int:
+def count_units(text: str) -> int:
     """Return the length as the client counts it: UTF-16 code units, as in JavaScript strings."""
     return len(text.encode("utf-16", "surrogatepass")) // 2 - 1  # minus the byte order mark
 
@@ -62,41 +62,41 @@ class Sheet(Record):
 def client_frame(event: str, tool: str = "") -> int:
     """Return the UTF-16 units that Claude Code puts around a hook's context (observed with 2.1.329)."""
     name = f"{event}:{tool}" if tool else event
-    return units(f"{name} hook additional context: ") + (_REMINDER if event == "Stop" else 0)
+    return count_units(f"{name} hook additional context: ") + (_REMINDER if event == "Stop" else 0)
 
 
 _REMINDER = len("<system-reminder>\n\n</system-reminder>")
 """Only a turn that goes on at its end has these around the context."""
 
 
-def mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) -> Told:
+def render_mail(items: Sequence[Item], page: Sheet, room: int, others: int = 0) -> Told:
     """Return as many ``items`` as text as fit into ``room`` UTF-16 units: at least one. ``others`` more are unread.
 
     In full: control and high priority first, then direct, role, tag, broadcast. Within a rank each sender's first
     message comes before anyone's second, so that no sender crowds the others out. Mail from other machines comes behind
     that of this one, and its priority counts for nothing: a stranger chose it.
     """
-    left = room - _HEAD - 2 * units(page.program)
+    left = room - _HEAD - 2 * count_units(page.program)
     most = left // 3  # for titles, which keep only what they need of it
     full: dict[str, str] = {}
-    for item in _ranked(items):
-        reserve = units("\n".join(_digest(_others(items, full, item), page, most)[1])) + 1
-        block = _block(item, page, room if full else left - reserve)
-        if full and units(block) + 1 > left - reserve:
+    for item in _rank_items(items):
+        reserve = count_units("\n".join(_render_digest(_others(items, full, item), page, most)[1])) + 1
+        block = _render_message(item, page, room if full else left - reserve)
+        if full and count_units(block) + 1 > left - reserve:
             break
         full[item.message.id] = block
-        left -= units(block) + 1
-    titles, digest = _digest(_others(items, full), page, left)
+        left -= count_units(block) + 1
+    titles, digest = _render_digest(_others(items, full), page, left)
     shown = [item for item in items if item.message.id in full or item.message.id in titles]
-    parts = [_head(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
+    parts = [_head_of(items, page), *(full[item.message.id] for item in items if item.message.id in full), *digest]
     if more := len(items) - len(shown) + others:
         parts.append(f"{more} more unread: {page.program} check")
     asking = [item.message.id for item in shown if item.message.ack and item.message.type != "control"]
     if asking and page.program != PROGRAM:  # else the client's memory file or skill said it once
         parts.append(f'{page.program} reply {frame.short_typed(asking[0])} --body "…"')
     text = "\n".join(parts)
-    own = {i: units(part) for i, part in (full | titles).items()}
-    around = (page.around + units(text) - sum(own.values())) // len(own)
+    own = {i: count_units(part) for i, part in (full | titles).items()}
+    around = (page.around + count_units(text) - sum(own.values())) // len(own)
     return Told(text, shown, {i: -(-(size + around) // TOKEN) for i, size in own.items()}, titles.keys())
 
 
@@ -109,13 +109,13 @@ _HEAD = 200
 """Room for the lines around the messages, without the program's name."""
 
 
-def _head(items: Sequence[Item], page: Sheet) -> str:
+def _head_of(items: Sequence[Item], page: Sheet) -> str:
     # Factual: models are taught to distrust orders in a system's voice, and to take a hook's words for the user's.
     persons = sum(proofs.speaker(m.proof, USER) == USER == m.sender for m in (item.message for item in items))
-    return heads(page.nonce)[0 if not persons else 1 if persons == len(items) else 2]
+    return possible_heads(page.nonce)[0 if not persons else 1 if persons == len(items) else 2]
 
 
-def heads(nonce: str) -> tuple[str, str, str]:
+def possible_heads(nonce: str) -> tuple[str, str, str]:
     """Return the first lines that a delivery can have: of agents' mail, the user's, both."""
     mail = f"mail {nonce}".rstrip()
     return f"Agent {mail}", f"User {mail}", f"Agent and user {mail}"
@@ -124,10 +124,10 @@ def heads(nonce: str) -> tuple[str, str, str]:
 def is_delivery(text: str) -> bool:
     """Return whether a text begins as a delivery does, whatever its nonce."""
     first = text.partition("\n")[0]
-    return any(first == head or first.rpartition(" ")[0] == head for head in heads(""))
+    return any(first == head or first.rpartition(" ")[0] == head for head in possible_heads(""))
 
 
-def _ranked(items: Sequence[Item]) -> list[Item]:
+def _rank_items(items: Sequence[Item]) -> list[Item]:
     turns: dict[str, int] = {}
     ranked = []
     for place, item in enumerate(items):
@@ -144,19 +144,19 @@ def _is_from_elsewhere(item: Item) -> bool:
     return is_remote(item.message.sender)
 
 
-def _block(item: Item, page: Sheet, room: int) -> str:
+def _render_message(item: Item, page: Sheet, room: int) -> str:
     """Return one message; cut its body at a sentence if it is longer than ``BODY`` or the room."""
     from ..core.showing import message_frame  # most hooks show none
 
-    lines = message_frame.brief(item, page.roster, _when(item.message, page.now), page.program, page.box)
+    lines = message_frame.brief(item, page.roster, _spell_time(item.message, page.now), page.program, page.box)
     head = 2 if item.message.subject else 1
-    limit = max(min(BODY, room - units("\n".join(lines[:head])) - units(page.program) - 40), 80)
+    limit = max(min(BODY, room - count_units("\n".join(lines[:head])) - count_units(page.program) - 40), 80)
     kept: list[str] = []
     for line in lines[head:]:
-        if units(line) > limit:
+        if count_units(line) > limit:
             break
         kept.append(line)
-        limit -= units(line) + 1
+        limit -= count_units(line) + 1
     rest = lines[head + len(kept) :]
     if rest:
         kept = _at_a_sentence([*kept, rest[0][: max(limit, 0) // 2]])
@@ -164,7 +164,7 @@ def _block(item: Item, page: Sheet, room: int) -> str:
     return "\n".join([*lines[:head], *kept])
 
 
-def _when(message: Message, now: int) -> str:
+def _spell_time(message: Message, now: int) -> str:
     return "" if abs(now - message.timestamp) < FRESH else frame.when(message.timestamp)
 
 
@@ -180,20 +180,20 @@ def _at_a_sentence(lines: list[str]) -> list[str]:
     return [*lines[:-1], f"{lines[-1].rstrip()}…"] if lines[-1].strip(frame.BAR) else lines[:-1]
 
 
-def _digest(items: Sequence[Item], page: Sheet, room: int) -> tuple[dict[str, str], list[str]]:
+def _render_digest(items: Sequence[Item], page: Sheet, room: int) -> tuple[dict[str, str], list[str]]:
     """Return the items' titles by id, and their lines, one for each sender and thread, as far as there is room."""
     if not items:
         return {}, []
     head = f"By title; {page.program} show ID gives the text:"
-    room -= units(head) + 1
+    room -= count_units(head) + 1
     groups: dict[str, list[str]] = {}
     titles: dict[str, str] = {}
     for item in items:
         m = item.message
         thread = f", thread {frame.short(m.thread)}" if m.thread else ""
         group = f"{frame.sender_of(m, page.roster)}{thread}"
-        title = f'{frame.short(m.id)} "{_title(m)}"' + (f" {frame.BRIEF_NOTES[1]}" if m.ack else "")
-        cost = units(title) + 2 + (0 if group in groups else units(group) + 2)
+        title = f'{frame.short(m.id)} "{_title_of(m)}"' + (f" {frame.BRIEF_NOTES[1]}" if m.ack else "")
+        cost = count_units(title) + 2 + (0 if group in groups else count_units(group) + 2)
         if cost > room:
             break
         room -= cost
@@ -202,7 +202,7 @@ def _digest(items: Sequence[Item], page: Sheet, room: int) -> tuple[dict[str, st
     return titles, [head, *(f"{group}: {', '.join(entries)}" for group, entries in groups.items())] if titles else []
 
 
-def _title(message: Message) -> str:
+def _title_of(message: Message) -> str:
     if message.type == "control":
         from ..core.showing import message_frame  # rare in mail
 

@@ -28,7 +28,7 @@ BUSY = ("busy", "waiting")
 _MOST = 1 << 16
 
 
-def number(environ: Mapping[str, str], kind: KnownClient | None = None) -> int | None:
+def client_number(environ: Mapping[str, str], kind: KnownClient | None = None) -> int | None:
     """Return the client's process; None if it is unknown, or no person sits at a Claude Code. That one (``-p``) waits
     at its start or end for hooks in the background (seen with 2.1.329). Our plugin in OpenCode starts no doorbell where
     no person sits."""
@@ -66,7 +66,7 @@ class Client:
         for fd in self.ends:
             os.close(fd)
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether it still runs."""
         if self.ends:
             return not select.select(self.ends, [], [], 0)[0]
@@ -76,7 +76,7 @@ class Client:
             return False
         return True
 
-    def doing(self) -> tuple[str | None, str | None]:
+    def session_and_status(self) -> tuple[str | None, str | None]:
         """Return (session, status), each None if unknown."""
         if self._idle is not None:
             return self._idle, IDLE[0]
@@ -90,7 +90,7 @@ class Client:
         session, status = entry.get("sessionId"), entry.get("status")
         return session if isinstance(session, str) else None, status if isinstance(status, str) else None
 
-    def place(self) -> str | None:
+    def watched_path(self) -> str | None:
         """Return the path on which a change shows: the file, else the directory it will be in."""
         places = (self._file, self._directory) if self._idle is None else ()
         return next((path for path in places if os.path.exists(path)), None)

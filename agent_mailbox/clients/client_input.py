@@ -12,7 +12,7 @@ from ..errors import BadData
 from ..known_clients import codex, cursor_cli, gemini_cli
 from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.copilot_cli import COPILOT_CLI, PARENT
-from ..known_clients.every_client import calling
+from ..known_clients.every_client import calling_client
 from ..known_clients.gemini_cli import GEMINI_CLI
 
 TYPE_CHECKING = False
@@ -28,7 +28,7 @@ MAX_INPUT = 64 << 20
 """Bytes of a client's JSON: it may carry a whole prompt or a tool's answer."""
 
 
-class Call(Record):
+class ClientInput(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
     ``conversation``: the file in which the client keeps it, or empty: see ``KnownClient.conversation``.
@@ -82,26 +82,26 @@ class Call(Record):
         return self.client.word if self.client else ""
 
 
-def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, str], here: str) -> Call:
-    """Return the client's JSON as a ``Call``; raises ``BadData`` if it is not what the client sends.
+def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, str], here: str) -> ClientInput:
+    """Return the client's JSON as a ``ClientInput``; raises ``BadData`` if it is not what the client sends.
 
     No session of a client has a reserved id: by one a program would read and consume the person's mail."""
     if isinstance(obj, BadLine):
         raise BadData(f"hook input: {obj.reason}", "run `agent-mailbox check` instead: only a client calls hooks")
 
-    def text(key: str, default: str | None = "") -> Any:
+    def text_of(key: str, default: str | None = "") -> Any:
         value = obj.get(key)
         return value if isinstance(value, str) and value else default
 
     suggested = obj.get("permission_suggestions")
-    session_id = text("session_id") or text(cursor_cli.SESSION, environ.get(CLAUDE_CODE.session_variable))
+    session_id = text_of("session_id") or text_of(cursor_cli.SESSION, environ.get(CLAUDE_CODE.session_variable))
     if not session_id:
         raise BadData("hook input: no session_id", "run `agent-mailbox check` instead: only a client calls hooks")
-    client = calling(session_id, obj, environ)
-    if client is COPILOT_CLI and (parent := text(PARENT)):
+    client = calling_client(session_id, obj, environ)
+    if client is COPILOT_CLI and (parent := text_of(PARENT)):
         from ..identity import hook_calls  # where a subagent of Copilot calls
 
-        session_id = hook_calls.root(parent, environ)  # it is bound as its session is
+        session_id = hook_calls.root_session(parent, environ)  # it is bound as its session is
     if is_shown(session_id):
         raise BadData(
             f"hook input: the session id {session_id!r} is reserved",
@@ -114,28 +114,28 @@ def parse(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[str, st
     if isinstance(calls := obj.get("tool_calls"), list):  # behind all that were called at once
         inputs = [one.get("tool_input") for one in calls if isinstance(one, dict)]
         command = "\n".join([str(one.get("command", "")) for one in inputs if isinstance(one, dict)])
-    path = text("transcript_path")
+    path = text_of("transcript_path")
     response = obj.get("tool_response")
     keeps = path if _keeps(client, path, session_id) else ""
-    return Call(
+    return ClientInput(
         event=event,
         session_id=session_id,
-        cwd=environ.get("CLAUDE_PROJECT_DIR") or text("cwd", here),
-        source=text("source"),
-        reason=text("reason"),
+        cwd=environ.get("CLAUDE_PROJECT_DIR") or text_of("cwd", here),
+        source=text_of("source"),
+        reason=text_of("reason"),
         transcript=path if client is CLAUDE_CODE else "",
-        agent_id=text("agent_id", None),
+        agent_id=text_of("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
         command=command if isinstance(command, str) else "",
-        here=text("cwd", here),
-        tool=text("tool_name"),
+        here=text_of("cwd", here),
+        tool=text_of("tool_name"),
         given=tool if isinstance(tool, dict) else None,
-        use_id=text("tool_use_id"),
+        use_id=text_of("tool_use_id"),
         suggestions=tuple(suggested) if isinstance(suggested, list) else (),
-        prompt_id=text("prompt_id"),
-        told=session_id == text("session_id"),
+        prompt_id=text_of("prompt_id"),
+        told=session_id == text_of("session_id"),
         client=client,
-        prompt=text("prompt"),
+        prompt=text_of("prompt"),
         conversation=keeps,
         # Gemini CLI 0.61.0 gives the model the error alone
         is_dropped=client is GEMINI_CLI and isinstance(response, dict) and bool(response.get("error")),
@@ -149,6 +149,6 @@ def _keeps(client: KnownClient | None, path: str, session_id: str) -> bool:
     return client is CLAUDE_CODE or codex.is_rollout(path, session_id)
 
 
-def unread(event: str, environ: Mapping[str, str], here: str) -> Call:
+def parse_unreadable(event: str, environ: Mapping[str, str], here: str) -> ClientInput:
     """Return what is known of a call with unreadable JSON; raises ``BadData`` if even the session is unknown."""
-    return parse(event, {}, environ, here)
+    return parse_call(event, {}, environ, here)

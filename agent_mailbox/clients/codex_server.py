@@ -37,13 +37,13 @@ PATIENCE = 60.0
 _SAID = 300
 
 
-def above() -> int:
+def server_above() -> int:
     """Return the server that runs this process; 0 if none does."""
     found = next(filter(is_client, processes.line(os.getpid())), None)
     return found.pid if found is not None and is_codex_server(found.pid) else 0
 
 
-def turn(rollout: str) -> str | None:
+def turn_status(rollout: str) -> str | None:
     """Return the status of the session with that file; None if it cannot be read."""
     try:
         with open(rollout, "rb") as file:
@@ -75,17 +75,17 @@ def is_loaded(rollout: str, session_id: str, server: int) -> bool | None:
         names = os.listdir(opened)
     except (OSError, ValueError):
         return None
-    return any(_target(f"{opened}/{name}") == path for name in names)
+    return any(_link_target(f"{opened}/{name}") == path for name in names)
 
 
-def _target(link: str) -> str:
+def _link_target(link: str) -> str:
     try:
         return os.readlink(link)
     except OSError:
         return ""  # closed meanwhile
 
 
-class ServedSession(Client):
+class CodexSession(Client):
     """A session that the server runs, for a ``with`` block. ``rollout`` is its file."""
 
     def __init__(self, server: int, environ: Mapping[str, str], session_id: str, rollout: str) -> None:
@@ -93,23 +93,23 @@ class ServedSession(Client):
         self._session = session_id
         self._rollout = rollout
 
-    def lives(self) -> bool:
+    def is_alive(self) -> bool:
         """Return whether the server still runs, and has the session loaded as far as that can be told."""
-        return super().lives() and is_loaded(self._rollout, self._session, self.pid) is not False
+        return super().is_alive() and is_loaded(self._rollout, self._session, self.pid) is not False
 
-    def doing(self) -> tuple[str | None, str | None]:
+    def session_and_status(self) -> tuple[str | None, str | None]:
         """Return (session, status); the status is None if it is unknown."""
-        return self._session, turn(self._rollout)
+        return self._session, turn_status(self._rollout)
 
-    def place(self) -> str | None:
+    def watched_path(self) -> str | None:
         """Return the session's file."""
         return self._rollout if os.path.exists(self._rollout) else None
 
-    def wake(self, line: str) -> str:
+    def wake_with(self, line: str) -> str:
         """Queue the line, with which the session begins a turn; return why that failed, or nothing. It is the server's
         own program that queues it."""
         words = [processes.executable(self.pid), "queue", "--thread", self._session, "--message", line]
-        if not self.lives():
+        if not self.is_alive():
             return "Codex does not have the session loaded any more"
         try:
             done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=PATIENCE, check=False)

@@ -69,7 +69,7 @@ TROUBLE = 60.0
 
 
 class Doorbell:
-    """One session's doorbell: ``run`` gives the exit code."""
+    """One session's doorbell: ``wait_for_mail`` gives the exit code."""
 
     def __init__(
         self, directory: str, session_id: str, client: Client, vigil: DoorbellLock, prove: Callable[[str], Proof | None]
@@ -91,25 +91,25 @@ class Doorbell:
         self._started = time.monotonic()
         self._next_beat = self._started + BEAT
         self._calm_until = 0.0
-        self._rings, self._rung_at, self._rung = _left(vigil.left)
+        self._rings, self._rung_at, self._rung = _parse_left(vigil.left)
 
-    def run(self) -> int:
+    def wait_for_mail(self) -> int:
         """Wait; return ``WAKE`` when it is time, else 0 (session, client or mailbox are gone, or another one waits)."""
         while True:
             quiet = self._is_quiet()
-            with Watch(self._places(quiet), LOOKS) as watch:
+            with Watch(self._watched_places(quiet), LOOKS) as watch:
                 if self._is_quiet() != quiet:
                     continue  # the watched paths depend on it
-                due = self._look()
+                due = self._look_for_mail()
                 if due is None:
                     return 0
                 if due == RING:
                     self._vigil.leave(NOBODY, (str(self._rings), f"{self._rung_at:.3f}", *sorted(self._rung)))
                     return WAKE
                 if self._is_quiet() == quiet:
-                    self._wait(watch, due, quiet)
+                    self._wait_for_look(watch, due, quiet)
 
-    def _wait(self, watch: Watch, due: float, quiet: bool) -> None:
+    def _wait_for_look(self, watch: Watch, due: float, quiet: bool) -> None:
         """Block until the next look. With a quiet stamp, others' mail causes one look in ``CALM`` seconds at most.
 
         ``store.files.watch`` looks now and then without inotify, and needs no such pause.
@@ -121,25 +121,25 @@ class Doorbell:
             self._calm_until = time.monotonic() + CALM
 
     def _is_quiet(self) -> bool:
-        return self._stamp() is not None
+        return self._quiet_stamp() is not None
 
-    def _stamp(self) -> tuple[int, int, int] | None:
+    def _quiet_stamp(self) -> tuple[int, int, int] | None:
         """Return the session's quiet stamp, if the guard believes it. While it is the same one, no roster event of ours
         concerned the session; a new one says nothing of its state."""
         return self._trail.counting(self._me, wall_clock())
 
-    def _places(self, quiet: bool) -> list[str]:
+    def _watched_places(self, quiet: bool) -> list[str]:
         """Return the paths to watch. With a quiet stamp, others' mail does not matter: the stamp goes before our
         writers bring mail for this session (``store.log.stamps``). A foreign write is found by the files' times."""
         calm = quiet and self._calm_until > time.monotonic()
-        places = [self._quiet, self._vigil.directory, self._client.place(), None if calm else self._directory]
+        places = [self._quiet, self._vigil.directory, self._client.watched_path(), None if calm else self._directory]
         return [place for place in places if place and system.exists(place)]
 
     # -- one look -----------------------------------------------------------------------------------------------------
 
-    def _look(self) -> float | None:
+    def _look_for_mail(self) -> float | None:
         """Return when to look again at the latest (monotonic seconds), or RING; None: it is over."""
-        if not self._client.lives():
+        if not self._client.is_alive():
             return None
         try:
             if not paths.is_there(system.join(self._directory, paths.MESSAGES)):
@@ -147,31 +147,31 @@ class Doorbell:
             now = time.monotonic()
             if self._vigil.stands():
                 self._lost = 0.0
-                return self._due(now)
-            return self._again(now) if self._vigil.removed() else None
+                return self._latest_look(now)
+            return self._take_place_again(now) if self._vigil.removed() else None
         except NoMailbox:
             return None
         except (MailboxError, OSError):
             return time.monotonic() + TROUBLE  # the session's next hook says what is wrong
 
-    def _again(self, now: float) -> float | None:
+    def _take_place_again(self, now: float) -> float | None:
         """Take the place again after the derived files were removed, but not during the removal."""
         self._lost = self._lost or now
         if now < self._lost + LOOKS:
             return self._lost + LOOKS
-        return self._due(now) if self._vigil.take(replace=False) else None
+        return self._latest_look(now) if self._vigil.take(replace=False) else None
 
-    def _due(self, now: float) -> float | None:
-        session, status = self._client.doing()
+    def _latest_look(self, now: float) -> float | None:
+        session, status = self._client.session_and_status()
         here = session == self._me
         if session is not None and not here and (self._known_here or now > self._started + TROUBLE):
             return None  # cleared, or replaced by another session (at a start the client first names another id)
         self._known_here = self._known_here or here
-        stamp = self._stamp()
+        stamp = self._quiet_stamp()
         if stamp and stamp == self._alive_under and now < self._next_beat and not self._sees_one_gone():
             self._unread = frozenset()
             return self._next_look(now)
-        stamp = self._stamp()
+        stamp = self._quiet_stamp()
         desk = OpenMailbox(self._directory, wait=1.0)
         if not desk.config.doorbell:
             self._vigil.leave(OFF, (), desk.config.stamp[2])
@@ -180,7 +180,7 @@ class Doorbell:
         if state != ALIVE:
             return None if self._was_alive else now + TROUBLE  # a hook is recording its start
         self._was_alive, self._alive_under = True, stamp
-        self._beat(desk, now)
+        self._beat_if_due(desk, now)
         if stamp:
             self._unread = frozenset()
             return self._next_look(now)
@@ -207,7 +207,7 @@ class Doorbell:
         if unread != self._unread:
             self._since = self._since if self._unread else now
             self._unread, self._changed = unread, now
-        due = min(self._changed + SETTLE, self._since + AT_MOST) + self._turn(desk, items)
+        due = min(self._changed + SETTLE, self._since + AT_MOST) + self._wait_for_others(desk, items)
         left = unread & self._rung
         if left:
             shown = left != self._rung
@@ -229,7 +229,7 @@ class Doorbell:
         self._asked = ends
         return task_offers.wakes(desk, self._me)
 
-    def _turn(self, desk: OpenMailbox, items: Sequence[Item]) -> float:
+    def _wait_for_others(self, desk: OpenMailbox, items: Sequence[Item]) -> float:
         """Return the seconds to let others go first: 0, unless all of the mail is for roles that others hold too."""
         if not all(item.claims for item in items):
             return 0.0
@@ -254,7 +254,7 @@ class Doorbell:
 
     # -- the clock ----------------------------------------------------------------------------------------------------
 
-    def _beat(self, desk: OpenMailbox, now: float) -> None:
+    def _beat_if_due(self, desk: OpenMailbox, now: float) -> None:
         if now >= self._next_beat:
             desk.logs.beat(self._me, desk.now())
             self._next_beat = now + BEAT
@@ -268,7 +268,7 @@ class Doorbell:
         return time.monotonic() - max(age, 0.0)
 
 
-def _left(words: Sequence[str]) -> tuple[int, float, frozenset[str]]:
+def _parse_left(words: Sequence[str]) -> tuple[int, float, frozenset[str]]:
     """Return the state that the last doorbell left: rings in vain, time of the last (monotonic seconds), its mail."""
     try:
         rings, at = int(words[0]), float(words[1])

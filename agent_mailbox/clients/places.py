@@ -29,7 +29,7 @@ class Target(Record):
     user: bool
 
 
-def project(client: KnownClient, directory: str) -> Target:
+def project_target(client: KnownClient, directory: str) -> Target:
     """Return a project's files. Raises ``NotFound`` if there is no such directory."""
     if not os.path.isdir(directory):
         raise NotFound(f"no directory {directory}", "--project names the directory the client is started in")
@@ -38,7 +38,7 @@ def project(client: KnownClient, directory: str) -> Target:
     return Target(client, base, os.path.join(base, client.settings[0]), os.path.join(directory, client.memory), False)
 
 
-def user(client: KnownClient, environ: Mapping[str, str]) -> Target:
+def user_target(client: KnownClient, environ: Mapping[str, str]) -> Target:
     """Return the user's files, for every project."""
     base = os.path.abspath(user_directory(client, environ))
     return Target(client, base, os.path.join(base, client.settings[1]), os.path.join(base, client.memory), True)

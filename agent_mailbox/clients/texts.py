@@ -44,7 +44,7 @@ FLOOR = (
 our hooks fail, and a hook may still answer for its person. A rule that denies them allows no such answer."""
 
 
-def sandbox(program: str, kept: Sequence[str], hosts: Sequence[str] = ()) -> dict[str, Any]:
+def sandbox_settings(program: str, kept: Sequence[str], hosts: Sequence[str] = ()) -> dict[str, Any]:
     """Return the client's sandbox for commands: always on, and asking as before. They reach these hosts and write
     nothing that is ``kept``. Only a plain mail command on its own runs outside."""
     return {
@@ -70,7 +70,7 @@ Answer with `agent-mailbox reply ID --body "…"` (`--all`: everyone it was for)
 `agent-mailbox status` lists what you owe."""
 
 
-def rules(program: str) -> tuple[str, ...]:
+def allow_rules(program: str) -> tuple[str, ...]:
     """Return the rules for the client's ``permissions.allow``; ``program`` is how an agent starts ours."""
     return (
         *(f"Bash({program} {words}:*)" for words in FREE),
@@ -82,7 +82,7 @@ ANSWERS = ("approve", "deny", "answer")
 """The commands of ``control`` that decide a request."""
 
 
-def answering(program: str, verb: str, request: str) -> str:
+def answering_rule(program: str, verb: str, request: str) -> str:
     """Return the rule of a command that decides this one request."""
     return f"Bash({program} control {verb} {request}:*)"
 
@@ -121,17 +121,17 @@ _SETTLE = """\
 """
 
 
-def _task(description: str, begin: str, end: str) -> tuple[str, str]:
+def _task_text(description: str, begin: str, end: str) -> tuple[str, str]:
     return description, f"{begin}\n\n{_SETTLE}{end}\n"
 
 
 TASKS = {
-    "bye": _task(
+    "bye": _task_text(
         "Settle your mail, then leave the mailbox for good",
         "You are about to leave. Settle your mail first:",
         "4. Say in one line what was sent and what stays open, then `agent-mailbox roster retire`.",
     ),
-    "checkpoint": _task(
+    "checkpoint": _task_text(
         "Settle your mail and go on",
         "A checkpoint: settle your mail, then go on.",
         "4. Say in one line what was sent and what stays open. Do not retire.",
@@ -140,7 +140,7 @@ TASKS = {
 """Tasks a person may ask for: (what it does, what the agent is told)."""
 
 
-def wording(program: str, *, is_for_user: bool = False) -> Wording:
+def make_wording(program: str, *, is_for_user: bool = False) -> Wording:
     """Return the words of a client's files; ``program`` is how an agent starts ours."""
     return Wording(program, is_for_user, TASKS, FREE, EXACT, SECTION)
 

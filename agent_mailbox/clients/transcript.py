@@ -42,11 +42,11 @@ _PASSING = (5, 12, 23, 24)
 """Numbers of errors by which a file that is there cannot be read for the moment: EIO, ENOMEM, ENFILE, EMFILE."""
 
 
-def states(path: str, session_id: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+def offer_states(path: str, session_id: str, offers: Sequence[Offer]) -> dict[str, str] | None:
     """Return the state of each of the session's offers, by nonce; None if there is no transcript. Raises ``OSError`` if
     it is unreadable at this moment. Lines of another session, which a client may copy, tell nothing."""
     start = min(offer.length for offer in offers)
-    return read(path, start, lambda lines: _states(lines, session_id, offers))
+    return read_margin(path, start, lambda lines: _states_in(lines, session_id, offers))
 
 
 def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str, Any]) -> bool:
@@ -57,12 +57,12 @@ def has_ended(path: str, length: int, since: int, tool: str, given: Mapping[str,
     call's id. The client keeps its requests to the model there, too, with the same blocks and without a time: before
     these lines or behind them."""
     try:
-        return bool(read(path, length, lambda lines: _has_ended(lines, since, tool, given)))
+        return bool(read_margin(path, length, lambda lines: _has_ended(lines, since, tool, given)))
     except OSError:
         return False
 
 
-def read(path: str, length: int, judge: Callable[[Iterator[bytes]], Found]) -> Found | None:
+def read_margin(path: str, length: int, judge: Callable[[Iterator[bytes]], Found]) -> Found | None:
     """Return what ``judge`` makes of the lines from a margin before ``length`` on; None if there is no transcript."""
     try:
         fd = system.open(path, system.O_RDONLY | system.O_CLOEXEC | system.O_NONBLOCK)
@@ -77,7 +77,7 @@ def read(path: str, length: int, judge: Callable[[Iterator[bytes]], Found]) -> F
         if there.st_mode & system.S_IFMT != system.S_IFREG:
             return None
         start = length if length <= there.st_size else 0  # the file was replaced
-        return judge(_lines(fd, max(start - MARGIN, 0), there.st_size))
+        return judge(_lines_between(fd, max(start - MARGIN, 0), there.st_size))
     finally:
         system.close(fd)
 
@@ -91,7 +91,7 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
         event = codec.parse(line, MAX_LINE, ours=False)
         if isinstance(event, BadLine):
             continue
-        for block in _blocks(event):
+        for block in _blocks_of(event):
             kind = event.get("type"), block.get("type")
             if kind == ("assistant", "tool_use") and block.get("name") == tool and block.get("input") == given:
                 running.add(block.get("id"))
@@ -101,14 +101,14 @@ def _has_ended(lines: Iterator[bytes], since: int, tool: str, given: Mapping[str
     return ended and not running
 
 
-def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _blocks_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the blocks of a line's message."""
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
 
 
-def _states(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) -> dict[str, str]:
+def _states_in(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) -> dict[str, str]:
     found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
     during: dict[str, object] = {}
     prompted: set[str] = set()  # shown with a prompt that may still be taken back
@@ -138,33 +138,33 @@ def _states(lines: Iterator[bytes], session_id: str, offers: Sequence[Offer]) ->
                 elif state == OPEN and spoken >= offer.time:
                     found[offer.nonce] = PASSED
         for nonce in shown:
-            if found[nonce] in (OPEN, PASSED) and _tells(event, nonce):
+            if found[nonce] in (OPEN, PASSED) and _has_delivery(event, nonce):
                 found[nonce], during[nonce] = SHOWN, answer
                 if kind == "attachment" and event["attachment"].get("hookEvent") == "UserPromptSubmit":
                     prompted.add(nonce)
     return found
 
 
-def _tells(event: dict[str, Any], nonce: str) -> bool:
+def _has_delivery(event: dict[str, Any], nonce: str) -> bool:
     """Return whether the event is a hook's text for the model, with our delivery in it. A check's whole output counts,
     too."""
     if event.get("type") == "user":
-        return any(is_whole_check(text, nonce) for text in _texts(event))
+        return any(is_whole_check(text, nonce) for text in _texts_given(event))
     attachment = event.get("attachment")
     if not isinstance(attachment, dict) or attachment.get("type") != "hook_additional_context":
         return False
     said = attachment.get("content")
     texts = said if isinstance(said, list) else [said]
-    heads = budget.heads(nonce)
+    heads = budget.possible_heads(nonce)
     return any(line in heads for text in texts if isinstance(text, str) for line in text.split("\n"))
 
 
-def _texts(event: Mapping[str, Any]) -> Iterator[str]:
+def _texts_given(event: Mapping[str, Any]) -> Iterator[str]:
     """Yield the texts that a line of type ``user`` gave the model: a prompt's, and the results of tools."""
     message = event.get("message")
     if isinstance(message, dict) and isinstance(content := message.get("content"), str):
         yield content
-    for block in _blocks(event):
+    for block in _blocks_of(event):
         content = block.get("content") if block.get("type") == "tool_result" else block.get("text")
         parts = content if isinstance(content, list) else [{"text": content}]
         yield from (text for part in parts if isinstance(part, dict) and isinstance(text := part.get("text"), str))
@@ -177,7 +177,7 @@ def is_whole_check(text: str, nonce: str) -> bool:
     return bool(head and end) and count.startswith(f"{len(shown) + 1} characters")
 
 
-def _lines(fd: int, start: int, end: int) -> Iterator[bytes]:
+def _lines_between(fd: int, start: int, end: int) -> Iterator[bytes]:
     """Yield the lines between two positions; the first may lack its beginning."""
     carry = [b""]
     for data in chunks(fd, start, end):

@@ -1,4 +1,4 @@
-"""``check``, for either parser: mail is shown, then recorded as read.
+"""``check_mail``, for either parser: mail is shown, then recorded as read.
 
 Belongs here: what is handed over, in which pieces, and what of it counts as shown. Must not import click.
 """
@@ -21,33 +21,33 @@ if TYPE_CHECKING:
     from ..mailbox.opened import OpenMailbox
 
 
-def check(app: Context, desk: OpenMailbox, session: str | None, peek: bool, limit: int) -> None:
-    """Show unread mail, then record it as read (``peek``: only show it). ``limit`` 0 shows all."""
+def check_mail(app: Context, desk: OpenMailbox, session: str | None, peek: bool, limit: int) -> None:
+    """Show unread mail, then record it as read (``peek``: only show_items it). ``limit`` 0 shows all."""
     desk = desk.read_only() if peek else desk
-    me = app.reader(session, desk)
+    me = app.reading_session(session, desk)
     page, delivery = CheckPage(app, desk, me, limit), Delivery(desk)
     if peek:  # it holds no lock that others wait for, and may take its time
         items = delivery.peek(me)
         shown = items[: limit or None]
-        if pieces := page.pieces(shown, len(items) - len(shown)):
-            app.print(app.framed("".join(pieces)))
+        if pieces := page.output_pieces(shown, len(items) - len(shown)):
+            app.write_answer(app.fold_framed("".join(pieces)))
         return
     failed: list[MailboxError] = []
-    page.begin()
+    page.begin_offer()
 
-    def show(items: list[Item]) -> Sequence[Item]:
-        shown = page.choose(items)
-        pieces = page.pieces(shown, len(items) - len(shown) + delivery.left)
+    def show_items(items: list[Item]) -> Sequence[Item]:
+        shown = page.choose_items(items)
+        pieces = page.output_pieces(shown, len(items) - len(shown) + delivery.left)
         taken, error = app.hand_over(pieces) if pieces else (0, None)
         if error is not None:
-            failed.append(_partly(error, taken, len(shown)) if taken else error)
+            failed.append(_partly_error(error, taken, len(shown)) if taken else error)
         return shown if error is None else shown[:taken]
 
-    delivery.deliver(me, show, choose=page.choose, offering=page.offer)
+    delivery.deliver(me, show_items, choose=page.choose_items, offering=page.offer)
     if failed:
         raise failed[0]
     if delivery.registered and session is not None:
-        app.warn(
+        app.give_warning(
             f"no agent {me} was known, and this check registered it: `agent-mailbox roster list` shows all,"
             f" `agent-mailbox roster retire {me}` removes this one"
         )
@@ -75,60 +75,62 @@ class CheckPage:
             self._roster = self._desk.logs.read_roster()
         return self._roster
 
-    def begin(self) -> None:
+    def begin_offer(self) -> None:
         """Note what a client's model is to be shown."""
         if self._app.is_session:
             from ..cli import client_output  # below a client
 
-            self.offer = client_output.offering(self._app, self._desk, self._me)
+            self.offer = client_output.offer_for(self._app, self._desk, self._me)
 
-    def choose(self, items: Sequence[Item]) -> Sequence[Item]:
+    def choose_items(self, items: Sequence[Item]) -> Sequence[Item]:
         """Return the first items, as many as there is room for."""
         items = items[: self._limit or None]
         if self.offer is None or sum(len(item.message.content) + _HEAD for item in items) < _SHORT:
             return items
         from ..cli import client_output
 
-        return client_output.fitting(items, self._length)
+        return client_output.fitting_items(items, self._length_of)
 
-    def _length(self, item: Item) -> int:
+    def _length_of(self, item: Item) -> int:
         if self._app.json:
-            return len(mail_output.json(mail_output.item_json(item, self._desk.directory)))
-        return len("\n".join(self._lines(item)))
+            return len(mail_output.json_document(mail_output.item_json(item, self._desk.directory)))
+        return len("\n".join(self._message_lines(item)))
 
-    def pieces(self, items: Sequence[Item], more: int) -> list[str]:
+    def output_pieces(self, items: Sequence[Item], more: int) -> list[str]:
         """Return the output in pieces, one for each message or one in all; none if there is nothing to print."""
         app, desk, me = self._app, self._desk, self._me
         if app.json:
             if self.offer is not None:  # a program takes the whole document; whether a model does is unknown
-                self.offer.titles.update(item.message.id for item in items[:1] if self._length(item) > _PASSED_ON)
-            return [mail_output.json(mail_output.check_json(me, items, more, desk.directory))]
+                self.offer.titles.update(item.message.id for item in items[:1] if self._length_of(item) > _PASSED_ON)
+            return [mail_output.json_document(mail_output.check_json(me, items, more, desk.directory))]
         if not items:
-            app.print("no new mail\n")
+            app.write_answer("no new mail\n")
             return []
-        pieces = mail_output.check_pieces(me, items, self._lines, more, self.roster, app.painter, app.command)
+        pieces = mail_output.check_pieces(
+            me, items, self._message_lines, more, self.roster, app.painter, app.complete_command
+        )
         if self.offer is None or self.offer.nonce is None:
             return pieces
         from ..cli import client_output
 
-        return client_output.marked(pieces, self.offer.nonce)
+        return client_output.mark_pieces(pieces, self.offer.nonce)
 
-    def _lines(self, item: Item) -> list[str]:
+    def _message_lines(self, item: Item) -> list[str]:
         """Return the lines of a message: below a client no more than fit, and then it is known by title."""
         from ..core.showing import message_frame  # mostly there is nothing to show
 
         app, painter = self._app, self._app.painter
 
-        def lines(message: Message) -> list[str]:
+        def frame_lines(message: Message) -> list[str]:
             options = app.options_of("control approve") if message.type == "control" else ""
             shown = item if message is item.message else item.replace(message=message)
             return message_frame.item(shown, self.roster, painter, self._desk.directory, options)
 
         if self.offer is None or len(item.message.content) < _SHORT:
-            return lines(item.message)
+            return frame_lines(item.message)
         from ..cli import client_output
 
-        found = client_output.cut(item.message, 0, lines, client_output.show_command(item.message, app))
+        found = client_output.cut_message(item.message, 0, frame_lines, client_output.show_command(item.message, app))
         if client_output.is_cut(found):
             self.offer.titles.add(item.message.id)
         return found
@@ -140,7 +142,7 @@ _PASSED_ON = 30_000
 """Characters of a command's output that Claude Code passes on."""
 
 
-def _partly(error: MailboxError, taken: int, of: int) -> MailboxError:
+def _partly_error(error: MailboxError, taken: int, of: int) -> MailboxError:
     """Return the error of an output whose reader took the first messages."""
     error.what = f"{error.what.partition(';')[0]}; {taken} of {of} messages were marked as read"
     error.hint = "run it again for the others"

@@ -7,7 +7,7 @@ commands take to run.
 from ..cli.group import SECTIONS
 
 
-def load(name: str) -> None:
+def load_command(name: str) -> None:
     """Import the module of a command; an unknown name has none."""
     match name:
         case "send" | "reply":
@@ -49,4 +49,4 @@ def load_all() -> None:
     """Import every command's module."""
     for names in SECTIONS.values():
         for name in names:
-            load(name)
+            load_command(name)

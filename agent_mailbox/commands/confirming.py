@@ -23,24 +23,24 @@ MOST_SHOWN = 30
 """Messages that are shown before they count; their number tells the rest."""
 
 
-def ask(seen: Trusted) -> None:
+def ask_to_trust(seen: Trusted) -> None:
     """Ask at the terminal whether this shall count; raise ``Refused`` if the person does not say so."""
     more = len(seen.messages) - MOST_SHOWN
     lines = [f"{seen.why}; the logs would count as they are now"] if seen.why else []
-    lines += [f"{mail_output.plural(seen.adopted, 'unsealed line')} would count"] if seen.adopted else []
+    lines += [f"{mail_output.count_noun(seen.adopted, 'unsealed line')} would count"] if seen.adopted else []
     then = seen.standing or ("no agent has a lead, a mode or rules",)
     brief = "; ".join((*lines, f"then: {', '.join(then)}"))
-    lines += [f"of these, {mail_output.plural(len(seen.messages), 'message')}:"] if seen.messages else []
+    lines += [f"of these, {mail_output.count_noun(len(seen.messages), 'message')}:"] if seen.messages else []
     lines += [f"  {message}" for message in seen.messages[:MOST_SHOWN]] + ([f"  and {more} more"] if more > 0 else [])
     lines += ["then:", *(f"  {line}" for line in then)]
-    widening.ask(lines, "Let this count?", brief)
+    widening.ask_person(lines, "Let this count?", brief)
 
 
 def ask_again(seen: Trusted) -> bool:
     """Return whether the person lets the withheld rules allow again: a second question, whose answer may be no."""
     told = [f"  {one.said}" for one in seen.withheld if one.said]
     try:
-        widening.ask(
+        widening.ask_person(
             ["The logs are confirmed. They allow what may have been taken back since:", *told],
             "Let these allow again?",
         )
@@ -51,8 +51,8 @@ def ask_again(seen: Trusted) -> bool:
     return True
 
 
-def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
-    """Return what ``trust`` would give, by trying it on a copy of the logs; the mailbox stays as it is."""
+def preview_trust(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
+    """Return what ``trust_logs`` would give, by trying it on a copy of the logs; the mailbox stays as it is."""
     record = adoption.record_of(mailbox)
     state = paths.state_directory(os.environ)
     with TemporaryDirectory(prefix="preview-", dir=state) as scratch:
@@ -67,5 +67,5 @@ def preview(mailbox: Mailbox, *, adopt: bool = False) -> Trusted:
         twin = Mailbox(box)
         twin.logs = Logs(box, mailbox.logs.wait, Custody(kept, record.id, state), state)
         twin.logs.shared = False
-        seen = adoption.trust(twin, adopt=adopt)
-        return seen.replace(withheld=withheld_rules.compare(Control(twin), Control(mailbox)) if seen.why else ())
+        seen = adoption.trust_logs(twin, adopt=adopt)
+        return seen.replace(withheld=withheld_rules.compare_rules(Control(twin), Control(mailbox)) if seen.why else ())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..cli.group import cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.text import neutral
 from ..errors import Malformed, Refused
 from ..upkeep import extras
@@ -23,7 +23,7 @@ PORT = 8642
 NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
 
 
-@cli.command(cls=Verb, widens=lambda *_: "whoever has the link of the console decides as you")
+@cli.command(cls=CommandWithOptions, widens=lambda *_: "whoever has the link of the console decides as you")
 @click.option(
     "--port",
     type=click.IntRange(0, 65535),
@@ -51,10 +51,12 @@ def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> 
     The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
     agent.
     """
-    missing = extras.missing(NEEDED)
+    missing = extras.find_missing(NEEDED)
     if missing:
         raise Refused(
-            f"packages of the console are missing: {', '.join(missing)}", extras.how("console"), code="not_installed"
+            f"packages of the console are missing: {', '.join(missing)}",
+            extras.command_to_add("console"),
+            code="not_installed",
         )
     if not opens and _is_kept():
         raise Refused(
@@ -63,34 +65,34 @@ def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> 
         )
     directory = app.mailbox.directory
     app.directory = app.directory and directory  # who reads a page may be in another directory
-    served = _served(origin)
-    from ..console.console_server import Server, ask_for_links, end_in_order, log_to_stderr, opened
+    served = _served_origin(origin)
+    from ..console.console_server import Server, ask_for_links, end_in_order, log_to_stderr, open_in_browser
 
     end_in_order()
     log_to_stderr()
-    server = Server(directory, host, port, served, app.hint)
+    server = Server(directory, host, port, served, app.complete_hint)
     if not server.console.hosts.is_loopback:
-        app.warn(
+        app.give_warning(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"
         )
 
-    def prepared(built: bool) -> None:
+    def warn_unless_built(built: bool) -> None:
         if not built:
-            app.warn("no search index can be built here; pages will be slow in a large mailbox")
+            app.give_warning("no search index can be built here; pages will be slow in a large mailbox")
 
     if server.console.desk.is_cold():
-        app.warn("building the search index; until it is there, pages cover the newest mail alone")
-        server.console.prepare(prepared)
+        app.give_warning("building the search index; until it is there, pages cover the newest mail alone")
+        server.console.prepare_index(warn_unless_built)
     else:
-        prepared(server.console.desk.warm())
-    link = server.link()
-    with opened(link) if opens else nullcontext():
-        _tell(app, server, "" if opens else link)
-        ask_for_links(server, app.print)
-        server.run()
+        warn_unless_built(server.console.desk.warm_caches())
+    link = server.new_link()
+    with open_in_browser(link) if opens else nullcontext():
+        _tell_address(app, server, "" if opens else link)
+        ask_for_links(server, app.write_answer)
+        server.serve_until_signal()
 
 
-def _served(origin: str | None) -> str:
+def _served_origin(origin: str | None) -> str:
     """Return the origin by which the person's proxy serves the console; empty without one."""
     if origin is None:
         return ""
@@ -102,11 +104,11 @@ def _served(origin: str | None) -> str:
         raise Malformed(f"not an https origin: {origin!r}", "write it as https://console.example") from None
 
 
-def _tell(app: App, server: Server, link: str) -> None:
+def _tell_address(app: App, server: Server, link: str) -> None:
     value = {"url": server.url, "link": link or None, "pid": os.getpid(), "port": server.port}
     shown = f"{link}\n" if link else f"opened {server.url} in your browser\n"
     more = "Enter: print another link; Ctrl+C: stop\n" if sys.stdin is not None and sys.stdin.isatty() else ""
-    app.out(f"console of {neutral(server.console.desk.directory)}\n{shown}{more}", value)
+    app.print_answer(f"console of {neutral(server.console.desk.directory)}\n{shown}{more}", value)
 
 
 def _is_kept() -> bool:

@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from ..cli import values
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, complete_request, complete_session, pass_app, session_option
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, complete_request, complete_session, pass_app, session_option
 from ..control import shutdown as ending
 from ..control.requests import Control
 from ..core.address import ALL
@@ -25,7 +25,7 @@ from .request_commands import input_option, reason_option
 _which = click.argument("request", metavar="REQUEST", shell_complete=complete_request)
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def control() -> None:
     """Coordinate agents: requests, decisions, modes and policies.
 
@@ -37,29 +37,29 @@ def control() -> None:
 control.add_command(request_commands.request)
 
 
-def _desk(app: App, /, session: str | None) -> tuple[Control, str]:
+def _open_control(app: App, /, session: str | None) -> tuple[Control, str]:
     desk = Control(app.mailbox)
-    return desk, app.me(session, desk.box)
+    return desk, app.acting_session(session, desk.box)
 
 
-def _looking(app: App, /, session: str | None) -> tuple[Control, str]:
+def _open_for_looking(app: App, /, session: str | None) -> tuple[Control, str]:
     """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
     try:
-        return _desk(app, session)
+        return _open_control(app, session)
     except Malformed as error:
         if error.code != "no_session":
             raise
         return Control(app.mailbox), ""
 
 
-def _deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
+def _open_for_deciding(app: App, /, session: str | None, what: str) -> tuple[Control, str]:
     """Open the mailbox for a decision; raises ``Refused`` for a program, which may not decide."""
     app.caller.refuse_deciding(what)
     desk = Control(app.mailbox)
-    return desk, app.acting(session, desk.box, what)
+    return desk, app.deciding_session(session, desk.box, what)
 
 
-@control.command(cls=Verb)
+@control.command(cls=CommandWithOptions)
 @_which
 @session_option
 @click.option("--phase", type=click.Choice(messages.PHASES), required=True, help="The state of the task; done ends it.")
@@ -85,11 +85,11 @@ def report(
     Example: agent-mailbox control report task-1f --phase done --body "it builds" --artifact dist/app.tar.gz
     """
     desk = Control(app.mailbox)
-    me = app.acting(session, desk.box, "the report")
-    text = "" if body is None else values.body(app, body)
+    me = app.deciding_session(session, desk.box, "the report")
+    text = "" if body is None else values.read_body(app, body)
     reported = desk.report(me, request, phase, text, artifacts=artifacts, errors=errors)
     value = {"request": control_output.request_json(reported.task, desk), "already": reported.already}
-    app.done(control_output.request_text(reported.task, desk, app.style, already=reported.already), value)
+    app.print_done(control_output.request_text(reported.task, desk, app.style_text, already=reported.already), value)
 
 
 class _Said(Record):
@@ -103,7 +103,7 @@ class _Said(Record):
     always: bool = False
 
 
-def _answering(command: Any) -> Any:
+def _approval_options(command: Any) -> Any:
     """Add the options of an approval to a command."""
     for option in (
         click.option("--host", "hosts", multiple=True, metavar="HOST", help="Allow only these of the requested hosts."),
@@ -124,12 +124,12 @@ def _is_own_end(app: App, request: str) -> bool:
     return asked.flow == transitions.SHUTDOWN and asked.answerer in app.caller.sessions
 
 
-def _decide(app: App, /, request: str, session: str | None, approved: bool, given: _Said) -> None:
+def _decide_request(app: App, /, request: str, session: str | None, approved: bool, given: _Said) -> None:
     caller = app.caller
     if not (caller.is_served and _is_own_end(app, request)):
         caller.refuse_deciding("an answer")
     desk = Control(app.mailbox)
-    me = app.acting(session, desk.box, "an answer")
+    me = app.deciding_session(session, desk.box, "an answer")
     pane = app.environ.get("TMUX_PANE", "")
     said: dict[str, Any] = {
         "notes": given.reason,
@@ -146,14 +146,14 @@ def _decide(app: App, /, request: str, session: str | None, approved: bool, give
     decided = desk.answer(me, asked, approved, **said)
     again = not asked.is_open
     value = {"request": control_output.request_json(decided, desk), "already": again}
-    app.done(control_output.request_text(decided, desk, app.style, already=again), value)
+    app.print_done(control_output.request_text(decided, desk, app.style_text, already=again), value)
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
-        ending.carry_out(desk.box, me, app.acts(me), pane=pane, vouched=app.vouched)
+        ending.carry_out(desk.box, me, app.acting_party(me), pane=pane, vouched=app.vouched)
 
 
-@control.command(cls=Verb, widens=widened_output.of_answer("approve"))
-@_answering
+@control.command(cls=CommandWithOptions, widens=widened_output.of_answer("approve"))
+@_approval_options
 @click.option("--always", is_flag=True, help="Also add the rules that `control pending` shows, for this agent.")
 @pass_app
 def approve(
@@ -176,21 +176,21 @@ def approve(
     \b
     Example: agent-mailbox control approve perm-b70d --reason "staging only"
     """
-    _decide(app, request, session, True, _Said(reason, mode, scope, hosts, tool_input, always))
+    _decide_request(app, request, session, True, _Said(reason, mode, scope, hosts, tool_input, always))
 
 
-@control.command(cls=Verb)
+@control.command(cls=CommandWithOptions)
 @_which
 @session_option
 @reason_option
 @pass_app
 def deny(app: App, /, request: str, session: str | None, reason: str) -> None:
     """Deny a request."""
-    _decide(app, request, session, False, _Said(reason))
+    _decide_request(app, request, session, False, _Said(reason))
 
 
-@control.command(cls=Verb, widens=widened_output.of_answer())
-@_answering
+@control.command(cls=CommandWithOptions, widens=widened_output.of_answer())
+@_approval_options
 @click.argument("decision", type=click.Choice(["approve", "deny"]))
 @pass_app
 def answer(
@@ -209,27 +209,27 @@ def answer(
 
     An agent that approves its shutdown is retired: its lead is told, and the command of `[control] cleanup` runs.
     """
-    _decide(app, request, session, decision == "approve", _Said(reason, mode, scope, hosts, tool_input))
+    _decide_request(app, request, session, decision == "approve", _Said(reason, mode, scope, hosts, tool_input))
 
 
-@control.command(cls=Verb)
+@control.command(cls=CommandWithOptions)
 @session_option
 @click.option("--all", "everyones", is_flag=True, help="Show all open requests, not only yours to decide.")
 @pass_app
 def pending(app: App, /, session: str | None, everyones: bool) -> None:
     """Show the requests that wait for your decision, oldest first."""
-    desk, me = _looking(app, session) if everyones else _desk(app, session)
+    desk, me = _open_for_looking(app, session) if everyones else _open_control(app, session)
     found = desk.pending(me, everyones=everyones)
     value: dict[str, Any] = {"session": me or None, "requests": [control_output.request_json(r, desk) for r in found]}
-    text = control_output.pending_text(found, desk, app.style, app.command)
+    text = control_output.pending_text(found, desk, app.style_text, app.complete_command)
     if app.caller.is_person and me == USER and not everyones:
         left = desk.unanswerable()
         value["unanswerable"] = [control_output.request_json(r, desk) for r in left]
-        text = ("" if left and not found else text) + control_output.unanswerable_text(left, desk, app.style)
-    app.out(app.framed(text), value)
+        text = ("" if left and not found else text) + control_output.unanswerable_text(left, desk, app.style_text)
+    app.print_answer(app.fold_framed(text), value)
 
 
-@control.command(cls=Verb, widens=widened_output.of_mode)
+@control.command(cls=CommandWithOptions, widens=widened_output.of_mode)
 @click.argument("agent", metavar="[AGENT]", required=False, shell_complete=complete_session)
 @click.argument("mode", metavar="[MODE]", required=False, type=click.Choice(messages.MODES))
 @session_option
@@ -237,15 +237,15 @@ def pending(app: App, /, session: str | None, everyones: bool) -> None:
 def mode(app: App, /, agent: str | None, mode: str | None, session: str | None) -> None:
     """Set the MODE of AGENT, or of `all` you lead. Without MODE it shows its mode and rules, or yours."""
     if mode is not None:
-        desk, me = _deciding(app, session, "a mode")
+        desk, me = _open_for_deciding(app, session, "a mode")
     else:
-        desk, me = _desk(app, session) if agent in (None, ALL) else _looking(app, session)
+        desk, me = _open_control(app, session) if agent in (None, ALL) else _open_for_looking(app, session)
     if agent is not None and mode is not None:
         desk.set_mode(me, [agent], mode)
     control_output.show_standing(app, desk, me, [agent] if agent else [], changed=mode is not None)
 
 
-@control.command(cls=Verb, widens=widened_output.of_policy)
+@control.command(cls=CommandWithOptions, widens=widened_output.of_policy)
 @click.argument("agents", metavar="[AGENT]…", nargs=-1, shell_complete=complete_session)
 @click.option(
     "--allow", multiple=True, metavar="RULE", help="A rule such as Bash(git:*); repeat the option for several."
@@ -266,9 +266,9 @@ def policy(
     """
     said = any(rules.values())
     if said or clear:
-        desk, me = _deciding(app, session, "a policy")
+        desk, me = _open_for_deciding(app, session, "a policy")
     else:
-        desk, me = _desk(app, session) if not agents or ALL in agents else _looking(app, session)
+        desk, me = _open_control(app, session) if not agents or ALL in agents else _open_for_looking(app, session)
     if (said and clear) or ((said or clear) and not agents) or (add and not said):
         raise Malformed(
             "AGENT is missing" if not agents else "--clear and rules do not go together",
@@ -279,7 +279,7 @@ def policy(
     control_output.show_standing(app, desk, me, agents, changed=said or clear)
 
 
-@control.command(cls=Verb)
+@control.command(cls=CommandWithOptions)
 @_which
 @session_option
 @click.option(
@@ -293,25 +293,25 @@ def wait(app: App, /, request: str, session: str | None, timeout: float | None) 
     """
     if timeout is not None and not timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout is not a number of seconds: {timeout}", "leave it out to wait for ever")
-    desk, me = _desk(app, session)
+    desk, me = _open_control(app, session)
     if timeout is not None:
-        me = app.acting(session, desk.box, "a time-out")
+        me = app.deciding_session(session, desk.box, "a time-out")
     found = desk.wait(me, request, timeout)
-    app.out(
-        app.framed(control_output.request_text(found, desk, app.style)),
+    app.print_answer(
+        app.fold_framed(control_output.request_text(found, desk, app.style_text)),
         {"request": control_output.request_json(found, desk)},
     )
     return 0 if found.state in (transitions.APPROVED, transitions.DONE) else 1
 
 
-@control.command(cls=Verb)
+@control.command(cls=CommandWithOptions)
 @click.option("--request", metavar="REQUEST", help="Show only messages about this request.")
 @click.option("--follow", is_flag=True, help="Go on with new messages, a line each (with --json: a document each).")
 @session_option
 @pass_app
 def log(app: App, /, request: str | None, follow: bool, session: str | None) -> None:
     """Show every control message with its outcome. They stand in order, refused ones too."""
-    desk = Control(app.mailbox) if session is None else _desk(app, session)[0]
+    desk = Control(app.mailbox) if session is None else _open_control(app, session)[0]
     control_output.show_log(app, desk, None if request is None else desk.find(request).id, follow=follow)
 
 

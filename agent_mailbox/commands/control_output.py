@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..core.reach import Arrival
 
 
-def _plain(payload: Any) -> Any:
+def _plain_body(payload: Any) -> Any:
     """Return a message's own body in its canonical form, with every digit of its numbers."""
     return codec.parse(message_text.written(payload).encode(), ours=False)
 
@@ -49,8 +49,8 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
         "asked": instant.text(request.asked),
         "message_id": request.message_id,
         "always": list(_for_good(request)),
-        "payload": _plain(request.payload),
-        "answer": None if request.answer is None else _plain(request.answer),
+        "payload": _plain_body(request.payload),
+        "answer": None if request.answer is None else _plain_body(request.answer),
         "by": request.by or None,
         "proof": request.proof if request.proven else None,
         "answer_proof": request.answer_proof if request.answer_proven else None,
@@ -58,17 +58,17 @@ def request_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
     }
 
 
-def _names(desk: Control, ids: Sequence[str]) -> str:
+def _join_names(desk: Control, ids: Sequence[str]) -> str:
     roster = desk.box.logs.read_roster()
     return " or ".join(frame.name_of(i, roster) for i in ids)
 
 
 def asked_json(request: ControlRequest, desk: Control) -> dict[str, Any]:
     """Return the same for programs."""
-    return {"request": request_json(request, desk), "delivery": mail_output.arrival_json(_arrival(request, desk))}
+    return {"request": request_json(request, desk), "delivery": mail_output.arrival_json(_arrival_of(request, desk))}
 
 
-def _arrival(request: ControlRequest, desk: Control) -> Arrival:
+def _arrival_of(request: ControlRequest, desk: Control) -> Arrival:
     """Return when those who decide a request will see it."""
     to = tuple(desk.deciders(request))
     mail = Message(request.message_id, request.asker, to, request.asked, "", type="control")
@@ -78,10 +78,10 @@ def _arrival(request: ControlRequest, desk: Control) -> Arrival:
 
 def asked_text(request: ControlRequest, desk: Control, style: Style, command: Callable[[str], str]) -> str:
     """Return the answer to an agent that asked. ``command`` completes the next one."""
-    lines = [f"asked {_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
+    lines = [f"asked {_join_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
         roster = desk.box.logs.read_roster()
-        seen = reach.list_arrival(_arrival(request, desk), lambda address: frame.party(address, roster))
+        seen = reach.list_arrival(_arrival_of(request, desk), lambda address: frame.party(address, roster))
         lines += [f"  {label}: {names}" for label, names in seen]
         lines.append(f"  {command(f'control wait {typed(request.id)} --timeout 600')}")
     return "\n".join(lines) + "\n"
@@ -89,7 +89,7 @@ def asked_text(request: ControlRequest, desk: Control, style: Style, command: Ca
 
 def request_text(request: ControlRequest, desk: Control, style: Style, *, already: bool = False) -> str:
     """Return the state of a request, in a line or two; ``already``: it had it before this command."""
-    by = f" by {_names(desk, [request.by])}{request.doubt}" if request.by else ""
+    by = f" by {_join_names(desk, [request.by])}{request.doubt}" if request.by else ""
     at = f", {frame.when(request.decided)}: nothing changed" if already and request.decided is not None else ""
     state = f"{'already ' if already else ''}{request.state.replace('_', ' ')}"
     lines = [f"{style(neutral(request.id), 'id')}  {state}{by}{at}"]
@@ -104,12 +104,12 @@ def pending_text(requests: Sequence[ControlRequest], desk: Control, style: Style
     if not requests:
         return "nothing waits for you\n"
     now, options = desk.box.now(), command("control approve").removeprefix("agent-mailbox control approve")
-    lines = [style(mail_output.plural(len(requests), "request") + " to decide", "dim")]
+    lines = [style(mail_output.count_noun(len(requests), "request") + " to decide", "dim")]
     for request in requests:
         waited = max(now - request.asked, 0) // 1000
         expires, shown = getattr(request.payload, "expires", None), frame.short_typed(request.message_id)
         left = f", gives up in {max(expires - now, 0) // 1000} s" if expires is not None else ""
-        asker = style(_names(desk, [request.asker]) + ("" if request.proven else " (unverified)"), "sender")
+        asker = style(_join_names(desk, [request.asker]) + ("" if request.proven else " (unverified)"), "sender")
         lines += [
             "",
             f"{style(neutral(request.id), 'id')}  {asker}, waiting {waited} s{left}",
@@ -130,12 +130,12 @@ def unanswerable_text(requests: Sequence[ControlRequest], desk: Control, style: 
     """Return the requests that their deciders cannot answer, and what the person can do."""
     lines: list[str] = []
     for request in requests:
-        who = _names(desk, desk.deciders(request))
+        who = _join_names(desk, desk.deciders(request))
         why = f"waits for {who}, who cannot answer: no client proves who that is"
         what = summary.question(request.payload, proven=request.proven)
         if request.flow == transitions.SHUTDOWN:
             what = f"agent-mailbox roster retire {typed(request.answerer)}"
-        asker = _names(desk, [request.asker]) + ("" if request.proven else " (unverified)")
+        asker = _join_names(desk, [request.asker]) + ("" if request.proven else " (unverified)")
         told = f"{style(neutral(request.id), 'id')}  {asker}, {why}; you can"
         lines += [told, frame.BAR + summary.line(request.payload), f"  {what}"]
     return "\n".join([*lines, ""]) if lines else ""
@@ -164,18 +164,18 @@ def show_standing(app: App, desk: Control, me: str, agents: Sequence[str], *, ch
     found = [desk.standing(session_id) for session_id in dict.fromkeys(ids)]
     warned = enforcing.warnings(desk.box, [one.session_id for one in found], app.environ) if changed else []
     for line in warned:
-        app.warn(line)
-    lines = [line for one in found for line in _standing_lines(one, desk, app.style)] or ["you lead nobody"]
-    answer = app.done if changed else app.out
+        app.give_warning(line)
+    lines = [line for one in found for line in _standing_lines(one, desk, app.style_text)] or ["you lead nobody"]
+    answer = app.print_done if changed else app.print_answer
     value = {"agents": [standing_json(one) for one in found]}
     answer("\n".join(lines) + "\n", {**value, "warnings": warned} if warned else value)
 
 
 def _standing_lines(found: Standing, desk: Control, style: Style) -> list[str]:
-    said = [f"mode {found.mode}", f"lead {_names(desk, [found.lead])}"]
+    said = [f"mode {found.mode}", f"lead {_join_names(desk, [found.lead])}"]
     said += ["waits for a plan's approval"] if found.waits_for_plan else []
     said += ["agreed to shut down"] if found.is_shut_down else []
-    lines = [f"{style(_names(desk, [found.session_id]), 'sender')}: {', '.join(said)}"]
+    lines = [f"{style(_join_names(desk, [found.session_id]), 'sender')}: {', '.join(said)}"]
     for what, rules in (("allow", found.policy.allow), ("deny", found.policy.deny), ("hosts", found.policy.hosts)):
         lines += [f"  {what} {neutral(rule)}" for rule in rules]
     return lines
@@ -186,26 +186,26 @@ def show_log(app: App, desk: Control, request_id: str | None, *, follow: bool) -
     reader of the pipe leaves."""
     shown: set[str] = set()
 
-    def fresh() -> list[tuple[Message, Verdict]]:
+    def new_messages() -> list[tuple[Message, Verdict]]:
         found = [(m, v) for m, v in desk.log(request_id) if m.id not in shown]
         shown.update(m.id for m, _ in found)
         return found
 
     if not follow:
-        found = fresh()
+        found = new_messages()
         value = {"messages": [_entry_json(*entry) for entry in found]}
-        text = "".join(f"{_entry_text(*entry, desk, app.style)}\n" for entry in found) or "no control messages\n"
-        app.out(app.framed(text), value)
+        text = "".join(f"{_entry_text(*entry, desk, app.style_text)}\n" for entry in found) or "no control messages\n"
+        app.print_answer(app.fold_framed(text), value)
         return
     with watch.Watch([desk.box.directory]) as changes:
         while not _is_left():
-            for entry in fresh():
-                text = app.framed(f"{_entry_text(*entry, desk, app.style)}\n")
-                app.print(mail_output.json(_entry_json(*entry)) if app.json else text)
-            changes.wait(None, *_pipe())
+            for entry in new_messages():
+                text = app.fold_framed(f"{_entry_text(*entry, desk, app.style_text)}\n")
+                app.write_answer(mail_output.json_document(_entry_json(*entry)) if app.json else text)
+            changes.wait(None, *_output_pipe())
 
 
-def _pipe() -> list[int]:
+def _output_pipe() -> list[int]:
     """Return standard output's descriptor if it is a pipe: waiting for it ends when its reader leaves."""
     return [fd for fd in (sys.stdout.fileno(),) if stat.S_ISFIFO(os.fstat(fd).st_mode)]
 
@@ -213,7 +213,7 @@ def _pipe() -> list[int]:
 def _is_left() -> bool:
     """Return whether the reader of the pipe is gone."""
     poll = select.poll()
-    for fd in _pipe():
+    for fd in _output_pipe():
         poll.register(fd, 0)
     return bool(poll.poll(0))
 

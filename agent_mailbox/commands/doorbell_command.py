@@ -17,7 +17,7 @@ from ..mailbox.opened import OpenMailbox
 from ..store.files import paths, system
 from ..store.locks.doorbell_lock import DoorbellLock
 from ..store.log import events
-from .hook_input import given, mailbox_of, proven, say
+from .hook_input import mailbox_of, make_prover, print_error, read_input
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from ..core.records import Proof
 
 
-def keep(directory: str | None) -> int:
+def keep_doorbell(directory: str | None) -> int:
     """Wait for mail beside the calling client. Returns ``doorbell.WAKE`` to wake it, with a line on standard error;
     else 0. Codex is woken by its own command. It says nothing else: the session's own hooks report errors."""
     environ = environment()
     try:
-        call = client_input.parse("Doorbell", given(environ), environ, os.getcwd())
-        found = _client(call, environ)
+        call = client_input.parse_call("Doorbell", read_input(environ), environ, os.getcwd())
+        found = _client_beside(call, environ)
         place = None if found is None or call.agent_id is not None else mailbox_of(call, directory, environ)
         if place is None or found is None:
             return 0
-        prove = proven(call, environ)
+        prove = make_prover(call, environ)
         with found as beside:
             mailbox = paths.check(place.directory)
             os.chdir("/")  # it may wait for days, and must not keep a directory busy
             gc.enable()
-            code = _keep(mailbox, check_id(call.session_id), beside, prove)
-            if code == doorbell.WAKE and isinstance(beside, codex_server.ServedSession):
-                return _wake(beside, mailbox, call.session_id)
-            if not beside.lives() and not isinstance(beside, codex_server.ServedSession):
+            code = _wait_in_mailbox(mailbox, check_id(call.session_id), beside, prove)
+            if code == doorbell.WAKE and isinstance(beside, codex_server.CodexSession):
+                return _wake_session(beside, mailbox, call.session_id)
+            if not beside.is_alive() and not isinstance(beside, codex_server.CodexSession):
                 absence.note(OpenMailbox(mailbox, prove=prove), [call.session_id], call.session_id)
     except (OSError, MailboxError):
         return 0
@@ -52,27 +52,27 @@ def keep(directory: str | None) -> int:
     return code
 
 
-def _client(call: client_input.Call, environ: Mapping[str, str]) -> client.Client | None:
+def _client_beside(call: client_input.ClientInput, environ: Mapping[str, str]) -> client.Client | None:
     """Return the client to wait beside; None if it cannot be woken, or no person sits at it."""
     if call.client is CODEX:
-        server = codex_server.above() if call.conversation else 0
-        return codex_server.ServedSession(server, environ, call.session_id, call.conversation) if server else None
-    pid = client.number(environ, call.client)
+        server = codex_server.server_above() if call.conversation else 0
+        return codex_server.CodexSession(server, environ, call.session_id, call.conversation) if server else None
+    pid = client.client_number(environ, call.client)
     idle = call.session_id if call.client and not call.client.stop else None
     return None if pid is None else client.Client(pid, environ, idle)
 
 
-def _wake(session: codex_server.ServedSession, mailbox: str, session_id: str) -> int:
+def _wake_session(session: codex_server.CodexSession, mailbox: str, session_id: str) -> int:
     """Wake a session of Codex; a failure is said on standard error and in the telemetry."""
-    why = session.wake(doorbell.LINE)
+    why = session.wake_with(doorbell.LINE)
     if why:
         desk = OpenMailbox(mailbox)
         events.note_unwoken(desk.logs, session_id, desk.now(), why)
-        say(f"agent-mailbox: mail waits, and this session cannot be woken: {why}")
+        print_error(f"agent-mailbox: mail waits, and this session cannot be woken: {why}")
     return 0
 
 
-def _keep(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:
+def _wait_in_mailbox(mailbox: str, session_id: str, beside: client.Client, prove: Callable[[str], Proof | None]) -> int:
     vigil = DoorbellLock(system.join(mailbox, paths.CACHE), session_id, beside.pid)
     with vigil:
-        return doorbell.Doorbell(mailbox, session_id, beside, vigil, prove).run() if vigil.take() else 0
+        return doorbell.Doorbell(mailbox, session_id, beside, vigil, prove).wait_for_mail() if vigil.take() else 0

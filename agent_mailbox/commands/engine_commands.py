@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import click
 
 from ..cli import mail_output
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.records import USER
 from ..core.text import neutral
 from ..errors import MailboxError, Malformed, Refused
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 _FILE = click.Path(exists=True, dir_okay=False)
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def engine() -> None:
     """Share one mailbox among many machines. A NATS server, or PostgreSQL, orders the records; the files stay."""
 
 
-@engine.command(cls=Verb, widens=lambda _, given: _believed(given["keys"], given["speaks"]))
+@engine.command(cls=CommandWithOptions, widens=lambda _, given: _believed_words(given["keys"], given["speaks"]))
 @click.argument("url", metavar="URL", required=False)
 @click.option("--space", metavar="NAME", help="The space that the machines share; made if it is new.")
 @click.option("--machine", metavar="NAME", help="This machine's name in it, as no other has it (default: its host's).")
@@ -54,7 +54,7 @@ def engine() -> None:
     metavar="FILE",
     help="A file (mode 0600) with a token, a user and a password, or in .pgpass's form.",
 )
-@click.option("--authority", type=_FILE, metavar="FILE", help="The certificate that the server's must follow from.")
+@click.option("--authority", type=_FILE, metavar="FILE", help="The CA certificate that signed the server's.")
 @click.option("--key", "keys", multiple=True, metavar="MACHINE=FINGERPRINT", help="Confirm another machine's key.")
 @click.option(
     "--speaks",
@@ -87,25 +87,30 @@ def join(
     Example: agent-mailbox engine join nats://127.0.0.1:4222 --space team --machine laptop --credential token
     Example: agent-mailbox engine join --key server=0f8fad5bd9cb469fa16570867728950e --speaks server=user,all
     """
-    changes = space_trust.read(keys, speaks)
+    changes = space_trust.read_changes(keys, speaks)
     logs = app.mailbox.logs
-    place = _place(logs, url, space, machine, credential, authority)
+    place = _space_from_options(logs, url, space, machine, credential, authority)
     if place.is_postgres:
         _need_psycopg()
     if changes and not machine_keys.is_available():
-        raise Refused("package for signatures is missing: cryptography", extras.how("engine"), code="no_extra")
-    found = joining_space.join(logs, place, changes)
-    text = f"joined {found.space} as {found.machine}: {mail_output.plural(found.applied, 'record')}\n"
-    app.out(text + "".join(f"{line}\n" for line in space_words.trust(found, app.command)), _value(found))
+        raise Refused(
+            "package for signatures is missing: cryptography", extras.command_to_add("engine"), code="no_extra"
+        )
+    found = joining_space.join_space(logs, place, changes)
+    text = f"joined {found.space} as {found.machine}: {mail_output.count_noun(found.applied, 'record')}\n"
+    app.print_answer(
+        text + "".join(f"{line}\n" for line in space_words.describe_trust(found, app.complete_command)),
+        _value_of(found),
+    )
 
 
-def _believed(keys: tuple[str, ...], speaks: tuple[str, ...]) -> str:
+def _believed_words(keys: tuple[str, ...], speaks: tuple[str, ...]) -> str:
     """Return whose word comes to count."""
     told = [f"the key {key} counts" for key in keys]
     return "; ".join(told + [f"{word} speaks here" for word in speaks if not word.endswith("=nobody")])
 
 
-def _place(
+def _space_from_options(
     logs: Logs,
     url: str | None,
     space: str | None,
@@ -115,7 +120,7 @@ def _place(
 ) -> Space:
     """Return the space that the options name; what they leave out is as it was."""
     credential, authority = (None if path is None else os.path.abspath(path) for path in (credential, authority))
-    present = spaces.of(logs)
+    present = spaces.space_of(logs)
     if url is None and present is not None:
         given = {"space": space, "machine": machine, "credential": credential, "authority": authority}
         return present.replace(**{name: value for name, value in given.items() if value is not None})
@@ -124,7 +129,7 @@ def _place(
     return Space(url, space, machine or socket.gethostname().partition(".")[0].lower(), credential, authority)
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=CommandWithOptions)
 @click.option("--nodes", type=click.Choice(["1", "3", "5"]), help="How many servers (default: 3, or as there are).")
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="The host of each, in order (default: this one).")
 @click.option("--port", type=click.IntRange(1, 63000), help="The first server's port (default: 4222, or as it is).")
@@ -142,7 +147,7 @@ def _place(
     "--authority",
     type=_FILE,
     metavar="FILE",
-    help="With --postgresql: the certificate that the server's must follow from.",
+    help="With --postgresql: the CA certificate that signed the server's.",
 )
 @pass_app
 def config(
@@ -176,16 +181,18 @@ def config(
         joins = joining_database(os.path.abspath(into), postgresql, space or "team", machines, remove, *files)
         gone = "".join(f"{machine} may no longer write to {space or 'team'}\n" for machine in remove)
         text = gone + "".join(f"{command}\n" for command in joins)
-        app.out(text, {"directory": os.path.abspath(into), "join": joins, "removed": list(remove)})
+        app.print_answer(text, {"directory": os.path.abspath(into), "join": joins, "removed": list(remove)})
         return
-    if missing := extras.missing(["cryptography"]):
-        raise Refused(f"package for certificates is missing: {missing[0]}", extras.how("engine"), code="no_extra")
+    if missing := extras.find_missing(["cryptography"]):
+        raise Refused(
+            f"package for certificates is missing: {missing[0]}", extras.command_to_add("engine"), code="no_extra"
+        )
     from ..space.servers import cluster  # it needs the extra, which a machine that joins does not
 
     many = None if nodes is None else int(nodes)
-    found = cluster.write(ClusterChange(os.path.abspath(into), space, machines, remove, hosts, many, port))
+    found = cluster.write_cluster(ClusterChange(os.path.abspath(into), space, machines, remove, hosts, many, port))
     text = "".join(f"{command} &\n" for command in found.start) + "".join(f"{command}\n" for command in found.join)
-    app.out(text, dict(found.__dict__))
+    app.print_answer(text, dict(found.__dict__))
 
 
 def joining_database(
@@ -199,7 +206,7 @@ def joining_database(
 ) -> list[str]:
     """Make the space in a database; return the commands with which the machines join."""
     _need_psycopg()
-    made = database_roles.write(into, url, space, machines, removed, credential, authority)
+    made = database_roles.write_roles(into, url, space, machines, removed, credential, authority)
     last = "" if authority is None else f" --authority {shlex.quote(authority)}"
     return [
         f"agent-mailbox engine join {shlex.quote(at)} --space {space} --machine {machine} "
@@ -209,20 +216,22 @@ def joining_database(
 
 
 def _need_psycopg() -> None:
-    if missing := extras.missing(["psycopg"]):
-        raise Refused(f"package for PostgreSQL is missing: {missing[0]}", extras.how("postgresql"), code="no_extra")
+    if missing := extras.find_missing(["psycopg"]):
+        raise Refused(
+            f"package for PostgreSQL is missing: {missing[0]}", extras.command_to_add("postgresql"), code="no_extra"
+        )
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=CommandWithOptions)
 @pass_app
 def leave(app: App, /) -> None:
     """Leave the space. The files stay as they are: a mailbox of this machine alone."""
-    found = joining_space.leave(app.mailbox.logs)
+    found = joining_space.leave_space(app.mailbox.logs)
     rest = f"; {found.waiting} lines were never published: {neutral(found.trouble)}" if found.waiting else ""
-    app.out(f"left {found.space}{rest}\n", _value(found))
+    app.print_answer(f"left {found.space}{rest}\n", _value_of(found))
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=CommandWithOptions)
 @click.argument("machine", metavar="MACHINE")
 @pass_app
 def forget(app: App, /, machine: str) -> None:
@@ -231,12 +240,12 @@ def forget(app: App, /, machine: str) -> None:
     Nothing is removed, and `engine purge` no longer waits for it. A machine that comes back goes on, and its agents are
     alive again as they act.
     """
-    events = absence.give_up(app.mailbox, joining_space.forget(app.mailbox, machine), USER)
+    events = absence.give_up(app.mailbox, joining_space.forget_machine(app.mailbox, machine), USER)
     found = [event.session_id for event in events]
-    app.out(f"gave up {machine}: {len(found)} agents are frozen\n", {"machine": machine, "frozen": found})
+    app.print_answer(f"gave up {machine}: {len(found)} agents are frozen\n", {"machine": machine, "frozen": found})
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=CommandWithOptions)
 @click.option(
     "--credential", type=_FILE, metavar="FILE", help="A credential that may remove records (default: this machine's)."
 )
@@ -254,23 +263,23 @@ def purge(app: App, /, credential: str | None, url: str | None, dry_run: bool) -
     Example: agent-mailbox engine purge --credential cluster/keeper
     """
     path = None if credential is None else os.path.abspath(credential)
-    found = joining_space.purge(app.mailbox.logs, url, path, dry_run=dry_run)
+    found = joining_space.purge_archived(app.mailbox.logs, url, path, dry_run=dry_run)
     count = len(found.positions)
     value = {"removed": 0 if dry_run else count, "removable": count, "records": found.records, "floor": found.floor}
     lines = [f"{count} of {found.records} records {'may go' if dry_run else 'are removed'}\n"]
     lines += [f"{machine:<10} has followed up to {at}\n" for machine, at in sorted(found.machines.items())]
-    app.out("".join(lines), {**value, "machines": found.machines})
+    app.print_answer("".join(lines), {**value, "machines": found.machines})
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=CommandWithOptions)
 @pass_app
 def status(app: App, /) -> None:
     """Show the space and this machine's copy. It says how far the copy is, and what waits here."""
-    found = joining_space.standing(app.mailbox.logs)
-    app.out(space_words.standing(found, app.command), _value(found))
+    found = joining_space.read_standing(app.mailbox.logs)
+    app.print_answer(space_words.describe_standing(found, app.complete_command), _value_of(found))
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=CommandWithOptions)
 @pass_app
 def serve(app: App, /) -> None:
     """Keep this machine's copy up with the space until ended. One process a machine is enough.
@@ -278,49 +287,51 @@ def serve(app: App, /) -> None:
     A kill loses nothing: it goes on where it was.
     """
     logs = app.mailbox.logs
-    found = joining_space.standing(logs)
+    found = joining_space.read_standing(logs)
     record = spaces.record_of(logs)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
-    space = spaces.of(logs)
+    space = spaces.space_of(logs)
     if space is None:
         return
     with FileLock(system.join(record.path(spaces.PLACE), spaces.SERVING), 0):
-        relayed = _relayed(space, record.path(spaces.PLACE))
-        app.out(f"serving {found.space} as {found.machine}\n", _value(found))
-        copy = spaces.opened(logs, space)
+        relayed = _start_relay(space, record.path(spaces.PLACE))
+        app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
+        copy = spaces.open_replica(logs, space)
         _judge_again(copy)
         files = spaces.files_of(spaces.order_in(copy))
-        exchanged = ExchangedFiles(logs, files, copy.directory, _told)
-        replicator.run(copy, exchanged, ended.is_set, lambda said: _told(app.hint(said)), ended.wait)
+        exchanged = ExchangedFiles(logs, files, copy.directory, _print_neutral)
+        replicator.run_replicator(
+            copy, exchanged, ended.is_set, lambda said: _print_neutral(app.complete_hint(said)), ended.wait
+        )
         if relayed is not None:
             relayed.close()
 
 
-def _relayed(space: Space, directory: str) -> Relay | None:
+def _start_relay(space: Space, directory: str) -> Relay | None:
     """Serve this machine's commands where connecting takes them long; without a socket they connect by themselves."""
     if not space.is_postgres:
         return None
     try:
         found = Relay(directory, lambda: spaces.order_of(space))
     except OSError as error:
-        _told(f"commands connect by themselves: {error}")
+        _print_neutral(f"commands connect by themselves: {error}")
         return None
-    found.serve()
+    found.start_serving()
     return found
 
 
 def _judge_again(copy: Replica) -> None:
     """Go on where a `join` was killed that judged lines again."""
     try:
-        with copy.held():
-            space_trust.apply(copy)
+        with copy.machine_lock():
+            space_trust.judge_waiting(copy)
     except MailboxError as error:
-        _told(error.what)
+        _print_neutral(error.what)
 
 
-@engine.command(cls=Verb)
+@engine.command(cls=CommandWithOptions)
 @click.option("--system", type=_FILE, metavar="FILE", help="The credential that may ask each server for its settings.")
 @pass_app
 def doctor(app: App, /, system: str | None) -> int | None:
@@ -330,19 +341,21 @@ def doctor(app: App, /, system: str | None) -> int | None:
     With --system it looks at each server's version, syncing, room and clock, too. Exits with 3 if it finds problems. It
     reads all records.
     """
-    problems = list(space_checks.problems(app.mailbox.logs, system))
-    asked = spaces.of(app.mailbox.logs)
+    problems = list(space_checks.space_problems(app.mailbox.logs, system))
+    asked = spaces.space_of(app.mailbox.logs)
     told = system or (asked is not None and asked.is_postgres)  # which tells it to everybody
     notes = [] if told else ["not looked at: syncing, room and clock of the servers (--system FILE)"]
-    notes += space_checks.notes(app.mailbox.logs, app.command)
+    notes += space_checks.space_notes(app.mailbox.logs, app.complete_command)
     text = "".join(f"{neutral(problem)}\n" for problem in problems) or "no problems found\n"
-    app.out(text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes})
+    app.print_answer(
+        text + "".join(f"{note}\n" for note in notes), {"ok": not problems, "problems": problems, "notes": notes}
+    )
     return 3 if problems else None
 
 
-def _told(said: str) -> None:
+def _print_neutral(said: str) -> None:
     click.echo(neutral(said), err=True)
 
 
-def _value(found: SpaceStanding) -> dict[str, object]:
+def _value_of(found: SpaceStanding) -> dict[str, object]:
     return dict(found.__dict__)

@@ -24,14 +24,14 @@ Mail = Iterable[tuple[Message, Reads]]
 """Messages, oldest first, each with its reads."""
 
 
-def jsonl(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
+def export_jsonl(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
     """Yield canonical records with ``read_by``, one per line; ``since`` in ms, as below."""
     for message, reads in mail:
         if message.timestamp >= since:
-            yield _json(mail_output.message_json(message, reads))
+            yield _json_line(mail_output.message_json(message, reads))
 
 
-def _json(value: dict[str, Any]) -> bytes:
+def _json_line(value: dict[str, Any]) -> bytes:
     try:
         document = orjson.dumps(value).decode()
     except TypeError:  # a number of more digits than it keeps
@@ -39,48 +39,48 @@ def _json(value: dict[str, Any]) -> bytes:
     return ascii_json(document).encode() + b"\n"
 
 
-def mbox(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
+def export_mbox(mail: Mail, _: Roster, since: int) -> Iterator[bytes]:
     """Yield an mbox file (RFC 4155), by the rule of mboxrd.
 
     A line of ``>`` and ``From`` gets one ``>`` more, and a text one newline. So each text can be had back.
     """
     for message, _reads in mail:
         if message.timestamp >= since:
-            yield _mail(message)
+            yield _mbox_message(message)
 
 
-def _mail(message: Message) -> bytes:
+def _mbox_message(message: Message) -> bytes:
     when = datetime.fromtimestamp(message.timestamp / 1000, UTC)
     mail = EmailMessage(policy=SMTP.clone(linesep="\n", utf8=True))
-    mail["From"] = _box(message.sender)
-    mail["To"] = ", ".join(_box(a) for a in message.recipients)
+    mail["From"] = _address_of(message.sender)
+    mail["To"] = ", ".join(_address_of(a) for a in message.recipients)
     mail["Date"] = format_datetime(when)
     if message.expires_at is not None:
         mail["Expires"] = format_datetime(datetime.fromtimestamp(message.expires_at / 1000, UTC))
-    mail["Message-ID"] = f"<{_local(message.id)}@agent-mailbox>"
+    mail["Message-ID"] = f"<{_local_part(message.id)}@agent-mailbox>"
     if message.subject:
         mail["Subject"] = neutral(message.subject)
     if message.thread:
-        mail["In-Reply-To"] = f"<{_local(message.thread)}@agent-mailbox>"
+        mail["In-Reply-To"] = f"<{_local_part(message.thread)}@agent-mailbox>"
     mail["X-Agent-Mailbox-Proof"] = neutral(proofs.told(message) or "none")
     mail["MIME-Version"] = "1.0"
     mail["Content-Type"] = 'text/plain; charset="utf-8"'
     mail["Content-Transfer-Encoding"] = "8bit"
-    first = f"From {_local(message.sender)}@agent-mailbox {when:%a %b %d %H:%M:%S %Y}\n"
+    first = f"From {_local_part(message.sender)}@agent-mailbox {when:%a %b %d %H:%M:%S %Y}\n"
     body = re.sub(r"^(>*From )", r">\1", message.content, flags=re.MULTILINE)
     return first.encode() + mail.as_bytes() + body.encode() + b"\n\n"
 
 
-def _local(word: str) -> str:
+def _local_part(word: str) -> str:
     """Return an address's local part; replace unusual characters, so that no id can forge a header."""
     return "".join(c if c.isascii() and (c.isalnum() or c in "._+-") else "_" for c in word) or "_"
 
 
-def _box(word: str) -> str:
-    return f"{_local(word)}@agent-mailbox"
+def _address_of(word: str) -> str:
+    return f"{_local_part(word)}@agent-mailbox"
 
 
-def entities(mail: Mail, roster: Roster, since: int) -> Iterator[bytes]:
+def export_entities(mail: Mail, roster: Roster, since: int) -> Iterator[bytes]:
     """Yield statements of the ontology mapping, each with the instant it became true.
 
     A message is a situation; its sender and recipients are actors, its content the materialization. The recipients of
@@ -89,54 +89,56 @@ def entities(mail: Mail, roster: Roster, since: int) -> Iterator[bytes]:
     """
     readers: list[tuple[int, int, int, str, str]] = []  # those who read later than the mail that came by
 
-    def until(at: int, number: int) -> Iterator[bytes]:
+    def reads_until(at: int, number: int) -> Iterator[bytes]:
         while readers and readers[0][:2] < (at, number):
             when, _, _, message_id, reader = heappop(readers)
             if when >= since:
-                yield _line(_belongs(message_id, f"agent:{reader}", "actor"), when)
+                yield _statement_line(_belonging_statement(message_id, f"agent:{reader}", "actor"), when)
 
     for number, (message, reads) in enumerate(mail):
-        yield from until(message.timestamp, number)
-        stated = _direct(message, roster)
+        yield from reads_until(message.timestamp, number)
+        stated = _direct_actors(message, roster)
         if message.timestamp >= since:
-            yield from (_line(statement, message.timestamp) for statement in _statements(message, stated))
+            yield from (
+                _statement_line(statement, message.timestamp) for statement in _message_statements(message, stated)
+            )
         for place, read in enumerate(reads.of(message.id)):
             if read.session_id not in stated:
                 stated[read.session_id] = None
                 at = max(read.timestamp, message.timestamp)
                 heappush(readers, (at, number, place, message.id, read.session_id))
     while readers:
-        yield from until(readers[0][0] + 1, 0)
+        yield from reads_until(readers[0][0] + 1, 0)
 
 
-def _direct(message: Message, roster: Roster) -> dict[str, None]:
+def _direct_actors(message: Message, roster: Roster) -> dict[str, None]:
     """Return the actors that the message itself names: its sender, and whom it was sent to directly."""
     return dict.fromkeys([message.sender, *(a for a in message.recipients if roster.mode(a) == "direct")])
 
 
-def _statements(message: Message, actors: Iterable[str]) -> Iterator[dict[str, Any]]:
-    yield {"entity": _situation(message.id), "type": "situation"}
-    yield from (_belongs(message.id, f"agent:{actor}", "actor") for actor in actors)
+def _message_statements(message: Message, actors: Iterable[str]) -> Iterator[dict[str, Any]]:
+    yield {"entity": _situation_id(message.id), "type": "situation"}
+    yield from (_belonging_statement(message.id, f"agent:{actor}", "actor") for actor in actors)
     yield {
-        **_belongs(message.id, f"message-content:{message.id}", "materialization"),
+        **_belonging_statement(message.id, f"message-content:{message.id}", "materialization"),
         "content": message.content,
     }
 
 
-def _situation(message_id: str) -> str:
+def _situation_id(message_id: str) -> str:
     return f"situation:mailbox-msg-{message_id}"
 
 
-def _belongs(message_id: str, entity: str, quality: str) -> dict[str, Any]:
-    return {"entity": entity, "belongs-to": _situation(message_id), "quality": quality}
+def _belonging_statement(message_id: str, entity: str, quality: str) -> dict[str, Any]:
+    return {"entity": entity, "belongs-to": _situation_id(message_id), "quality": quality}
 
 
-def _line(statement: dict[str, Any], at: int) -> bytes:
-    return _json({**statement, "at": instant.text(at)})
+def _statement_line(statement: dict[str, Any], at: int) -> bytes:
+    return _json_line({**statement, "at": instant.text(at)})
 
 
 FORMATS: dict[str, Callable[[Mail, Roster, int], Iterator[bytes]]] = {
-    "jsonl": jsonl,
-    "mbox": mbox,
-    "entities": entities,
+    "jsonl": export_jsonl,
+    "mbox": export_mbox,
+    "entities": export_entities,
 }

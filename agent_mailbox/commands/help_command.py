@@ -10,8 +10,8 @@ from pathlib import Path
 
 import click
 
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..errors import Malformed
 
 PAGES = Path(__file__).parent / "topics"
@@ -22,7 +22,7 @@ def topics() -> list[str]:
     return sorted(page.stem for page in PAGES.glob("*.txt"))
 
 
-@cli.command("help", cls=Verb, prints_json=False)
+@cli.command("help", cls=CommandWithOptions, prints_json=False)
 @click.argument("words", metavar="[TOPIC|COMMAND…]", nargs=-1)
 @click.option("--all", "everything", is_flag=True, help="List all commands, by subject.")
 @pass_app
@@ -37,12 +37,12 @@ def help_command(app: App, /, words: Sequence[str], everything: bool) -> None:
     root = click.get_current_context().find_root()
     if everything:
         formatter = root.make_formatter()
-        Commands.format_commands(cli, root, formatter)
-        app.print(formatter.getvalue().lstrip("\n"))
+        CommandGroup.format_commands(cli, root, formatter)
+        app.write_answer(formatter.getvalue().lstrip("\n"))
     elif len(words) == 1 and words[0] in topics():
-        app.print((PAGES / f"{words[0]}.txt").read_text(encoding="utf-8"))
+        app.write_answer((PAGES / f"{words[0]}.txt").read_text(encoding="utf-8"))
     else:
-        app.print(_of_command(root, words) + "\n")
+        app.write_answer(_of_command(root, words) + "\n")
 
 
 def _of_command(root: click.Context, words: Sequence[str]) -> str:

@@ -16,7 +16,7 @@ from ..known_clients.known_client import BEFORE_TOOL, FILES
 from ..mailbox.delivery import Delivery
 from ..mailbox.opened import OpenMailbox
 from ..store.files import paths, system
-from .hook_input import given, mailbox_of, proven, say
+from .hook_input import mailbox_of, make_prover, print_error, read_input
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -29,48 +29,48 @@ TEAMS = "CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS"
 """The client's variable that switches its teams on."""
 
 
-def answer(event: str, directory: str | None) -> int:
+def answer_hook(event: str, directory: str | None) -> int:
     """Answer a client's hook, its JSON on standard input; returns the exit code (never 2: that would mean "block")."""
     if event.lower() == "doorbell":
-        from .doorbell_command import keep  # once in many turns, and not waited for
+        from .doorbell_command import keep_doorbell  # once in many turns, and not waited for
 
-        return keep(directory)
-    name = hooks.canonical(event)
+        return keep_doorbell(directory)
+    name = hooks.canonical_event(event)
     if name is None:
-        say(f"error: no hook for {neutral(event)!r}\nhint: use one of {', '.join(hooks.HOOKS)}")
+        print_error(f"error: no hook for {neutral(event)!r}\nhint: use one of {', '.join(hooks.HOOKS)}")
         return 1
     answers: list[str] = []
 
-    def write(text: str) -> None:
+    def write_answer(text: str) -> None:
         answers.append(text)
         write_taken(text)
 
     try:
-        _answer(name, directory, environment(), write)
+        _answer_event(name, directory, environment(), write_answer)
     except (NoMailbox, Refused) as error:
-        say(f"agent-mailbox: {neutral(error.what)}")
+        print_error(f"agent-mailbox: {neutral(error.what)}")
         return int(error.code == NOT_YOU)
     except Exception as error:  # a hook never breaks a session, whatever happens to it
         known = error if isinstance(error, MailboxError) else StorageFailed(f"{type(error).__name__}: {error}")
         # The client takes one document: a second would void the first answer.
-        _complain(known, aloud=name != "SessionEnd" and not answers)
+        _report_trouble(known, aloud=name != "SessionEnd" and not answers)
     return 0
 
 
-def _complain(error: MailboxError, aloud: bool) -> None:
+def _report_trouble(error: MailboxError, aloud: bool) -> None:
     """Write one line on stderr and, unless stdout failed, one for the person."""
-    say(f"agent-mailbox: {neutral(error.what)}")
+    print_error(f"agent-mailbox: {neutral(error.what)}")
     try:
         if error.code.startswith("output"):
             sys.stdout = None
         elif aloud:
-            write_out(hooks.trouble(error), PATIENCE)
+            write_out(hooks.trouble_answer(error), PATIENCE)
     except (OSError, MailboxError):
         sys.stdout = None
 
 
-def _answer(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
-    said = given(environ)
+def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+    said = read_input(environ)
     if name in (BEFORE_TOOL, FILES, *hooks.PERMITS) and environ.get(HOOK_SESSION):
         from ..clients.permission import gemini_tools  # perhaps another client below it
 
@@ -78,38 +78,38 @@ def _answer(name: str, directory: str | None, environ: Mapping[str, str], write:
     if name == FILES:
         from ..clients.permission import file_guard  # where the shim cannot tell
 
-        if text := file_guard.answer(said, _here(), environ):
+        if text := file_guard.answer_call(said, _working_directory(), environ):
             write(text)
         else:
-            _lease(said, directory, environ, write)
+            _answer_lease(said, directory, environ, write)
         return
     try:
-        call = client_input.parse(name, said, environ, _here())
+        call = client_input.parse_call(name, said, environ, _working_directory())
     except Exception as error:
         if name in hooks.PERMITS:  # a model's unreadable input must not lift a restriction
-            asked = client_input.unread(name, environ, _here())
-            _close(asked, error, environ, write)
+            asked = client_input.parse_unreadable(name, environ, _working_directory())
+            _close_bound(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:
-        if text := hooks.refusal(call, lambda: _mailbox(call, directory, environ)):
+        if text := hooks.refuse_command(call, lambda: _mailbox_of(call, directory, environ)):
             write(text)
         else:
             try:
-                _lease(said, directory, environ, write)
+                _answer_lease(said, directory, environ, write)
             except MailboxError:
                 pass  # without a mailbox there is no lease
         return
     if name in hooks.PERMITS:
-        _permit(call, directory, environ, write)
+        _answer_permit(call, directory, environ, write)
         return
     place = mailbox_of(call, directory, environ)
     if place is None:
         return
-    desk = OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=proven(call, environ), environ=environ)
-    start = program(environ.get("PATH", ""))
+    desk = OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=make_prover(call, environ), environ=environ)
+    start = program_call(environ.get("PATH", ""))
     if directory:
         start += f" --dir {shell_quoted(desk.directory)}"
-    hooks.answer(hooks.Hook(call=call, delivery=Delivery(desk), environ=environ, program=start, write=write))
+    hooks.answer_event(hooks.Hook(call=call, delivery=Delivery(desk), environ=environ, program=start, write=write))
     if name == "SessionStart" and call.agent_id is None and environ.get(TEAMS) and desk.own.bridge:
         _start_bridge(desk.directory, call.session_id, environ)
 
@@ -121,42 +121,42 @@ def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -
 
     from ..clients import client
 
-    if client.number(environ) is None:
+    if client.client_number(environ) is None:
         return
-    words = [sys.executable, _package(), "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
+    words = [sys.executable, _package_directory(), "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
     nothing = subprocess.DEVNULL
     subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
 
 
-def _permit(
-    call: client_input.Call, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
+def _answer_permit(
+    call: client_input.ClientInput, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
 ) -> None:
     """Answer whether the session may use the tool. If that is unknown, a session that was last seen bound may not."""
     from ..clients.permission import judging_mailboxes  # where a lead or a policy may be, by the guard
 
     told: list[str] = []
 
-    def tell(text: str) -> None:  # once: the client takes two documents for none, and goes on
+    def write_once(text: str) -> None:  # once: the client takes two documents for none, and goes on
         if not told:
             told.append(text)
             write(text)
 
     try:
         place = mailbox_of(call, directory, environ)
-        judging_mailboxes.answer(
+        judging_mailboxes.answer_call(
             call,
             None if place is None else place.directory,
             environ,
-            program=program(environ.get("PATH", "")),
-            prove=lambda: proven(call, environ),
-            write=tell,
+            program=program_call(environ.get("PATH", "")),
+            prove=lambda: make_prover(call, environ),
+            write=write_once,
         )
     except Exception as error:
-        _close(call, error, environ, tell)
+        _close_bound(call, error, environ, write_once)
         raise
 
 
-def _lease(
+def _answer_lease(
     said: dict[str, Any] | BadLine, directory: str | None, environ: Mapping[str, str], write: Callable[[str], None]
 ) -> None:
     """Warn a session of another that leases a file it is about to write, or wrote it a moment ago.
@@ -164,7 +164,7 @@ def _lease(
     The shell guard read the client's JSON, so the input proves nothing of the caller. The process it runs below does:
     whoever calls this says no more than the session itself may say."""
     try:
-        call = client_input.parse(FILES, said, environ, _here())
+        call = client_input.parse_call(FILES, said, environ, _working_directory())
     except BadData:
         return  # no session
     place = None if call.tool.startswith("mcp__") else mailbox_of(call, directory, environ)
@@ -174,41 +174,43 @@ def _lease(
     from ..control.leasing import Leasing
     from ..identity import callers
 
-    caller = callers.of(environ)
+    caller = callers.caller_of(environ)
     if check_id(call.session_id) not in caller.sessions:
         return
-    desk = Leasing(OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=caller.proof))
-    guard = LeaseGuard(call=call, desk=desk, program=program(environ.get("PATH", "")))
-    if text := guard.answer():
+    desk = Leasing(OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=caller.proof_for))
+    guard = LeaseGuard(call=call, desk=desk, program=program_call(environ.get("PATH", "")))
+    if text := guard.answer_call():
         write(text)
 
 
-def _close(call: client_input.Call, error: Exception, environ: Mapping[str, str], write: Callable[[str], None]) -> None:
+def _close_bound(
+    call: client_input.ClientInput, error: Exception, environ: Mapping[str, str], write: Callable[[str], None]
+) -> None:
     """Answer "no" for a session that was last seen bound, wherever its mailbox is."""
     from ..clients.permission import permit
 
     if _is_bound(call, environ):
-        write(permit.closed(call.event, getattr(error, "what", "") or type(error).__name__))
+        write(permit.closed_answer(call.event, getattr(error, "what", "") or type(error).__name__))
 
 
-def _is_bound(call: client_input.Call, environ: Mapping[str, str]) -> bool:
+def _is_bound(call: client_input.ClientInput, environ: Mapping[str, str]) -> bool:
     return paths.is_bound(paths.state_directory(environ), check_id(call.session_id))
 
 
-def _mailbox(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> str | None:
+def _mailbox_of(call: client_input.ClientInput, directory: str | None, environ: Mapping[str, str]) -> str | None:
     """Return the directory of the session's mailbox; None if it has none."""
     place = mailbox_of(call, directory, environ)
     return None if place is None else place.directory
 
 
-def _here() -> str:
+def _working_directory() -> str:
     try:
         return system.getcwd()
     except OSError:  # the directory is gone
         return "/"
 
 
-def program(path: str) -> str:
+def program_call(path: str) -> str:
     """Return how an agent starts this program: its name if that is on the ``PATH``, else the way this process was
     started."""
     if any(d.startswith("/") and system.exists(f"{d}/agent-mailbox") for d in path.split(":")):
@@ -216,9 +218,9 @@ def program(path: str) -> str:
     beside = system.join(system.dirname(sys.executable), "agent-mailbox")
     if system.exists(beside):
         return shell_quoted(beside)
-    return f"{shell_quoted(sys.executable)} {shell_quoted(_package())}"
+    return f"{shell_quoted(sys.executable)} {shell_quoted(_package_directory())}"
 
 
-def _package() -> str:
+def _package_directory() -> str:
     """Return the package's directory, which Python starts as a program."""
     return system.dirname(system.dirname(system.join(system.getcwd(), __file__)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 
 from ..cli import standard_input
-from ..cli.mailbox_place import MailboxPlace, locate
+from ..cli.mailbox_place import MailboxPlace, locate_mailbox
 from ..clients import client_input
 from ..core import codec
 from ..core.records import BadLine
@@ -34,11 +34,11 @@ REST = "AGENT_MAILBOX_HOOK_REST"
 _REST = 3
 
 
-def given(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
+def read_input(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
     """Return the client's JSON as soon as it is whole; why it is none if it ended, or nothing more came, before."""
     found: dict[str, Any] | BadLine = BadLine("empty")
 
-    def take(data: bytes) -> bool:
+    def take_bytes(data: bytes) -> bool:
         nonlocal found
         found = codec.parse(data, client_input.MAX_INPUT, ours=False) if data.strip() else BadLine("empty")
         return not isinstance(found, BadLine)
@@ -46,18 +46,20 @@ def given(environ: Mapping[str, str]) -> dict[str, Any] | BadLine:
     if sys.stdin is not None:
         seconds = {"1": 1.0, "2": PATIENCE}.get(environ.get(REST, ""))
         then = None if seconds is None else _REST
-        standard_input.read_object(take, client_input.MAX_INPUT, seconds or PATIENCE, then)
+        standard_input.read_object(take_bytes, client_input.MAX_INPUT, seconds or PATIENCE, then)
     return found
 
 
-def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[str, str]) -> MailboxPlace | None:
+def mailbox_of(
+    call: client_input.ClientInput, directory: str | None, environ: Mapping[str, str]
+) -> MailboxPlace | None:
     """Return the mailbox of a client's session; None if there is none, or only one that the user's ``init`` did not
     make."""
     named = directory or (environ.get("AGENT_MAILBOX_DIR") if environ.keys().isdisjoint(SERVICES) else None)
     if not named and call.event != "SessionStart" and (known := paths.pointed(call.session_id, environ)):
         return MailboxPlace(known, False)  # a mailbox created later, nearer to it, changes nothing
     try:
-        place = locate(directory, environ, call.cwd)
+        place = locate_mailbox(directory, environ, call.cwd)
     except NoMailbox:
         return None
     except StorageFailed as error:
@@ -68,26 +70,26 @@ def mailbox_of(call: client_input.Call, directory: str | None, environ: Mapping[
         said = f"{neutral(place.directory)} is not one your `agent-mailbox init` made; ignored"
         if call.event == "SessionStart" and not paths.trusted(environ):  # lost, perhaps, with what binds the session
             raise StorageFailed(f"{said}. If it is yours: agent-mailbox init {typed(place.directory)}", code="unknown")
-        say(f"agent-mailbox: {said}")
+        print_error(f"agent-mailbox: {said}")
         return None
     return place
 
 
-def proven(call: client_input.Call, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:
+def make_prover(call: client_input.ClientInput, environ: Mapping[str, str]) -> Callable[[str], Proof | None]:
     """Return a function from a session's id to the proof for records in its name. It proves the session whose client
     called the hook, and that client's earlier ones. Raises ``Refused`` if a command called it."""
     me = call.session_id
-    proof = hook_calls.proven(me, environ, begins=call.begins, told=call.told, is_fork=call.source == "fork")
+    proof = hook_calls.prove_call(me, environ, begins=call.begins, told=call.told, is_fork=call.source == "fork")
 
-    def prove(session_id: str) -> Proof | None:
+    def prove_session(session_id: str) -> Proof | None:
         if proof is None or session_id == me:
             return proof if session_id == me else None
-        return hook_calls.shared(session_id, me, environ)
+        return hook_calls.prove_shared(session_id, me, environ)
 
-    return prove
+    return prove_session
 
 
-def say(text: str) -> None:
+def print_error(text: str) -> None:
     """Write a line to standard error, if anybody can read it."""
     try:
         if sys.stderr is not None:

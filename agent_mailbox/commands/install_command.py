@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..cli import reserved, widening
-from ..cli.group import Commands, cli
-from ..cli.mailbox_place import locate
-from ..cli.options import App, Verb, pass_app, set_json
+from ..cli.group import CommandGroup, cli
+from ..cli.mailbox_place import locate_mailbox
+from ..cli.options import App, CommandWithOptions, pass_app, set_json
 from ..clients import places, texts
 from ..clients.checks import settings
-from ..clients.checks.overview import installed, overview
+from ..clients.checks.overview import installed_settings, overview_clients
 from ..clients.install import installation as installer
 from ..core.text import neutral, neutral_lines, typed
 from ..errors import Malformed, NoMailbox, Refused
@@ -24,7 +24,7 @@ from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.cursor_cli import CURSOR_CLI
 from ..known_clients.every_client import CLIENTS, INSTALLED
 from ..store.files import paths
-from .hook_command import program
+from .hook_command import program_call
 from .uninstall_all import uninstall_all
 
 HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from ..known_clients.known_client import KnownClient
 
 
-def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+def _list_clients(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     """Print the clients that ``install`` knows, and end the command."""
     if not wanted or ctx.resilient_parsing:
         return
     app = ctx.ensure_object(App)
-    clients_here = overview(os.getcwd(), app.environ)
+    clients_here = overview_clients(os.getcwd(), app.environ)
     value = [
         {
             "client": one.client.name,
@@ -54,11 +54,11 @@ def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
         }
         for one in clients_here
     ]
-    app.out("".join(map(_described, clients_here)), value)
+    app.print_answer("".join(map(_describe_client, clients_here)), value)
     ctx.exit()
 
 
-def _described(one: ClientOverview) -> str:
+def _describe_client(one: ClientOverview) -> str:
     where = ", ".join(map(neutral, one.installed)) or "not installed here"
     limits = "".join(f"  {name}: {limit}\n" for name, limit in one.client.limits.items())
     seen = next((f"seen with {version}" for version in reversed(one.client.seen_with)), "not run")
@@ -66,7 +66,7 @@ def _described(one: ClientOverview) -> str:
     return f"{about}: {where}\n  {', '.join(one.abilities)}\n{limits}"
 
 
-class Clients(Commands):
+class ClientsToInstall(CommandGroup):
     """The clients to install into. Earlier versions knew one more."""
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
@@ -78,12 +78,12 @@ class Clients(Commands):
         return super().get_command(ctx, name)
 
 
-@cli.group(cls=Clients)
+@cli.group(cls=ClientsToInstall)
 @click.option(
     "--list",
     is_flag=True,
     expose_value=False,
-    callback=_list,
+    callback=_list_clients,
     help="List the clients: what each can do, its limits, and which settings here call us.",
 )
 @click.option(
@@ -100,22 +100,22 @@ def install() -> None:
     """
 
 
-def _installed(_: App, given: Mapping[str, Any]) -> str:
+def _describe_installed(_: App, given: Mapping[str, Any]) -> str:
     """Return what an installation lets sessions do unasked."""
     rules = "mail commands run unasked" + (f", and reach {', '.join(given['hosts'])}" if given.get("hosts") else "")
-    return "" if given["dry_run"] else f"install for {_whose(given)}: {rules}"
+    return "" if given["dry_run"] else f"install for {_whose_sessions(given)}: {rules}"
 
 
-def _uninstalled(_: App, given: Mapping[str, Any]) -> str:
+def _describe_uninstalled(_: App, given: Mapping[str, Any]) -> str:
     """Return whom an installation that goes no longer holds."""
-    return "" if given["dry_run"] else f"uninstall for {_whose(given)}: no lead and no rule of ours holds them"
+    return "" if given["dry_run"] else f"uninstall for {_whose_sessions(given)}: no lead and no rule of ours holds them"
 
 
-def _whose(given: Mapping[str, Any]) -> str:
+def _whose_sessions(given: Mapping[str, Any]) -> str:
     return "all your sessions" if given["user"] else f"sessions in {given['project'] or os.getcwd()}"
 
 
-@cli.group(cls=Commands, invoke_without_command=True, no_args_is_help=True)
+@cli.group(cls=CommandGroup, invoke_without_command=True, no_args_is_help=True)
 @click.option(
     "--all", "everything", is_flag=True, help="Undo every `install` of yours that we know of, in every client."
 )
@@ -140,10 +140,10 @@ def uninstall(ctx: click.Context, everything: bool, state: bool, dry_run: bool) 
     """
     if ctx.invoked_subcommand is None and everything:
         app = ctx.ensure_object(App)
-        reserved.check(app, ["uninstall"], {"state": state})
+        reserved.check_reserved(app, ["uninstall"], {"state": state})
         records = ", and your records go: nobody stays bound" if state else ""
         what = f"uninstall for every client: no lead and no rule of ours holds your sessions{records}"
-        widening.check(app, lambda: "" if dry_run else what)
+        widening.check_widening(app, lambda: "" if dry_run else what)
         return uninstall_all(app, state=state, dry_run=dry_run)
     if ctx.invoked_subcommand is None or everything or state or dry_run:
         hint = "name a client, or pass --all without one; options of a client stand behind its name"
@@ -166,28 +166,30 @@ def _shared_options(command: Any) -> Any:
     return command
 
 
-def _target(app: App, client: KnownClient, project: str | None, user: bool) -> Target:
+def _target_of(app: App, client: KnownClient, project: str | None, user: bool) -> Target:
     if user and project is not None:
         raise Malformed("--project and --user exclude each other", "pass one of them", code="usage")
-    return places.user(client, app.environ) if user else places.project(client, project or os.getcwd())
+    return places.user_target(client, app.environ) if user else places.project_target(client, project or os.getcwd())
 
 
-def _install(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
-    word = program(app.environ.get("PATH", ""))
+def _install_into(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
+    word = program_call(app.environ.get("PATH", ""))
     if word != "agent-mailbox":
-        app.warn(f"agent-mailbox is not on your PATH, as the commands need; link {word} into one of its directories")
-    plan = installer.installation(target, app.environ, word, bounds)
+        app.give_warning(
+            f"agent-mailbox is not on your PATH, as the commands need; link {word} into one of its directories"
+        )
+    plan = installer.plan_installation(target, app.environ, word, bounds)
     _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
 
 
-def _uninstall(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
-    word = program(app.environ.get("PATH", ""))
-    target = _target(app, client, project, user)
-    plan = installer.removal(target, app.environ, word, _mailbox(app, target) or "")
+def _uninstall_from(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
+    word = program_call(app.environ.get("PATH", ""))
+    target = _target_of(app, client, project, user)
+    plan = installer.plan_removal(target, app.environ, word, _mailbox_of(app, target) or "")
     _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
 
 
-@install.command("claude-code", cls=Verb, widens=_installed)
+@install.command("claude-code", cls=CommandWithOptions, widens=_describe_installed)
 @_shared_options
 @click.option(
     "--force",
@@ -238,7 +240,7 @@ def install_claude_code(
     \b
     Example: agent-mailbox install claude-code --project ~/shop --sandbox --host pypi.org
     """
-    target = _target(app, CLAUDE_CODE, project, user)
+    target = _target_of(app, CLAUDE_CODE, project, user)
     alone = _is_bounded_alone(app, target, force, closed or sandbox)
     if not alone:
         _refuse_twice(app, target, force)
@@ -253,13 +255,13 @@ def install_claude_code(
         _refuse_without_sandbox(app)
         own = installer.own_places(app.environ, os.path.dirname(target.base))
         bounds = bounds.replace(mailbox=_kept_mailbox(app, target), own=own)
-    _install(app, target, dry_run, bounds)
+    _install_into(app, target, dry_run, bounds)
 
 
-def _mailbox(app: App, target: Target) -> str | None:
+def _mailbox_of(app: App, target: Target) -> str | None:
     """Return the mailbox of the target's sessions, if there is one."""
     try:
-        place = locate(app.directory, app.environ, os.getcwd() if target.user else os.path.dirname(target.base))
+        place = locate_mailbox(app.directory, app.environ, os.getcwd() if target.user else os.path.dirname(target.base))
     except NoMailbox:
         return None
     return os.path.realpath(place.directory)
@@ -269,7 +271,7 @@ def _kept_mailbox(app: App, target: Target) -> str:
     """Return the mailbox that sandboxed commands must not reach."""
     if target.user:
         raise Malformed("--sandbox protects one project's mailbox and excludes --user", "pass --project DIR instead")
-    found, project = _mailbox(app, target), os.path.dirname(target.base)
+    found, project = _mailbox_of(app, target), os.path.dirname(target.base)
     own = typed(os.path.join(project, paths.DATA))
     if found is None:
         raise NoMailbox("the project has no mailbox yet", f"run `agent-mailbox init {own}`, then repeat this command")
@@ -285,7 +287,7 @@ def _is_bounded_alone(app: App, target: Target, force: bool, bounded: bool) -> b
     """Return whether to install only the bounds: another installation covers the project's sessions."""
     if force or target.user or not bounded or settings.is_there(target):
         return False
-    return bool(settings.elsewhere(target, app.environ))
+    return bool(settings.other_sources(target, app.environ))
 
 
 SANDBOX_NEEDS = {"bwrap": "bubblewrap", "socat": "socat"}
@@ -308,12 +310,13 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
 
     Renewing an installation, and adding one for all sessions beside one for some, is allowed.
     """
-    covering = settings.covering(target, app.environ)
+    covering = settings.covering_sources(target, app.environ)
     if force or not covering or settings.is_there(target):
-        for other in settings.elsewhere(target, app.environ):
-            app.warn(f"every hook runs twice, also from {settings.name(other)}; to keep one: {settings.way_out(other)}")
+        for other in settings.other_sources(target, app.environ):
+            name, way_out = settings.source_name(other), settings.way_out(other)
+            app.give_warning(f"every hook runs twice, also from {name}; to keep one: {way_out}")
         return
-    where = " and ".join(map(settings.name, covering))
+    where = " and ".join(map(settings.source_name, covering))
     ways = " or ".join(map(settings.way_out, covering))
     raise Refused(
         f"another installation already covers these sessions: {where}",
@@ -321,34 +324,34 @@ def _refuse_twice(app: App, target: Target, force: bool) -> None:
     )
 
 
-def _installer(client: KnownClient) -> None:
-    @install.command(client.name, cls=Verb, widens=_installed, help=client.about)
+def _installer_command(client: KnownClient) -> None:
+    @install.command(client.name, cls=CommandWithOptions, widens=_describe_installed, help=client.about)
     @_shared_options
     @pass_app
     def install_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-        target = _target(app, client, project, user)
+        target = _target_of(app, client, project, user)
         _warn_of_twice(app, target)
-        _install(app, target, dry_run)
+        _install_into(app, target, dry_run)
 
 
 def _warn_of_twice(app: App, target: Target) -> None:
     """Warn if the same sessions call us from another place, too."""
     here = os.getcwd() if target.user else os.path.dirname(target.base)
     scope = f"--project {typed(here)}" if target.user else "--user"
-    for path in installed(target.client, here, app.environ):
+    for path in installed_settings(target.client, here, app.environ):
         if path != os.path.realpath(target.settings):
-            app.warn(
+            app.give_warning(
                 f"every hook runs twice, also from {path};"
                 f" to keep one: `agent-mailbox uninstall {target.client.name} {scope}`"
             )
 
 
-def _uninstaller(client: KnownClient) -> None:
-    @uninstall.command(client.name, cls=Verb, widens=_uninstalled)
+def _uninstaller_command(client: KnownClient) -> None:
+    @uninstall.command(client.name, cls=CommandWithOptions, widens=_describe_uninstalled)
     @_shared_options
     @pass_app
     def uninstall_client(app: App, /, project: str | None, user: bool, dry_run: bool) -> None:
-        _uninstall(app, client, project, user, dry_run)
+        _uninstall_from(app, client, project, user, dry_run)
 
     deed = f"Undo `agent-mailbox install {client.name}`"
     if not client.is_installed:
@@ -361,12 +364,12 @@ def _uninstaller(client: KnownClient) -> None:
 
 for _client in INSTALLED:
     if _client is not CLAUDE_CODE:  # which has options of its own
-        _installer(_client)
+        _installer_command(_client)
 for _client in CLIENTS:
-    _uninstaller(_client)
+    _uninstaller_command(_client)
 
 
-def _deed(path: str) -> str:
+def _describe_change(path: str) -> str:
     """Return what became of a file that was to change."""
     return "changed" if os.path.lexists(path) else "removed"
 
@@ -376,11 +379,11 @@ def _carry_out(
 ) -> None:
     """Show the diff, carry the plan out, report. The diff comes first, to explain an error; ``after`` is the person's
     next step after a change."""
-    shown = "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
+    shown = "".join(f"{line}\n" for line in neutral_lines(installer.plan_diff(plan)))
     if not app.json:
-        app.print(shown or nothing)
+        app.write_answer(shown or nothing)
     for path, why in plan.left:
-        app.warn(f"left unchanged: {path}: {why}")
+        app.give_warning(f"left unchanged: {path}: {why}")
     changed = [change.path for change in plan.changes if change.after != change.before]
     if not dry_run:
         changed = installer.carry_out(plan, app.environ)
@@ -392,5 +395,8 @@ def _carry_out(
         "diff": shown,
         **({"next": after} if after and changed else {}),
     }
-    told = [*(f"{_deed(path)} {neutral(path)}" for path in changed), *([f"next: {after}"] if after and changed else [])]
-    app.done("" if dry_run else "".join(f"{line}\n" for line in told), value)
+    told = [
+        *(f"{_describe_change(path)} {neutral(path)}" for path in changed),
+        *([f"next: {after}"] if after and changed else []),
+    ]
+    app.print_done("" if dry_run else "".join(f"{line}\n" for line in told), value)

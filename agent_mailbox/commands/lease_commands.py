@@ -10,7 +10,7 @@ import click
 
 from ..cli import values
 from ..cli.group import DefaultCommands, cli
-from ..cli.options import App, Verb, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..control.leasing import Leasing
 from ..core import frame, instant
 from ..core.control import lease_paths
@@ -33,7 +33,7 @@ def lease() -> None:
     """
 
 
-@lease.command(cls=Verb)
+@lease.command(cls=CommandWithOptions)
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--for", "span", metavar="TIME", default="30m", help="How long: 90s, 30m (default), 2h; 24h at most.")
 @click.option("--note", metavar="TEXT", default="", help="What you do there, in a few words.")
@@ -48,41 +48,43 @@ def take(app: App, /, paths: Sequence[str], span: str, note: str, session: str |
     Example: agent-mailbox lease src/parser 'tests/parser/**' --for 1h --note "new grammar"
     """
     desk = Leasing(app.mailbox)
-    me = app.acting(session, desk.box, "the lease")
+    me = app.deciding_session(session, desk.box, "the lease")
     made = desk.lease(
         me, paths, system.getcwd(), values.parse_span(span, _UNITS, "m", "write it as 90s, 30m or 2h"), note
     )
     for path in paths:
         if not lease_paths.is_wild(path) and not system.exists(path):
-            app.warn(f"{neutral(path)} is not there: leased as a file; a directory would be {neutral(path)}/**")
+            app.give_warning(f"{neutral(path)} is not there: leased as a file; a directory would be {neutral(path)}/**")
     for other in desk.also_leased(me, made):
-        app.warn(f"{neutral(lease_paths.shown(other.project, other.paths))} {desk.said(other)}, too: {desk.ask(other)}")
-    app.done(f"leased until {frame.when(made.ends)}: {_line(made)}\n", {"leases": [_json(made)]})
+        app.give_warning(
+            f"{neutral(lease_paths.shown(other.project, other.paths))} {desk.said(other)}, too: {desk.ask(other)}"
+        )
+    app.print_done(f"leased until {frame.when(made.ends)}: {_lease_line(made)}\n", {"leases": [_lease_object(made)]})
 
 
-@lease.command("list", cls=Verb)
+@lease.command("list", cls=CommandWithOptions)
 @pass_app
 def list_leases(app: App, /) -> None:
     """List the leases that hold now, of all sessions."""
     desk = Leasing(app.mailbox)
     found = desk.leases()
-    lines = [f"{_line(one)} {desk.said(one)}" for one in found]
-    app.out("\n".join(lines or ["no leases"]) + "\n", {"leases": [_json(one) for one in found]})
+    lines = [f"{_lease_line(one)} {desk.said(one)}" for one in found]
+    app.print_answer("\n".join(lines or ["no leases"]) + "\n", {"leases": [_lease_object(one) for one in found]})
 
 
-@lease.command(cls=Verb)
+@lease.command(cls=CommandWithOptions)
 @click.argument("lease_id", metavar="ID")
 @session_option
 @pass_app
 def release(app: App, /, lease_id: str, session: str | None) -> None:
     """End a lease: yours, or as its holder's lead or the person. Again is no error."""
     desk = Leasing(app.mailbox)
-    ended, again = desk.release_lease(app.acting(session, desk.box, "the end of a lease"), lease_id)
+    ended, again = desk.release_lease(app.deciding_session(session, desk.box, "the end of a lease"), lease_id)
     told = "was over already: " if again else "released "
-    app.done(f"{told}{_line(ended)}\n", {"leases": [_json(ended)], "already": again})
+    app.print_done(f"{told}{_lease_line(ended)}\n", {"leases": [_lease_object(ended)], "already": again})
 
 
-@lease.command(cls=Verb)
+@lease.command(cls=CommandWithOptions)
 @click.argument("paths", metavar="[PATH]…", nargs=-1)
 @click.option("--staged", is_flag=True, help="Look at the files that git has staged.")
 @session_option
@@ -96,24 +98,24 @@ def check(app: App, /, paths: Sequence[str], staged: bool, session: str | None) 
         raise Malformed("PATH or --staged is missing" if staged is False else "--staged goes without PATH",
                         "name files, or let git say which are staged")  # fmt: skip
     desk = Leasing(app.mailbox)
-    found = desk.held_by_others(_caller(app, session, desk), paths or _staged(), system.getcwd())
+    found = desk.held_by_others(_calling_session(app, session, desk), paths or _staged_files(), system.getcwd())
     lines = [f"{neutral(one.path)} {desk.said(one.lease)}; {desk.ask(one.lease)}" for one in found]
-    value = {"leases": [{**_json(one.lease), "path": one.path} for one in found]}
-    app.out("\n".join([*lines, ""]), value)
+    value = {"leases": [{**_lease_object(one.lease), "path": one.path} for one in found]}
+    app.print_answer("\n".join([*lines, ""]), value)
     return int(any(one.lease.proven for one in found))
 
 
-def _caller(app: App, session: str | None, desk: Leasing) -> str:
+def _calling_session(app: App, session: str | None, desk: Leasing) -> str:
     """Return the session that asks; a program is none, and all leases are others' to it."""
     try:
-        return app.me(session, desk.box)
+        return app.acting_session(session, desk.box)
     except Refused:
         if session is not None:
             raise
         return ""
 
 
-def _staged() -> list[str]:
+def _staged_files() -> list[str]:
     """Return the staged files. Git runs this as its hook, so git itself may be run."""
     words = ["git", "-c", "core.fsmonitor=false", "diff", "--cached", "--name-only", "--no-renames", "--no-ext-diff"]
     try:
@@ -127,11 +129,11 @@ def _staged() -> list[str]:
     return [system.join(top, name) for name in names.decode("utf-8", "surrogateescape").split("\0") if name]
 
 
-def _line(one: Lease) -> str:
+def _lease_line(one: Lease) -> str:
     return f"{neutral(one.id)}  {neutral(lease_paths.shown(one.project, one.paths))}"
 
 
-def _json(one: Lease) -> dict[str, Any]:
+def _lease_object(one: Lease) -> dict[str, Any]:
     return {
         "id": one.id,
         "holder": one.owner,

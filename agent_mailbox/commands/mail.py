@@ -1,4 +1,5 @@
-"""The commands that read mail or settle it: ``check``, ``status``, ``show``, ``history``, ``ack`` and the like."""
+"""The commands that read mail or settle it: ``check_mail``, ``show_status``, ``show_message``, ``history``,
+``acknowledge_message`` and the like."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ import click
 
 from ..cli import mail_output, render, show_verbs, values, verbs
 from ..cli.group import cli
-from ..cli.options import App, Verb, complete_address, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, complete_address, pass_app, session_option
 from ..core.claims import Reads
 from ..core.records import Message
 from ..errors import Malformed
 from . import check_verb, standing_verbs
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @session_option
 @click.option("--peek", is_flag=True, help="Show the mail, but leave it unread and write nothing.")
 @click.option(
@@ -36,10 +37,10 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
     \b
     Example: agent-mailbox check --limit 5
     """
-    check_verb.check(app, app.mailbox, session, peek, limit)
+    check_verb.check_mail(app, app.mailbox, session, peek, limit)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @session_option
 @click.option(
     "--cost", is_flag=True, help="Also show the tokens that your mail took, by sender and mode, and those of wakes."
@@ -47,10 +48,10 @@ def check(app: App, /, session: str | None, peek: bool, limit: int) -> None:
 @pass_app
 def status(app: App, /, session: str | None, cost: bool) -> None:
     """Show your unread mail, the acks you owe, your dead letters."""
-    standing_verbs.status(app, app.mailbox, session, cost=cost)
+    standing_verbs.show_status(app, app.mailbox, session, cost=cost)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("message_id", metavar="ID")
 @click.option("--at", metavar="N", type=click.IntRange(min=0), default=0, help="Begin at this character of the text.")
 @pass_app
@@ -64,10 +65,10 @@ def show(app: App, /, message_id: str, at: int) -> None:
 
     A receipt "by title" is of the title alone, or of a text that was cut.
     """
-    show_verbs.show(app, app.mailbox, message_id, at)
+    show_verbs.show_message(app, app.mailbox, message_id, at)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("message_id", metavar="ID")
 @pass_app
 def thread(app: App, /, message_id: str) -> None:
@@ -77,24 +78,25 @@ def thread(app: App, /, message_id: str) -> None:
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
     stages = {m.id: reads.stages(m.id) for m in messages}
     blocks = [
-        [*render.message_text(m, roster, app.style, box), *render.stages_text(stages[m.id], roster)] for m in messages
+        [*render.message_text(m, roster, app.style_text, box), *render.stages_text(stages[m.id], roster)]
+        for m in messages
     ]
     value = {"messages": [mail_output.message_json(m, reads, box) for m in messages], "receipts": stages}
-    show_verbs.tell(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
+    show_verbs.print_and_note(app, app.mailbox, "\n\n".join(map("\n".join, blocks)) + "\n", value, messages, reads)
 
 
-def _listing(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
+def _list_messages(app: App, /, messages: Sequence[Message], reads: Reads) -> None:
     if not messages and not app.json:
-        app.print("no mail\n")
+        app.write_answer("no mail\n")
         return
     roster, box = app.mailbox.logs.read_roster(), app.mailbox.directory
-    app.out(
-        render.messages_text(messages, reads, roster, app.style, app.columns),
+    app.print_answer(
+        render.messages_text(messages, reads, roster, app.style_text, app.columns),
         {"messages": [mail_output.message_json(m, reads, box) for m in messages]},
     )
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @session_option
 @click.option(
     "--with",
@@ -122,11 +124,11 @@ def history(
     Example: agent-mailbox history --with role:reviewer --since 24h
     """
     me = None if everyones else standing_verbs.who_or_all(app, app.mailbox, session)
-    start = values.since(since, app.mailbox.now())
-    _listing(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
+    start = values.parse_since(since, app.mailbox.now())
+    _list_messages(app, *app.library.history(me, with_address=with_address, since=start, limit=limit))
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("query", nargs=-1, required=True)
 @click.option(
     "--limit",
@@ -141,10 +143,10 @@ def search(app: App, /, query: Sequence[str], limit: int) -> None:
 
     Matches whole words of the subject, body and sender, regardless of case and accents. 'terra*' also finds terraform.
     """
-    show_verbs.search(app, app.mailbox, " ".join(query), limit)
+    show_verbs.search_messages(app, app.mailbox, " ".join(query), limit)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("message_id", metavar="ID")
 @session_option
 @pass_app
@@ -153,7 +155,7 @@ def ack(app: App, /, message_id: str, session: str | None) -> None:
     verbs.acknowledge(app, app.mailbox, message_id, session)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("message_id", metavar="ID")
 @session_option
 @pass_app
@@ -162,7 +164,7 @@ def release(app: App, /, message_id: str, session: str | None) -> None:
     verbs.give_back(app, app.mailbox, message_id, session)
 
 
-@cli.command("dead-letters", cls=Verb)
+@cli.command("dead-letters", cls=CommandWithOptions)
 @session_option
 @click.option("--all", "everyones", is_flag=True, help="Show everyone's, not only yours.")
 @click.option(
@@ -190,14 +192,14 @@ def dead_letters(
 
     The steward tells each sender once, by mail, before it archives them.
     """
-    start = values.since(since, app.mailbox.now())
+    start = values.parse_since(since, app.mailbox.now())
     if waiting:
-        standing_verbs.waiting(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
+        standing_verbs.show_waiting(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
         return
     standing_verbs.dead_letters(app, app.mailbox, session, everyones=everyones, since=start, limit=limit)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @session_option
 @click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="S", help="Give up after S seconds (default: wait for ever)."
@@ -207,9 +209,9 @@ def wait(app: App, /, session: str | None, timeout: float | None) -> int:
     """Wait for unread mail. Exits with 0 when you have some, with 1 at the time-out."""
     if timeout is not None and not 0 <= timeout <= threading.TIMEOUT_MAX:
         raise Malformed(f"--timeout is not a usable number of seconds: {timeout}", "leave it out to wait for ever")
-    me = app.reader(session, app.mailbox)
+    me = app.reading_session(session, app.mailbox)
     if session is not None and app.mailbox.logs.read_roster().get(me) is None:
-        app.warn(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
+        app.give_warning(f"no agent {me} is known, and this waits for its mail: `agent-mailbox roster list` shows all")
     unread = app.library.wait(me, timeout)
-    app.out(f"{mail_output.plural(unread, 'unread message')}\n" if unread else "", {"unread": unread})
+    app.print_answer(f"{mail_output.count_noun(unread, 'unread message')}\n" if unread else "", {"unread": unread})
     return 0 if unread else 1

@@ -14,19 +14,19 @@ from ..core.misspelt import nearly
 from ..errors import Malformed, StorageFailed
 from . import commands
 
-cli.load = commands.load
+cli.load = commands.load_command
 _WHO = ("--session", "--from", "--session-id")
 """The options that name the session. Each command takes one; an error about another names the right one."""
 
 
-def _usage(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
+def _usage_error(error: click.UsageError, arguments: Sequence[str]) -> Malformed:
     """Return click's usage error as ours."""
     said, hint = error.format_message(), f"`{error.ctx.command_path} --help` shows the usage" if error.ctx else ""
     options = [option for param in error.ctx.command.params for option in param.opts] if error.ctx else []
     who = next((option for option in options if option in _WHO), None)
     if isinstance(error, click.NoSuchOption) and error.option_name in _WHO and who is not None:
         said, hint = f"no such option: {error.option_name!r}", f"name your session with {who} here"
-    elif isinstance(error, click.NoSuchOption) and (other := meant.option(error)) is not None:
+    elif isinstance(error, click.NoSuchOption) and (other := meant.meant_option(error)) is not None:
         said, hint = f"no such option: {error.option_name!r}", f"did you mean {other}?"
     elif isinstance(error, click.NoSuchOption):  # click proposes --json for --since
         near = nearly(error.option_name, [option for option in options if option.startswith("--")])
@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     app = App()
     unparsed = False
 
-    def work() -> int:
+    def run_command() -> int:
         nonlocal unparsed
         try:
             result = cli.main(args=list(arguments), prog_name="agent-mailbox", standalone_mode=False, obj=app)
@@ -56,28 +56,28 @@ def main(arguments: Sequence[str]) -> int:
             raise
         except click.UsageError as error:
             unparsed = True
-            raise _usage(error, arguments) from None
+            raise _usage_error(error, arguments) from None
         except click.ClickException as error:
             raise Malformed(error.format_message(), code="usage") from None
         except click.Abort:
             return 130
         except OSError as error:
             if error.filename is None:
-                _flush()  # click's own output, such as a help text: what it could not write fails again
+                _flush_output()  # click's own output, such as a help text: what it could not write fails again
             raise
         except SystemExit as done:  # click exits so after completion, and with 1 if the reader is gone
             if done.code:
                 raise StorageFailed("the reader of the output has closed it", code="output") from None
             return 0
-        _flush()
+        _flush_output()
         return result if isinstance(result, int) else 0
 
-    return boundary.guarded(
-        work, lambda: (app.json and not app.answered) or (unparsed and "--json" in arguments), app.hint
+    return boundary.run_guarded(
+        run_command, lambda: (app.json and not app.answered) or (unparsed and "--json" in arguments), app.complete_hint
     )
 
 
-def _flush() -> None:
+def _flush_output() -> None:
     try:
         if sys.stdout is not None:
             sys.stdout.flush()

@@ -6,15 +6,15 @@ import sys
 
 from .. import __version__
 from ..cli.group import cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..errors import Malformed, Refused
-from ..mcp.tool_commands import call
+from ..mcp.tool_commands import answer_call
 from ..upkeep import extras
 
 NEEDED = ("mcp", "mcp_types", "anyio")
 
 
-@cli.command(cls=Verb, prints_json=False)
+@cli.command(cls=CommandWithOptions, prints_json=False)
 @pass_app
 def mcp(app: App, /) -> None:
     """Serve the mailbox to a client by MCP. The tools are check, send, reply, search and who. Clients start this; it
@@ -23,12 +23,14 @@ def mcp(app: App, /) -> None:
     It is for clients without hooks: where `install` works, mail comes by itself and costs less. The server acts as its
     client's session, else as AGENT_MAILBOX_SESSION, and never as the person.
     """
-    if missing := extras.missing(NEEDED):
+    if missing := extras.find_missing(NEEDED):
         raise Refused(
-            f"packages of the MCP server are missing: {', '.join(missing)}", extras.how("mcp"), code="no_extra"
+            f"packages of the MCP server are missing: {', '.join(missing)}",
+            extras.command_to_add("mcp"),
+            code="no_extra",
         )
     if sys.stdin is not None and sys.stdin.isatty():
         raise Malformed("standard input is a terminal: no MCP client", "name this command in a client's configuration")
     from ..mcp.tool_server import ToolServer
 
-    ToolServer(__version__, lambda tool, given, write: call(app.directory, tool, given, write)).run()
+    ToolServer(__version__, lambda tool, given, write: answer_call(app.directory, tool, given, write)).serve_client()

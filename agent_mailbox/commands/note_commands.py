@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import click
 
 from ..cli import note_output, values
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, pass_app, session_option
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..mailbox.noting import Noting
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def note() -> None:
     """Keep what everyone on a project or another tag should know.
 
@@ -24,7 +24,7 @@ def note() -> None:
 _which = click.argument("note_id", metavar="NOTE")
 
 
-@note.command(cls=Verb)
+@note.command(cls=CommandWithOptions)
 @click.option("--on", "on", multiple=True, metavar="TAG", help="The tag it is about (default: your project).")
 @click.option("--title", metavar="TEXT", required=True, help="What it says, in a few words.")
 @click.option("--body", metavar="TEXT", help="The text; - reads standard input, @FILE a file.")
@@ -38,45 +38,45 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     Example: agent-mailbox note add --on project:app --title "Tests need redis" --body "docker compose up redis"
     """
     desk = Noting(app.mailbox)
-    me = app.acting(session, desk.box, "the note")
-    text = title if body is None else values.body(app, body)
+    me = app.deciding_session(session, desk.box, "the note")
+    text = title if body is None else values.read_body(app, body)
     tags = [tag for one in on for tag in one.split(",")]
     made = desk.add_note(me, tags, title, text, replaces)
     made = desk.all_notes().get(made.message.id, made)
     roster = desk.box.logs.read_roster()
-    app.done(note_output.list_text([made], roster, app.style), {"note": note_output.note_json(made)})
+    app.print_done(note_output.list_text([made], roster, app.style_text), {"note": note_output.note_json(made)})
 
 
-@note.command("list", cls=Verb)
+@note.command("list", cls=CommandWithOptions)
 @click.option("--on", metavar="TAG", default="", help="Only those of this tag.")
 @pass_app
 def list_notes(app: App, /, on: str) -> None:
     """List the current notes, the newest last."""
     desk = Noting(app.mailbox)
     found = desk.notes(on)
-    text = note_output.list_text(found, desk.box.logs.read_roster(), app.style)
-    app.out(app.framed(text), {"notes": [note_output.note_json(one) for one in found]})
+    text = note_output.list_text(found, desk.box.logs.read_roster(), app.style_text)
+    app.print_answer(app.fold_framed(text), {"notes": [note_output.note_json(one) for one in found]})
 
 
-@note.command(cls=Verb)
+@note.command(cls=CommandWithOptions)
 @_which
 @pass_app
 def show(app: App, /, note_id: str) -> None:
     """Show a note's text."""
     desk = Noting(app.mailbox)
     found = desk.find_note(note_id)
-    text = note_output.note_text(found, desk.box.logs.read_roster(), app.style, app.command)
-    app.out(app.framed(text), {"note": note_output.note_json(found, whole=True)})
+    text = note_output.note_text(found, desk.box.logs.read_roster(), app.style_text, app.complete_command)
+    app.print_answer(app.fold_framed(text), {"note": note_output.note_json(found, whole=True)})
 
 
-@note.command(cls=Verb)
+@note.command(cls=CommandWithOptions)
 @_which
 @session_option
 @pass_app
 def drop(app: App, /, note_id: str, session: str | None) -> None:
     """Take a note of yours from the list. It stays in the log."""
     desk = Noting(app.mailbox)
-    ended, again = desk.drop_note(app.acting(session, desk.box, "dropping a note"), note_id)
+    ended, again = desk.drop_note(app.deciding_session(session, desk.box, "dropping a note"), note_id)
     told = "was off the list already: " if again else "dropped "
-    text = told + note_output.list_text([ended], desk.box.logs.read_roster(), app.style)
-    app.done(text, {"note": note_output.note_json(ended), "already": again})
+    text = told + note_output.list_text([ended], desk.box.logs.read_roster(), app.style_text)
+    app.print_done(text, {"note": note_output.note_json(ended), "already": again})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from ..cli import values
-from ..cli.group import Commands
-from ..cli.options import App, Verb, complete_session, pass_app, session_option
+from ..cli.group import CommandGroup
+from ..cli.options import App, CommandWithOptions, complete_session, pass_app, session_option
 from ..control.requests import Control
 from ..core.control import messages
 from ..errors import Malformed
@@ -24,7 +24,7 @@ _NETWORK = "network"
 _agent = click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 
 
-@click.group(cls=Commands)
+@click.group(cls=CommandGroup)
 def request() -> None:
     """Ask your lead for something, or an agent to do something. A lead is asked for a permission, a plan's approval or
     hosts; an agent for a shutdown or a task."""
@@ -34,12 +34,15 @@ def _ask(
     app: App, /, session: str | None, payload: messages.Payload, timeout: float | None = None, *, to: str | None = None
 ) -> None:
     desk = Control(app.mailbox)
-    me = app.acting(session, desk.box, "the request")
+    me = app.deciding_session(session, desk.box, "the request")
     if timeout is not None:
         payload = payload.replace(expires=desk.box.now() + round(timeout * 1000))
     with Patience(timeout):  # behind that time nobody could answer it
         asked = desk.request(me, payload, to=to)
-    app.done(control_output.asked_text(asked, desk, app.style, app.command), control_output.asked_json(asked, desk))
+    app.print_done(
+        control_output.asked_text(asked, desk, app.style_text, app.complete_command),
+        control_output.asked_json(asked, desk),
+    )
 
 
 input_option = click.option(
@@ -47,7 +50,7 @@ input_option = click.option(
 )
 
 
-@request.command(cls=Verb)
+@request.command(cls=CommandWithOptions)
 @session_option
 @click.option("--tool", metavar="NAME", required=True, help="The tool, such as Bash.")
 @input_option
@@ -75,7 +78,7 @@ def permission(
     _ask(app, session, payload, timeout)
 
 
-@request.command(cls=Verb)
+@request.command(cls=CommandWithOptions)
 @session_option
 @click.option("--body", metavar="TEXT", help="The plan; - reads standard input, @FILE a file.")
 @click.option("--file", metavar="PATH", default="", help="The file that holds the plan.")
@@ -106,7 +109,7 @@ def plan(
     """
     payload = messages.PlanRequest(
         request_id=request_id,
-        content="" if body is None and (goal or steps) else values.body(app, body),
+        content="" if body is None and (goal or steps) else values.read_body(app, body),
         file=file,
         goal=goal,
         steps=tuple(steps),
@@ -116,7 +119,7 @@ def plan(
     _ask(app, session, payload, timeout)
 
 
-@request.command(cls=Verb)
+@request.command(cls=CommandWithOptions)
 @session_option
 @click.option("--host", "hosts", multiple=True, metavar="HOST", help="A host; repeat the option for several.")
 @click.option("--capability", metavar="NAME", default=_NETWORK, help="What the sandbox denies (default: network).")
@@ -145,7 +148,7 @@ def sandbox(
     _ask(app, session, payload, timeout)
 
 
-@request.command(cls=Verb)
+@request.command(cls=CommandWithOptions)
 @_agent
 @session_option
 @reason_option
@@ -158,7 +161,7 @@ def shutdown(app: App, /, agent: str, session: str | None, reason: str, timeout:
     _ask(app, session, messages.ShutdownRequest(request_id=request_id, reason=reason), timeout, to=agent)
 
 
-@request.command(cls=Verb)
+@request.command(cls=CommandWithOptions)
 @_agent
 @session_option
 @click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
@@ -179,7 +182,7 @@ def task(
     request_id: str,
 ) -> None:
     """Give an agent a task. It is another name for `task add`."""
-    text = "" if body is None else values.body(app, body)
+    text = "" if body is None else values.read_body(app, body)
     payload = messages.TaskAssignment(
         request_id=request_id, title=title, instructions=text, context=context, plan_required=plan_required
     )

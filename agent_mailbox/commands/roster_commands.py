@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, complete_address, complete_session, pass_app
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, complete_address, complete_session, pass_app
 from ..core.address import check_id
 from ..core.roster import STATES
 from ..core.roster_changes import Registration
@@ -17,7 +17,7 @@ from ..errors import NotFound
 from . import roster_verbs
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def roster() -> None:
     """List agents, and manage their names, roles, tags and states.
 
@@ -80,9 +80,9 @@ def _registering(command: Callable[[App, Registration], None]) -> Any:
     return wanted
 
 
-@roster.command(cls=Verb)
+@roster.command(cls=CommandWithOptions)
 @_registering
-def register(app: App, change: Registration) -> None:
+def register_session(app: App, change: Registration) -> None:
     """Register a session, or revive a dead one.
 
     A session that takes the name of a frozen or dead agent continues it: mail to either reaches it.
@@ -90,14 +90,14 @@ def register(app: App, change: Registration) -> None:
     \b
     Example: agent-mailbox roster register --session-id ci-1 --name Ci --role tester --tags project:shop
     """
-    roster_verbs.register(app, change)
+    roster_verbs.register_session(app, change)
 
 
-@roster.command(cls=Verb)
+@roster.command(cls=CommandWithOptions)
 @_registering
 def update(app: App, change: Registration) -> None:
     """Change a session's name, roles, tags or lead. An unknown session is registered."""
-    roster_verbs.register(app, change.replace(event="update"))
+    roster_verbs.register_session(app, change.replace(event="update"))
 
 
 _one = click.option(
@@ -111,48 +111,50 @@ _one = click.option(
 _word = click.argument("word", metavar="[ID]", required=False, shell_complete=complete_session)
 
 
-@roster.command(cls=Verb)
+@roster.command(cls=CommandWithOptions)
 @_word
 @_one
 @pass_app
 def heartbeat(app: App, /, word: str | None, session_id: str | None) -> None:
     """Record that a session is alive; this thaws a frozen one."""
-    agent, _ = app.library.agent(roster_verbs.own(app, session_id, word))
+    agent, _ = app.library.agent(roster_verbs.own_agent(app, session_id, word))
     app.mailbox.check_in(agent.session_id)
-    roster_verbs.answer(app, agent)
+    roster_verbs.print_agent(app, agent)
 
 
-@roster.command(cls=Verb)
+@roster.command(cls=CommandWithOptions)
 @_word
 @_one
 @pass_app
 def freeze(app: App, /, word: str | None, session_id: str | None) -> None:
     """Mark a session as away: its direct mail waits and does not expire."""
-    roster_verbs.end(app, "freeze", session_id, word)
+    roster_verbs.end_agent(app, "freeze", session_id, word)
 
 
-@roster.command(cls=Verb)
+@roster.command(cls=CommandWithOptions)
 @_word
 @_one
 @pass_app
 def retire(app: App, /, word: str | None, session_id: str | None) -> None:
     """Mark a session as gone for good. Role mail that it did not acknowledge returns to the role."""
-    roster_verbs.end(app, "retire", session_id, word)
+    roster_verbs.end_agent(app, "retire", session_id, word)
 
 
-def _mute(app: App, /, session: str | None, word: str, which: str) -> None:
-    me = app.who(session)
+def _mute_or_unmute(app: App, /, session: str | None, word: str, which: str) -> None:
+    me = app.session_for(session)
     unknown = False
     try:
         whom = app.library.agent(word)[0].session_id
     except NotFound:
         whom, unknown = check_id(word), True
     request = Registration(session_id=me, event="update").replace(**{which: (whom,)})
-    agent, _ = app.mailbox.register(request, app.acts(me))
+    agent, _ = app.mailbox.register(request, app.acting_party(me))
     if unknown:
         state = "muted" if which == "mute" else "not muted"
-        app.warn(f"no agent {whom!r} is known; mail from that id is {state}: `agent-mailbox roster list` shows all")
-    roster_verbs.answer(app, agent)
+        app.give_warning(
+            f"no agent {whom!r} is known; mail from that id is {state}: `agent-mailbox roster list` shows all"
+        )
+    roster_verbs.print_agent(app, agent)
 
 
 _muter = click.option(
@@ -164,7 +166,7 @@ _muter = click.option(
 _muted = click.argument("whom", metavar="AGENT", shell_complete=complete_session)
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @_muted
 @_muter
 @pass_app
@@ -173,19 +175,19 @@ def mute(app: App, /, whom: str, session: str | None) -> None:
 
     Control messages still come through.
     """
-    _mute(app, session, whom, "mute")
+    _mute_or_unmute(app, session, whom, "mute")
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @_muted
 @_muter
 @pass_app
 def unmute(app: App, /, whom: str, session: str | None) -> None:
     """Have hooks show you AGENT's mail again."""
-    _mute(app, session, whom, "unmute")
+    _mute_or_unmute(app, session, whom, "unmute")
 
 
-@roster.command("list", cls=Verb)
+@roster.command("list", cls=CommandWithOptions)
 @click.option("--state", type=click.Choice(STATES), help="List only agents in this state.")
 @pass_app
 def list_agents(app: App, /, state: str | None) -> None:
@@ -193,7 +195,7 @@ def list_agents(app: App, /, state: str | None) -> None:
     roster_verbs.show_all(app, state)
 
 
-@roster.command("show", cls=Verb)
+@roster.command("show", cls=CommandWithOptions)
 @_word
 @_one
 @pass_app

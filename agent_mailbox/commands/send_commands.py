@@ -11,7 +11,7 @@ from click.core import ParameterSource
 from ..cli import mail_output, values, verbs, widening
 from ..cli.context import FROM
 from ..cli.group import cli
-from ..cli.options import App, Verb, complete_address, complete_session, one_of, pass_app
+from ..cli.options import App, CommandWithOptions, complete_address, complete_session, one_of, pass_app
 from ..core import attachments, codec, compose, references
 from ..core.compose import Draft
 from ..core.records import PRIORITIES, TYPES, BadLine
@@ -60,7 +60,7 @@ class Written(TypedDict):
     attach: Sequence[str]
 
 
-def _writing(command: Any) -> Any:
+def _writing_options(command: Any) -> Any:
     """Add the options that ``send`` and ``reply`` share."""
     for option in reversed(
         [
@@ -125,10 +125,10 @@ def _writing(command: Any) -> Any:
     return command
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @_from
 @_to
-@_writing
+@_writing_options
 @click.option("--thread", metavar="ID", help="Put it into the thread of message ID.")
 @click.option("--now", is_flag=True, help="Fail if the engine of a shared mailbox is out of reach, and queue nothing.")
 @click.option(
@@ -162,7 +162,7 @@ def send(
             raise Malformed(f"--jsonl excludes {more[0]}", "write it into each line of the batch")
         _send_batch(app, sender, jsonl, strict)
         return
-    draft = _draft(app, app.who(sender, FROM), to, given).replace(thread=thread)
+    draft = _draft_from(app, app.session_for(sender, FROM), to, given).replace(thread=thread)
     _ask_first(app, draft, draft.to)
     verbs.confirm_sent(app, app.mailbox, _send_one(app, draft, strict))
 
@@ -172,7 +172,7 @@ def _ask_first(app: App, draft: Draft, to: Sequence[str]) -> None:
     if draft.type == CONTROL:
         if app.caller.is_served:
             app.caller.refuse_deciding("a control message")
-        widening.check(app, lambda: widened_output.of_text(app, draft.content, to))
+        widening.check_widening(app, lambda: widened_output.of_text(app, draft.content, to))
 
 
 def _was_given(ctx: click.Context, param: click.Parameter) -> bool:
@@ -196,29 +196,29 @@ def _send_one(app: App, draft: Draft, strict: bool) -> Sent:
     return sent.replace(warnings=(*sent.warnings, *warnings))
 
 
-def _draft(app: App, sender: str, to: Sequence[str], given: Written) -> Draft:
+def _draft_from(app: App, sender: str, to: Sequence[str], given: Written) -> Draft:
     return Draft(
         sender=sender,
         to=verbs.split_recipients(to),
-        content=values.body(app, given["body"]),
+        content=values.read_body(app, given["body"]),
         subject=given["subject"],
-        ttl_hours=values.hours(given["ttl_hours"]),
-        expires_at=values.expiry(given["expires_at"], app.mailbox.now()),
+        ttl_hours=values.parse_hours(given["ttl_hours"]),
+        expires_at=values.parse_expiry(given["expires_at"], app.mailbox.now()),
         ack=given["ack"],
         priority=given["priority"],
         type=given["kind"],
         id=given["retry_id"],
         references=[references.parse(text) for text in given["refs"]] or None,
-        attachments=values.attached(app, given["attach"]) or None,
+        attachments=values.attach_files(app, given["attach"]) or None,
         extra={ALLOWED: True} if given["allow_secret"] else None,
     )
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("message_id", metavar="ID")
 @_from
 @_to
-@_writing
+@_writing_options
 @click.option("--all", "everyone", is_flag=True, help="Answer everyone the message was for, and its sender.")
 @pass_app
 def reply(
@@ -238,7 +238,7 @@ def reply(
     """
     if everyone and to:
         raise Malformed("--all excludes --to", "leave --to out, or name each recipient with --to")
-    draft = _draft(app, app.who(sender, FROM), to, given)
+    draft = _draft_from(app, app.session_for(sender, FROM), to, given)
     if draft.type == CONTROL:
         parent = app.mailbox.find(message_id).message
         _ask_first(app, draft, draft.to or (parent.sender, *parent.recipients))
@@ -249,7 +249,7 @@ def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> N
     """Send a batch of lines; check every line before any is written."""
     app.proves = nobody  # a file's lines are mail; none proves its sender
     numbers, drafts = [], []
-    for number, line in enumerate(values.read(app, source, "batch", MAX_BATCH).split(b"\n"), 1):
+    for number, line in enumerate(values.read_source(app, source, "batch", MAX_BATCH).split(b"\n"), 1):
         if line.strip():
             numbers.append(number)
             try:
@@ -264,13 +264,13 @@ def _send_batch(app: App, /, sender: str | None, source: str, strict: bool) -> N
         raise error if error.at is None else _about_line(error, numbers[error.at]) from None
     for one, number in zip(sent, numbers, strict=True):
         for warning in one.warnings:
-            app.warn(f"line {number}: {warning}")
+            app.give_warning(f"line {number}: {warning}")
     ids = [one.message.id for one in sent]
     if any(one.queued for one in sent):
         found = {"sent": 0, "queued": len(ids), "ids": ids}
-        app.done(f"queued {mail_output.plural(len(ids), 'message')}: the engine is out of reach\n", found)
+        app.print_done(f"queued {mail_output.count_noun(len(ids), 'message')}: the engine is out of reach\n", found)
         return
-    app.done(f"sent {mail_output.plural(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
+    app.print_done(f"sent {mail_output.count_noun(len(ids), 'message')}\n", {"sent": len(ids), "ids": ids})
 
 
 def _about_line(error: MailboxError, number: int) -> MailboxError:
@@ -283,4 +283,4 @@ def _batch_draft(line: bytes, app: App, sender: str | None) -> Draft:
     if isinstance(obj, BadLine):
         raise BadData(obj.reason, "write one JSON object per line, with the keys of `agent-mailbox show ID --json`")
     draft = compose.draft_from(obj)
-    return draft.replace(sender=app.who(draft.sender or sender, FROM))
+    return draft.replace(sender=app.session_for(draft.sender or sender, FROM))

@@ -13,10 +13,10 @@ import click
 
 from ..cli import new_place, widening
 from ..cli.group import cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..clients import places
 from ..clients.checks import settings
-from ..clients.checks.overview import installed
+from ..clients.checks.overview import installed_settings
 from ..clients.install import everywhere
 from ..clients.install import installation as installer
 from ..core import frame
@@ -31,7 +31,7 @@ from ..store.files import paths
 from ..store.user_state import creation
 from ..upkeep import crontab
 from . import unused_mailbox
-from .hook_command import program
+from .hook_command import program_call
 from .uninstall_all import uninstall_all
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class ClientSetup(Record):
         return [one.path for one in self.plan.changes if one.before != one.after] if self.plan else []
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--project", is_flag=True, help="Set up the clients for sessions of this project alone.")
 @click.option("--git", "in_git", is_flag=True, help="Make the mailbox in .git, where all worktrees share it.")
@@ -86,7 +86,7 @@ def setup(
         return _remove(app, _place(app, where, in_git), dry_run=dry_run or diff, diff=diff)
     place = _place(app, where, in_git)
     is_new = not paths.is_mailbox(place)
-    word = program(app.environ.get("PATH", ""))
+    word = program_call(app.environ.get("PATH", ""))
     found = [_look(app, client, word, project=project) for client in _found(app)]
     lines = [*_told(place, found, is_new=is_new)]
     if not (dry_run or diff):
@@ -95,18 +95,20 @@ def setup(
         changed = [path for one in found if one.plan for path in _install(app, one.target, word)]
         _finish(app, place, found, changed, is_new=is_new)
         return 0
-    shown = "".join(f"{line}\n" for one in found if one.plan for line in neutral_lines(installer.diff(one.plan)))
+    shown = "".join(f"{line}\n" for one in found if one.plan for line in neutral_lines(installer.plan_diff(one.plan)))
     text = shown if diff else "".join(f"{line}\n" for line in lines)
-    app.out(text or "nothing to change\n", _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown})
+    app.print_answer(
+        text or "nothing to change\n", _value(place, found, [], is_new=is_new) | {"dry_run": True, "diff": shown}
+    )
     return 0
 
 
 def _place(app: App, where: str | None, in_git: bool) -> str:
     """Return the mailbox: the one named, the one that covers this place, or a new one's place."""
-    place = new_place.meant(app, where, in_git)
+    place = new_place.meant_place(app, where, in_git)
     if not paths.is_mailbox(place):
         new_place.refuse_session(app, place)
-        if where is None and not in_git and (covering := new_place.covering(place)):
+        if where is None and not in_git and (covering := new_place.covering_mailbox(place)):
             return covering
         new_place.refuse_second(place, f"agent-mailbox init {typed(place)} --here")
     return os.path.realpath(place)
@@ -120,24 +122,24 @@ def _found(app: App) -> Iterator[KnownClient]:
 def _look(app: App, client: KnownClient, word: str, *, project: bool) -> ClientSetup:
     """Return what is to become of a client's files; one that cannot be read or merged is told and left."""
     here = os.getcwd()
-    target = places.project(client, here) if project else places.user(client, app.environ)
+    target = places.project_target(client, here) if project else places.user_target(client, app.environ)
     own = os.path.realpath(target.settings)
-    elsewhere = [path for path in installed(client, here, app.environ) if path != own]
+    elsewhere = [path for path in installed_settings(client, here, app.environ) if path != own]
     if client is CLAUDE_CODE:  # it alone has plugins
-        elsewhere = [settings.name(source) for source in settings.covering(target, app.environ)]
+        elsewhere = [settings.source_name(source) for source in settings.covering_sources(target, app.environ)]
     if elsewhere:
         return ClientSetup(target, None, f"hooks are installed already, in {frame.some(elsewhere, 2)}")
     try:
-        return ClientSetup(target, installer.installation(target, app.environ, word))
+        return ClientSetup(target, installer.plan_installation(target, app.environ, word))
     except MailboxError as error:
         return ClientSetup(target, None, f"left alone: {error.what}")
 
 
 def _install(app: App, target: Target, word: str) -> list[str]:
     """Install into one client. The plan is made anew: the client before it wrote the shim, which they share."""
-    plan = installer.installation(target, app.environ, word)
+    plan = installer.plan_installation(target, app.environ, word)
     for path, why in plan.left:
-        app.warn(f"left unchanged: {path}: {why}")
+        app.give_warning(f"left unchanged: {path}: {why}")
     return installer.carry_out(plan, app.environ)
 
 
@@ -160,7 +162,7 @@ def _ask(app: App, lines: list[str], *, yes: bool) -> None:
         return
     if not app.caller.is_person:
         raise Refused("nothing changed: this is no terminal of the person's to ask at", UNASKED)
-    widening.ask(lines, "Set it up? Mail commands then run unasked.")
+    widening.ask_person(lines, "Set it up? Mail commands then run unasked.")
 
 
 def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], *, is_new: bool) -> None:
@@ -170,7 +172,7 @@ def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], 
         lines += [f"{one.target.client.title}: {one.covered or ('set up' if one.changed else 'set up already')}"]
         lines += [f"  {one.target.client.after}"] if one.changed and one.target.client.after else []
     lines += ["", *_try(found[0].target.client)] if found else [MISSING]
-    app.done("".join(f"{line}\n" for line in lines), value | {"dry_run": False})
+    app.print_done("".join(f"{line}\n" for line in lines), value | {"dry_run": False})
 
 
 def _try(client: KnownClient) -> Iterator[str]:
@@ -181,7 +183,7 @@ def _try(client: KnownClient) -> Iterator[str]:
     yield "and tell Bob: ask Ann by agent-mailbox what she works on."
     yield (
         "Bob's message wakes Ann, and she answers."
-        if "wake when idle" in abilities.of(client)
+        if "wake when idle" in abilities.abilities_of(client)
         else ("Ann is shown Bob's message with her next prompt, and answers.")
     )
     yield "See both: `agent-mailbox history --all`. Your page: `agent-mailbox console`."
@@ -210,11 +212,13 @@ def _remove(app: App, place: str, *, dry_run: bool, diff: bool) -> int:
     """Take a setup back. A mailbox that was used stays, and so do the records that prove its mail."""
     place = os.path.realpath(place)
     goes = paths.is_mailbox(place) and unused_mailbox.is_unused(place)
-    others = [box for box in everywhere.remains(app.environ).mailboxes if box != place]
+    others = [box for box in everywhere.find_remains(app.environ).mailboxes if box != place]
     if not dry_run:
-        widening.check(app, lambda: "uninstall for every client: no lead and no rule of ours holds your sessions")
+        widening.check_widening(
+            app, lambda: "uninstall for every client: no lead and no rule of ours holds your sessions"
+        )
         if crontab.remove_crontab(place):
-            app.warn("the line that ran the steward hourly is gone from your crontab")
+            app.give_warning("the line that ran the steward hourly is gone from your crontab")
         goes = goes and unused_mailbox.remove_unused(place)
     state = goes and not others and app.caller.kind != callers.PROGRAM
     return uninstall_all(app, state=state, dry_run=dry_run, diff=diff, mailbox=place if goes else "")

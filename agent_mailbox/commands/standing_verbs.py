@@ -28,9 +28,9 @@ DEAD_LETTERS = 50
 """Dead letters that are listed unless more are asked for."""
 
 
-def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
+def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = False) -> None:
     """Print a session's unread mail, obligations and dead letters in short; ``cost``: with the tokens of its mail."""
-    me, box = app.reader(session, mailbox), mailbox.directory
+    me, box = app.reading_session(session, mailbox), mailbox.directory
     library = Library(mailbox)
     found = library.status(me)
     roster = mailbox.logs.read_roster()
@@ -55,42 +55,45 @@ def status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bool = 
         desk = Tasking(mailbox)
         held = [one for one in desk.tasks(me) if one.is_mine]
         value["tasks"] = [task_output.task_json(one) for one in held]
-        lines += ["You hold:", *task_output.list_text(held, desk, app.style).splitlines()] if held else []
+        lines += ["You hold:", *task_output.list_text(held, desk, app.style_text).splitlines()] if held else []
     if cost:
         costs = library.costs(me)
         wakes, spent = library.wakes(me)
         lines += render.costs_text(costs, roster, wakes, spent)
         value["cost"] = [render.cost_json(c) for c in costs]
         value["wakes"] = {"count": wakes, "tokens": spent}
-    app.out(app.place(mailbox.directory) + app.framed("\n".join(lines) + "\n"), value)
+    app.print_answer(app.place_line(mailbox.directory) + app.fold_framed("\n".join(lines) + "\n"), value)
 
 
 def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
     """Return the lines of a status."""
     agent = found.agent
-    next_step = app.command("check")
+    next_step = app.complete_command("check")
     if agent is not None and agent.state == DEAD:
-        next_step = (
-            f"it is dead and reads none; {app.command(f'roster register --session-id {typed(agent.session_id)}')}"
-        )
+        again = f"roster register --session-id {typed(agent.session_id)}"
+        next_step = f"it is dead and reads none; {app.complete_command(again)}"
     lines = [
         f"{found.session_id}: {shown_state(agent, found.gone) if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
-        f"{mail_output.plural(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),
+        f"{mail_output.count_noun(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),
     ]
     if found.obligations:
-        lines.append(f"{mail_output.plural(len(found.obligations), 'message')} waiting for your ack or reply:")
-        listing = render.messages_text(found.obligations, found.reads, roster, app.style)
+        lines.append(f"{mail_output.count_noun(len(found.obligations), 'message')} waiting for your ack or reply:")
+        listing = render.messages_text(found.obligations, found.reads, roster, app.style_text)
         lines += ["  " + line for line in listing.splitlines()]
     if found.missing_acks:
-        lines.append(f"{mail_output.plural(len(found.missing_acks), 'message')} of yours without every ack:")
-        lines += ["  " + line for line in render.missing_text(found.missing_acks, found.now, roster, app.style)]
+        lines.append(f"{mail_output.count_noun(len(found.missing_acks), 'message')} of yours without every ack:")
+        lines += ["  " + line for line in render.missing_text(found.missing_acks, found.now, roster, app.style_text)]
     if found.waiting:
-        oldest = render.age(found.now - min(m.timestamp for m in found.waiting))
-        said = f"{mail_output.plural(len(found.waiting), 'message')} of yours waiting for nobody, the oldest {oldest}"
-        lines.append(f"{said} ({app.command('dead-letters --waiting')})")
+        oldest = render.spell_age(found.now - min(m.timestamp for m in found.waiting))
+        said = (
+            f"{mail_output.count_noun(len(found.waiting), 'message')} of yours waiting for nobody, the oldest {oldest}"
+        )
+        lines.append(f"{said} ({app.complete_command('dead-letters --waiting')})")
     if found.dead_letters:
-        lines.append(f"{mail_output.plural(found.dead_letters, 'dead letter')} ({app.command('dead-letters')})")
+        lines.append(
+            f"{mail_output.count_noun(found.dead_letters, 'dead letter')} ({app.complete_command('dead-letters')})"
+        )
     return lines
 
 
@@ -98,7 +101,7 @@ def _waiting_json(message: Message, now: int, box: str) -> dict[str, Any]:
     return {**mail_output.message_json(message, box=box), "age_seconds": max(0, now - message.timestamp) // 1000}
 
 
-def waiting(
+def show_waiting(
     app: Context, mailbox: Mailbox, session: str | None, *, everyones: bool, since: int | None, limit: int
 ) -> None:
     """Print the newest ``limit`` messages (0: all) that wait for nobody, with their age: the session's, or
@@ -108,18 +111,18 @@ def waiting(
     found = chosen[-limit:]
     more = len(chosen) - len(found)
     if not found and not app.json:
-        app.print("no mail waits for nobody\n")
+        app.write_answer("no mail waits for nobody\n")
         return
     now, roster = mailbox.now(), mailbox.logs.read_roster()
     value = {"messages": [_waiting_json(m, now, mailbox.directory) for m in found], "more": more}
-    rest = f"{mail_output.plural(more, 'older message')} (--limit 0 shows all)\n" if more else ""
-    app.out(render.waiting_text(found, now, roster, app.style) + rest, value)
+    rest = f"{mail_output.count_noun(more, 'older message')} (--limit 0 shows all)\n" if more else ""
+    app.print_answer(render.waiting_text(found, now, roster, app.style_text) + rest, value)
 
 
 def who_or_all(app: Context, mailbox: Mailbox, session: str | None) -> str:
     """Return the session that the command acts as; without one, the hint names ``--all``, too."""
     try:
-        return app.reader(session, mailbox)
+        return app.reading_session(session, mailbox)
     except Malformed as error:
         if error.code == "no_session":
             error.hint = "pass --all for everyone's mail, or --session ID for one session's"
@@ -139,11 +142,11 @@ def dead_letters(
     who = None if everyones else who_or_all(app, mailbox, session)
     found, more = Library(mailbox).dead_letters(who, since, limit or None)
     if not found and not app.json:
-        app.print("no dead letters\n")
+        app.write_answer("no dead letters\n")
         return
     roster = mailbox.logs.read_roster()
     box = mailbox.directory
     letters = [{**mail_output.message_json(m, box=box), "reason": reason} for m, reason in found]
     value = {"messages": letters, "more": more}
-    rest = f"{mail_output.plural(more, 'older dead letter')} (--limit 0 shows all)\n" if more else ""
-    app.out(render.dead_letters_text(found, roster, app.style) + rest, value)
+    rest = f"{mail_output.count_noun(more, 'older dead letter')} (--limit 0 shows all)\n" if more else ""
+    app.print_answer(render.dead_letters_text(found, roster, app.style_text) + rest, value)

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import click
 
 from ..cli import task_output, values
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, pass_app, session_option
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..control.tasking import Tasking, TaskView
 from ..control_plane import task_reports
 from ..core.control import messages
@@ -18,7 +18,7 @@ from ..errors import Malformed
 PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def task() -> None:
     """Add tasks, claim them, and say how far they are.
 
@@ -32,14 +32,14 @@ _which = click.argument("task_id", metavar="TASK")
 
 def _desk(app: App, session: str | None, what: str) -> tuple[Tasking, str]:
     desk = Tasking(app.mailbox)
-    return desk, app.acting(session, desk.box, what)
+    return desk, app.deciding_session(session, desk.box, what)
 
 
 def _looking(app: App, session: str | None) -> tuple[Tasking, str]:
     """Open the mailbox for a look that needs no session; it is empty for a program that has none."""
     desk = Tasking(app.mailbox)
     try:
-        return desk, app.me(session, desk.box)
+        return desk, app.acting_session(session, desk.box)
     except Malformed as error:
         if error.code != "no_session":
             raise
@@ -48,10 +48,10 @@ def _looking(app: App, session: str | None) -> tuple[Tasking, str]:
 
 def _reported(app: App, desk: Tasking, found: TaskView) -> None:
     value = {"task": task_output.task_json(found), "already": found.already}
-    app.done(task_output.step_text(found, desk, app.style), value)
+    app.print_done(task_output.step_text(found, desk, app.style_text), value)
 
 
-@task.command(cls=Verb)
+@task.command(cls=CommandWithOptions)
 @click.option("--to", "to", multiple=True, metavar="ADDR", required=True, help="An agent, role:NAME or a tag.")
 @click.option("--title", metavar="TEXT", required=True, help="A short name for the task.")
 @click.option("--body", metavar="TEXT", help="The instructions; - reads standard input, @FILE a file.")
@@ -84,17 +84,20 @@ def add(
     payload = messages.TaskAssignment(
         request_id=task_id,
         title=title,
-        instructions="" if body is None else values.body(app, body),
+        instructions="" if body is None else values.read_body(app, body),
         context=context,
         after=tuple(after),
-        ack_by=values.expiry(ack_by, desk.box.now()),
+        ack_by=values.parse_expiry(ack_by, desk.box.now()),
         plan_required=plan_required,
     )
     added = desk.add_task(me, [word for one in to for word in one.split(",")], payload)
-    app.done(task_output.added_text(added, desk, app.style, app.command), {"task": task_output.task_json(added)})
+    app.print_done(
+        task_output.added_text(added, desk, app.style_text, app.complete_command),
+        {"task": task_output.task_json(added)},
+    )
 
 
-@task.command("list", cls=Verb)
+@task.command("list", cls=CommandWithOptions)
 @click.option("--mine", is_flag=True, help="Only those that I hold.")
 @click.option("--open", "is_open", is_flag=True, help="Only those that I could claim now.")
 @click.option("--to", metavar="ADDR", help="Only those for this agent, role or tag.")
@@ -115,10 +118,10 @@ def list_tasks(app: App, /, mine: bool, is_open: bool, to: str | None, everythin
     if is_open:
         found = [one for one in found if one.is_open_to_me or (me in ("", USER) and one.state == "open")]
     value = {"tasks": [task_output.task_json(one) for one in found]}
-    app.out(app.framed(task_output.list_text(found, desk, app.style)), value)
+    app.print_answer(app.fold_framed(task_output.list_text(found, desk, app.style_text)), value)
 
 
-@task.command(cls=Verb)
+@task.command(cls=CommandWithOptions)
 @click.argument("task_id", metavar="[TASK]", required=False)
 @click.option("--next", "is_next", is_flag=True, help="Claim the oldest that is open to me.")
 @click.option("--to", metavar="ADDR", help="With --next: only one for this role or tag.")
@@ -140,15 +143,17 @@ def claim(
     found = desk.claim_next_task(me, to or "") if task_id is None else desk.claim_task(me, task_id, holder or "")
     value = {"task": task_output.task_json(found, whole=True), "already": found.already}
     if not found.is_mine:
-        app.done(task_output.step_text(found, desk, app.style), value)
+        app.print_done(task_output.step_text(found, desk, app.style_text), value)
         return
-    lost = app.out_in_full(app.framed(task_output.whole_text(found, desk, app.style, app.command)), value)
+    lost = app.out_in_full(
+        app.fold_framed(task_output.whole_text(found, desk, app.style_text, app.complete_command)), value
+    )
     if lost is not None:
         raise lost
     desk.read_assignment(me, found)
 
 
-@task.command(cls=Verb)
+@task.command(cls=CommandWithOptions)
 @_which
 @click.option("--phase", type=click.Choice(PHASES), required=True, help="How far it is.")
 @click.option("--message", metavar="TEXT", default="", help="What you found, or what blocks you.")
@@ -160,7 +165,7 @@ def progress(app: App, /, task_id: str, phase: str, message: str, session: str |
     _reported(app, desk, desk.report(me, task_id, phase, message))
 
 
-@task.command(cls=Verb)
+@task.command(cls=CommandWithOptions)
 @_which
 @click.option("--summary", metavar="TEXT", required=True, help="What was done; - reads standard input, @FILE a file.")
 @click.option("--artifact", "artifacts", multiple=True, metavar="TEXT", help="A file or link that it made; repeatable.")
@@ -176,11 +181,11 @@ def done(
     Example: agent-mailbox task done task-91c5 --summary "the filter takes UTC" --artifact src/dates.py
     """
     desk, me = _desk(app, session, "the report")
-    text = values.body(app, summary)
+    text = values.read_body(app, summary)
     _reported(app, desk, desk.report(me, task_id, "done", text, artifacts=artifacts, errors=errors))
 
 
-@task.command(cls=Verb)
+@task.command(cls=CommandWithOptions)
 @_which
 @click.option("--reason", metavar="TEXT", required=True, help="Why, in a sentence.")
 @session_option
@@ -191,7 +196,7 @@ def drop(app: App, /, task_id: str, reason: str, session: str | None) -> None:
     _reported(app, desk, desk.drop_task(me, task_id, reason))
 
 
-@task.command(cls=Verb)
+@task.command(cls=CommandWithOptions)
 @_which
 @click.option("--reason", metavar="TEXT", default="", help="Why, in a sentence.")
 @session_option
@@ -201,11 +206,11 @@ def cancel(app: App, /, task_id: str, reason: str, session: str | None) -> None:
     desk, me = _desk(app, session, "cancelling a task")
     found, waiting = desk.cancel_task(me, task_id, reason)
     for one in waiting:
-        app.warn(f"{one} waits for it, and stays blocked: `agent-mailbox task cancel {one}`, or add it again")
+        app.give_warning(f"{one} waits for it, and stays blocked: `agent-mailbox task cancel {one}`, or add it again")
     _reported(app, desk, found)
 
 
-@task.command(cls=Verb)
+@task.command(cls=CommandWithOptions)
 @_which
 @session_option
 @pass_app
@@ -214,6 +219,6 @@ def show(app: App, /, task_id: str, session: str | None) -> None:
     desk, me = _looking(app, session)
     found = desk.task(task_id, me)
     history = desk.task_history(found)
-    text = task_output.whole_text(found, desk, app.style, app.command, history)
+    text = task_output.whole_text(found, desk, app.style_text, app.complete_command, history)
     value = {"task": {**task_output.task_json(found, whole=True), "history": task_output.history_json(history)}}
-    app.out(app.framed(text), value)
+    app.print_answer(app.fold_framed(text), value)

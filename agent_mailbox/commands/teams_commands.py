@@ -12,8 +12,8 @@ from typing import Any
 
 import click
 
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..clients import client
 from ..core import naming
 from ..core.control import summary
@@ -23,10 +23,10 @@ from ..errors import Malformed, NotFound
 from ..mailbox.opened import nobody
 from ..teams import bridge, history, team_files
 from ..teams import format as form
-from ..teams.configuration import Team
-from ..teams.fields import listed
+from ..teams.configuration import TeamConfiguration
+from ..teams.fields import list_unfit
 from ..teams.format import InboxEntry
-from ..teams.members import bury
+from ..teams.members import retire_members
 from ..teams.mirror import Mirror, MirrorStep
 
 _team = click.argument("team", metavar="[TEAM]", required=False)
@@ -40,7 +40,7 @@ _interval = click.option(
 )
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def teams() -> None:
     """Exchange mail with Claude Code's own Agent Teams.
 
@@ -48,19 +48,19 @@ def teams() -> None:
     """
 
 
-def _root(app: App) -> str:
-    return team_files.root(app.environ)
+def _teams_directory(app: App) -> str:
+    return team_files.teams_directory(app.environ)
 
 
-def _which(app: App, wanted: str | None) -> Team:
+def _meant_team(app: App, wanted: str | None) -> TeamConfiguration:
     """Return the team meant: by name or lead, else the one the calling session leads, else the only one."""
-    where = _root(app)
+    where = _teams_directory(app)
     if wanted is not None:
-        return team_files.find(where, wanted)
-    known = [team_files.load(where, name) for name in team_files.names(where)]
+        return team_files.find_team(where, wanted)
+    known = [team_files.load_team(where, name) for name in team_files.team_names(where)]
     session = app.environ.get("CLAUDE_CODE_SESSION_ID")
     mine = [team for team in known if session and team.lead_session == session]
-    mine = mine or [team for team in known if not team_files.ended(where, team)] or known
+    mine = mine or [team for team in known if not team_files.has_ended(where, team)] or known
     if not mine:
         raise NotFound(
             f"team missing: {where} has none", "start one in Claude Code (CLAUDE_CODE_EXPERIMENTAL_AGENT_TEAMS=1)"
@@ -70,30 +70,30 @@ def _which(app: App, wanted: str | None) -> Team:
     return mine[0]
 
 
-def _there(app: App, wanted: str | None) -> Team:
+def _living_team(app: App, wanted: str | None) -> TeamConfiguration:
     """Return the same; if the team is over, name the command for its history."""
     try:
-        return _which(app, wanted)
+        return _meant_team(app, wanted)
     except NotFound:
-        if wanted not in history.names(app.mailbox):
+        if wanted not in history.mirrored_teams(app.mailbox):
             raise
     raise NotFound(f"team is over: {wanted!r}", f"read its history: `agent-mailbox teams export {typed(wanted)}`")
 
 
-def _awaited(app: App, wanted: str | None, patience: float) -> Team:
+def _awaited_team(app: App, wanted: str | None, patience: float) -> TeamConfiguration:
     """Return the same, waiting for it to appear while the client that started this lives."""
     until = time.monotonic() + patience
-    pid = client.number(app.environ)
+    pid = client.client_number(app.environ)
     while True:
         try:
-            return _which(app, wanted)
+            return _meant_team(app, wanted)
         except NotFound:
-            if time.monotonic() >= until or (pid is not None and not _lives(pid)):
+            if time.monotonic() >= until or (pid is not None and not _is_alive(pid)):
                 raise
         time.sleep(0.2)
 
 
-def _lives(pid: int) -> bool:
+def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -103,31 +103,31 @@ def _lives(pid: int) -> bool:
     return True
 
 
-@teams.command("list", cls=Verb)
+@teams.command("list", cls=CommandWithOptions)
 @pass_app
 def list_teams(app: App) -> None:
     """List all teams. It also names those that only the mailbox remembers."""
-    where = _root(app)
-    known = [team_files.load(where, name) for name in team_files.names(where)]
-    past = [name for name in history.names(app.mailbox) if name not in {team.name for team in known}]
-    lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead(t)}{_over(app, t)}\n" for t in known]
+    where = _teams_directory(app)
+    known = [team_files.load_team(where, name) for name in team_files.team_names(where)]
+    past = [name for name in history.mirrored_teams(app.mailbox) if name not in {team.name for team in known}]
+    lines = [f"{word(t.name)}  {len(t.members)} members, led by {_lead_word(t)}{_over_mark(app, t)}\n" for t in known]
     lines += [f"{word(name)}  over\n" for name in past]
     value = [_team_json(app, t) for t in known] + [{"team": name, "live": False} for name in past]
-    app.out("".join(lines) or "no teams\n", {"teams": value})
+    app.print_answer("".join(lines) or "no teams\n", {"teams": value})
 
 
-def _lead(team: Team) -> str:
+def _lead_word(team: TeamConfiguration) -> str:
     return word(team.lead_session) if team.lead_session else "an unknown session"
 
 
-def _over(app: App, team: Team) -> str:
-    return "; over, its lead is gone" if team_files.ended(_root(app), team) else ""
+def _over_mark(app: App, team: TeamConfiguration) -> str:
+    return "; over, its lead is gone" if team_files.has_ended(_teams_directory(app), team) else ""
 
 
-def _team_json(app: App, team: Team) -> dict[str, Any]:
+def _team_json(app: App, team: TeamConfiguration) -> dict[str, Any]:
     return {
         "team": team.name,
-        "live": not _over(app, team),
+        "live": not _over_mark(app, team),
         "lead_session": team.lead_session,
         "members": [
             {
@@ -139,55 +139,59 @@ def _team_json(app: App, team: Team) -> dict[str, Any]:
             }
             for m in team.members
         ],
-        "problems": list(listed(team.unfit)),
+        "problems": list(list_unfit(team.unfit)),
     }
 
 
-@teams.command(cls=Verb)
+@teams.command(cls=CommandWithOptions)
 @_team
 @pass_app
 def show(app: App, /, team: str | None) -> None:
     """Show a team's members and inboxes. It says how to write to each, and how much is in each inbox."""
-    found = _there(app, team)
+    found = _living_team(app, team)
     inboxes = {
-        name: team_files.inbox(_root(app), found.name, name) for name in team_files.inboxes(_root(app), found.name)
+        name: team_files.read_inbox(_teams_directory(app), found.name, name)
+        for name in team_files.inbox_names(_teams_directory(app), found.name)
     }
     counts = {name: len(box.entries) for name, box in inboxes.items()}
-    problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in listed(box.unfit)]
+    problems = [f"inbox {name}: {line}" for name, box in inboxes.items() for line in list_unfit(box.unfit)]
     value = _team_json(app, found)
     for member in value["members"]:
         member["inbox"] = counts.get(member["name"], 0)
     value["problems"] += problems
-    lines = [f"{word(found.name)}, led by {_lead(found)}{_over(app, found)}"]
+    lines = [f"{word(found.name)}, led by {_lead_word(found)}{_over_mark(app, found)}"]
     for member in value["members"]:
         kind = "lead" if member["lead"] else neutral(member["type"] or "teammate")
         lines.append(f"  {word(member['address'])}  {kind}, {member['inbox']} in the inbox")
-    _warn(app, value["problems"])
-    app.out("\n".join(lines) + "\n", value)
+    _print_problems(app, value["problems"])
+    app.print_answer("\n".join(lines) + "\n", value)
 
 
-@teams.command(cls=Verb)
+@teams.command(cls=CommandWithOptions)
 @click.argument("team", metavar="TEAM")
 @click.argument("member", metavar="[NAME]", required=False)
 @pass_app
 def inbox(app: App, /, team: str, member: str | None) -> None:
     """Show a team's inboxes (or NAME's) as they are now. Nothing is changed. `teams export` shows teams that are
     over."""
-    found = _there(app, team)
-    there = team_files.inboxes(_root(app), found.name)
+    found = _living_team(app, team)
+    there = team_files.inbox_names(_teams_directory(app), found.name)
     if member is not None and member not in (*found.names, *there):
         raise NotFound(
             f"member not found in {found.name}: {member!r}", f"name one of {', '.join(map(word, found.names))}"
         )
-    boxes = {name: team_files.inbox(_root(app), found.name, name) for name in (there if member is None else [member])}
-    _warn(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in listed(box.unfit)])
+    boxes = {
+        name: team_files.read_inbox(_teams_directory(app), found.name, name)
+        for name in (there if member is None else [member])
+    }
+    _print_problems(app, [f"inbox {name}: {line}" for name, box in boxes.items() for line in list_unfit(box.unfit)])
     lines = [line for name, box in boxes.items() for entry in box.entries for line in _entry_text(name, entry)]
     value = {
         "team": found.name,
         "inboxes": {name: [_entry_json(entry) for entry in box.entries] for name, box in boxes.items()},
-        "problems": {name: list(listed(box.unfit)) for name, box in boxes.items() if box.unfit},
+        "problems": {name: list(list_unfit(box.unfit)) for name, box in boxes.items() if box.unfit},
     }
-    app.out("\n".join(lines) + "\n" if lines else "nothing\n", value)
+    app.print_answer("\n".join(lines) + "\n" if lines else "nothing\n", value)
 
 
 def _entry_text(name: str, entry: InboxEntry) -> list[str]:
@@ -207,16 +211,16 @@ def _entry_json(entry: InboxEntry) -> dict[str, Any]:
         "color": entry.color,
         "read": entry.read,
         "msg_id": entry.msg_id,
-        "protocol": None if entry.protocol is None else form.observed(entry.protocol),
+        "protocol": None if entry.protocol is None else form.catalog_form(entry.protocol),
     }
 
 
-def _warn(app: App, problems: Iterable[str]) -> None:
+def _print_problems(app: App, problems: Iterable[str]) -> None:
     for problem in problems:
-        app.warn(problem)
+        app.give_warning(problem)
 
 
-@teams.command("import", cls=Verb)
+@teams.command("import", cls=CommandWithOptions)
 @_team
 @click.option("--follow", is_flag=True, help="Continue until the team is over.")
 @_interval
@@ -228,19 +232,19 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
     The team's files stay as they are. Entries that its members consumed count as read.
     """
     app.proves = nobody  # anybody may write the client's files
-    where = _root(app)
-    known = [_which(app, team).name] if team is not None or follow else team_files.names(where)
+    where = _teams_directory(app)
+    known = [_meant_team(app, team).name] if team is not None or follow else team_files.team_names(where)
     total: dict[str, MirrorStep] = {}
     for name in known:
         mirror = Mirror(app.mailbox, where, name)
-        total[name] = mirror.step()
-        _warn(app, total[name].problems)
-        for _ in bridge.looks(where, name, lambda: interval) if follow else ():
-            total[name] = _followed(app, total[name], mirror.step())
-            if team_files.ended(where, mirror.team):
+        total[name] = mirror.mirror_once()
+        _print_problems(app, total[name].problems)
+        for _ in bridge.times_to_look(where, name, lambda: interval) if follow else ():
+            total[name] = _add_steps(app, total[name], mirror.mirror_once())
+            if team_files.has_ended(where, mirror.team):
                 break
-        if follow or team_files.ended(where, mirror.team):
-            bury(app.mailbox, naming.tag(name))
+        if follow or team_files.has_ended(where, mirror.team):
+            retire_members(app.mailbox, naming.tag(name))
     if team is None:
         bridge.bury_past(app.mailbox, where)
     lines = [
@@ -250,15 +254,15 @@ def import_team(app: App, /, team: str | None, follow: bool, interval: float) ->
         {"team": name, "new": step.new, "read": step.consumed, "problems": list(step.problems)}
         for name, step in total.items()
     ]
-    app.done("".join(lines) or "no teams\n", {"teams": value})
+    app.print_done("".join(lines) or "no teams\n", {"teams": value})
 
 
-def _followed(app: App, before: MirrorStep, step: MirrorStep) -> MirrorStep:
-    _warn(app, [line for line in step.problems if line not in before.problems])
+def _add_steps(app: App, before: MirrorStep, step: MirrorStep) -> MirrorStep:
+    _print_problems(app, [line for line in step.problems if line not in before.problems])
     return MirrorStep(before.new + step.new, before.consumed + step.consumed, step.problems)
 
 
-@teams.command("bridge", cls=Verb)
+@teams.command("bridge", cls=CommandWithOptions)
 @_team
 @click.option("--once", is_flag=True, help="Look once, both ways.")
 @click.option("--wait", type=float, default=0.0, metavar="S", help="Seconds to wait for the team to appear.")
@@ -271,12 +275,12 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
     It may be killed and started again at any time. It reports mail that it cannot deliver, which stays unread.
     """
     app.proves = nobody
-    where, name = _root(app), _awaited(app, team, wait).name
-    came, went = bridge.run(app.mailbox, where, name, interval, app.warn, once=once)
-    app.done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
+    where, name = _teams_directory(app), _awaited_team(app, team, wait).name
+    came, went = bridge.run_bridge(app.mailbox, where, name, interval, app.give_warning, once=once)
+    app.print_done(f"{word(name)}: {came} came in, {went} went out\n", {"team": name, "in": came, "out": went})
 
 
-@teams.command(cls=Verb)
+@teams.command(cls=CommandWithOptions)
 @click.argument("team", metavar="TEAM")
 @click.option(
     "--format",
@@ -289,18 +293,18 @@ def bridge_team(app: App, /, team: str | None, once: bool, wait: float, interval
 @pass_app
 def export(app: App, /, team: str, style: str) -> None:
     """Print a team's whole history. It is what the mailbox has, also after the team is over."""
-    name = _named(app, team)
+    name = _team_name(app, team)
     style = "json" if app.json else style
     if style == "json":
         app.mailbox.weigh_mail()
-    mail = history.of(app.mailbox, name)
+    mail = history.history_of(app.mailbox, name)
     if not mail:
         raise NotFound(f"team history missing: {team!r}", "bring it in with `agent-mailbox teams import`")
-    app.print(history.document(name, mail, style, app.mailbox.logs.read_roster()))
+    app.write_answer(history.history_document(name, mail, style, app.mailbox.logs.read_roster()))
 
 
-def _named(app: App, team: str) -> str:
+def _team_name(app: App, team: str) -> str:
     try:
-        return team_files.find(_root(app), team).name
+        return team_files.find_team(_teams_directory(app), team).name
     except NotFound:
         return team

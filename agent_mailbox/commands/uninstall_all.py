@@ -22,7 +22,7 @@ from ..store.files.small_files import read_if_possible, storage_failed
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
 from ..upkeep.crontab import TAG
-from .hook_command import program
+from .hook_command import program_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -45,13 +45,13 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
 
     Return the exit code: that of the last place which could not be changed. It is told, and stops no other place.
     """
-    word = program(app.environ.get("PATH", ""))
+    word = program_call(app.environ.get("PATH", ""))
     shown, code = "", 0
-    targets = everywhere.targets(os.getcwd(), app.environ)
+    targets = everywhere.every_target(os.getcwd(), app.environ)
     changed: list[str] = []
     gone: set[str] = set()
     left: list[tuple[str, str]] = []
-    for where, make in _plans(app, targets, word, changed):
+    for where, make in _removal_plans(app, targets, word, changed):
         try:
             plan = make()
             if not dry_run:
@@ -60,24 +60,24 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
             left, code = [*left, (where, error.what)], error.exit_code
             continue
         plan = plan.replace(changes=tuple(change for change in plan.changes if change.path not in changed))
-        shown += "".join(f"{line}\n" for line in neutral_lines(installer.diff(plan)))
+        shown += "".join(f"{line}\n" for line in neutral_lines(installer.plan_diff(plan)))
         left += plan.left
         changed += [change.path for change in plan.changes if change.after != change.before]
         gone |= {change.path for change in plan.changes if change.after is None}
     for path, why in left:
-        app.warn(f"left unchanged: {path}: {why}")
+        app.give_warning(f"left unchanged: {path}: {why}")
     shim = installer.forget_shim(app.environ) if not dry_run else [] if left else installer.written_shim(app.environ)
     changed, gone = changed + shim, gone.union(shim)
-    remains = everywhere.remains(app.environ)
+    remains = everywhere.find_remains(app.environ)
     remains = remains.replace(mailboxes=tuple(box for box in remains.mailboxes if box != mailbox))
     records = [remains.state] if state and not code and os.path.isdir(remains.state) else []
-    spaces_left = dict(_spaces(remains.mailboxes, app.environ)) if records else {}
+    spaces_left = dict(_joined_spaces(remains.mailboxes, app.environ)) if records else {}
     if records and not dry_run:
-        _delete(remains.state)
+        _delete_state(remains.state)
     deleted = [*([mailbox] if mailbox else []), *records]
     known = {*(path for path, _ in left), *(changed if dry_run else ())}
-    stays = [(path, NAMED) for path in _naming(targets) if path not in known]
-    stays += _staying(app, remains, deleted)
+    stays = [(path, NAMED) for path in _settings_naming_us(targets) if path not in known]
+    stays += _what_stays(app, remains, deleted)
     deeds = ("would change", "would remove") if dry_run else ("changed", "removed")
     lines = [f"{deeds[path in gone]} {neutral(path)}" for path in changed]
     lines += [f"{'would delete' if dry_run else 'deleted'} {neutral(path)}" for path in deleted]
@@ -95,30 +95,30 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
         "dry_run": dry_run,
         "diff": shown,
     }
-    app.done((shown if dry_run and diff else "") + "".join(f"{line}\n" for line in [*lines, UNKNOWN]), value)
+    app.print_done((shown if dry_run and diff else "") + "".join(f"{line}\n" for line in [*lines, UNKNOWN]), value)
     return code
 
 
-def _plans(
+def _removal_plans(
     app: App, targets: Iterable[Target], word: str, done: list[str]
 ) -> Iterator[tuple[str, Callable[[], installer.InstallPlan]]]:
     """Yield each place, and what makes its plan: that is to be made after the one before was carried out."""
 
-    def removal(target: Target) -> installer.InstallPlan:
+    def plan_removal(target: Target) -> installer.InstallPlan:
         found = paths.find(os.path.dirname(target.base))
-        return installer.removal(target, app.environ, word, os.path.realpath(found) if found else "")
+        return installer.plan_removal(target, app.environ, word, os.path.realpath(found) if found else "")
 
     for target in targets:
-        yield target.settings, partial(removal, target)
-    yield "the records of installations", partial(everywhere.leftovers, app.environ, done)
+        yield target.settings, partial(plan_removal, target)
+    yield "the records of installations", partial(everywhere.leftover_plan, app.environ, done)
 
 
-def _spaces(mailboxes: Iterable[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _joined_spaces(mailboxes: Iterable[str], environ: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield the mailboxes whose place in a space the user's records hold, each with its space."""
     for mailbox in mailboxes:
         logs = of_mailbox(mailbox, WAIT, environ)
         try:
-            space = mailbox_space.of(logs)
+            space = mailbox_space.space_of(logs)
             is_serving = space is not None and mailbox_space.is_serving(logs)
         except MailboxError:
             continue
@@ -127,14 +127,14 @@ def _spaces(mailboxes: Iterable[str], environ: Mapping[str, str]) -> Iterator[tu
             yield mailbox, f"space {neutral(space.space)} as {neutral(space.machine)}{still}"
 
 
-def _delete(state: str) -> None:
+def _delete_state(state: str) -> None:
     try:
         shutil.rmtree(state)
     except OSError as error:
         raise storage_failed("delete", state, error) from None
 
 
-def _naming(targets: Iterable[Target]) -> list[str]:
+def _settings_naming_us(targets: Iterable[Target]) -> list[str]:
     """Return the settings of clients that name us, such as those that a project brought."""
     found: dict[str, None] = {}
     for target in targets:
@@ -143,9 +143,9 @@ def _naming(targets: Iterable[Target]) -> list[str]:
     return [path for path in found if b"agent-mailbox" in (read_if_possible(path, through_links=True) or b"")]
 
 
-def _staying(app: App, remains: everywhere.Remains, deleted: list[str]) -> Iterator[tuple[str, str]]:
+def _what_stays(app: App, remains: everywhere.Remains, deleted: list[str]) -> Iterator[tuple[str, str]]:
     """Yield what stays, and how to remove it."""
-    for plugin in settings.plugins(app.environ):
+    for plugin in settings.own_plugins(app.environ):
         yield plugin.path, f"a plugin; {settings.way_out(plugin)} removes it"
     if _is_in_crontab():
         yield "your crontab", f"lines that end in{TAG}; `crontab -e` removes them"

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..cli import mail_output, new_place, render, values
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..cli.output import write_bytes
 from ..config import own_config
 from ..core import instant, proofs
@@ -24,7 +24,7 @@ from ..errors import NoMailbox, NotFound, Refused, StorageFailed
 from ..store.files import mounts, paths
 from ..store.user_state import creation
 from . import exporting
-from .hook_command import answer
+from .hook_command import answer_hook
 
 if TYPE_CHECKING:
     from ..upkeep.backup import Backup
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 ALLOWS = "Let the rules of logs that were cut or replaced allow again, too; else that is a second question."
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("where", metavar="[DIR]", required=False)
 @click.option("--git", "in_git", is_flag=True, help="Make it in .git/agent-mailbox of the repository around DIR.")
 @click.option("--here", is_flag=True, help="Make it although another mailbox covers that place.")
@@ -59,23 +59,25 @@ def init(app: App, where: str | None, in_git: bool, here: bool, adopt: bool, yes
     \b
     Example: agent-mailbox init --git
     """
-    place = new_place.meant(app, where, in_git)
+    place = new_place.meant_place(app, where, in_git)
     known = paths.is_mailbox(place) and paths.recorded(place, app.environ)
     if not paths.is_mailbox(place):
-        _refuse_making(app, place, adopt=adopt, here=here, again=_again(app, where, in_git))
+        _refuse_making(app, place, adopt=adopt, here=here, again=_command_again(app, where, in_git))
     made = creation.create(place, app.environ)
     if adopt:
-        _trust(app, made, adopt=True, yes=yes, allows=allows)
+        _confirm_and_trust(app, made, adopt=True, yes=yes, allows=allows)
         return
     doubt = mounts.doubt(made)
     if doubt is not None:
-        app.warn(f"{made} {doubt}")
-    app.out(f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n", {"dir": made})
+        app.give_warning(f"{made} {doubt}")
+    app.print_answer(
+        f"mailbox at {neutral(made)}{' exists already; nothing changed' if known else ''}\n", {"dir": made}
+    )
     if not app.json:
-        app.nothing(NEXT)
+        app.print_nothing(NEXT)
 
 
-def _again(app: App, where: str | None, in_git: bool) -> str:
+def _command_again(app: App, where: str | None, in_git: bool) -> str:
     """Return the command, as it was given, with ``--here``."""
     words = [*(["--dir", app.directory] if app.directory and not where else []), *([where] if where else [])]
     return " ".join(["agent-mailbox init", *map(typed, words), *(["--git"] if in_git else []), "--here"])
@@ -85,7 +87,7 @@ def _refuse_making(app: App, place: str, *, adopt: bool, here: bool, again: str)
     """Raise the error of an ``init`` that is not to make a mailbox."""
     new_place.refuse_session(app, place)
     if adopt:
-        found = new_place.covering(place)
+        found = new_place.covering_mailbox(place)
         hint = f"name the one you mean: `agent-mailbox init --adopt {typed(found)}`" if found else "name one: --dir DIR"
         raise NoMailbox(f"no mailbox to adopt at {place}", hint)
     if not here:
@@ -98,7 +100,7 @@ NEXT = """next: agent-mailbox install claude-code --user                     sho
 """The two commands that most people run after ``init``."""
 
 
-def _trust(app: App, directory: str, *, adopt: bool, yes: bool, allows: bool) -> None:
+def _confirm_and_trust(app: App, directory: str, *, adopt: bool, yes: bool, allows: bool) -> None:
     """Show what would count, and ask; then trust the logs as they are, and print which leads, modes and rules count.
 
     The rules that a log which was brought back would allow take a second word."""
@@ -107,29 +109,29 @@ def _trust(app: App, directory: str, *, adopt: bool, yes: bool, allows: bool) ->
     from ..upkeep import adoption
     from . import confirming
 
-    seen = confirming.preview(Mailbox(directory, prove=None), adopt=adopt)
+    seen = confirming.preview_trust(Mailbox(directory, prove=None), adopt=adopt)
     is_sure = not widening.needs_question(app)
     if (seen.why or seen.adopted) and not (yes and is_sure):
-        confirming.ask(seen)
+        confirming.ask_to_trust(seen)
     again = allows if yes and is_sure else bool(seen.withheld) and ((allows and is_sure) or confirming.ask_again(seen))
     withheld = () if again else seen.withheld
-    done = adoption.trust(Mailbox(directory, prove=None), adopt=adopt, seen=seen, withheld=withheld)
+    done = adoption.trust_logs(Mailbox(directory, prove=None), adopt=adopt, seen=seen, withheld=withheld)
     lines = [f"mailbox at {directory}"] if adopt else []
     lines += [f"{done.why}; you confirmed the logs as they are"] if done.why else []
-    lines += [f"confirmed {mail_output.plural(done.adopted, 'unsealed line')}"] if adopt else []
+    lines += [f"confirmed {mail_output.count_noun(done.adopted, 'unsealed line')}"] if adopt else []
     lines += [*done.standing] or ["no agent has a lead, a mode or rules"]
     told = [one for one in withheld if one.said]
-    lines += [f"not allowed again: {one.said}: {app.command(one.command)}" for one in told]
+    lines += [f"not allowed again: {one.said}: {app.complete_command(one.command)}" for one in told]
     value = {"ok": True, "dir": directory, "why": done.why, "adopted": done.adopted, "standing": list(done.standing)}
     value["withheld"] = [{"agent": one.session_id, "allow": list(one.allow), "mode": one.mode or None} for one in told]
-    app.done("".join(f"{neutral(line)}\n" for line in lines), value)
+    app.print_done("".join(f"{neutral(line)}\n" for line in lines), value)
 
 
-@cli.command(cls=Verb)
-@click.option("--test", is_flag=True, help="Tell a notice that says so, whatever waits.")
+@cli.command(cls=CommandWithOptions)
+@click.option("--test", is_flag=True, help="Send a test notice, whatever waits.")
 @pass_app
 def notify(app: App, /, test: bool) -> int:
-    """Tell you elsewhere what waits for you, if it is time. The ways are those of `[notify]` in your own configuration.
+    """Send the notices that are due, of what waits for you. The ways are those of `[notify]` in your own configuration.
 
     The console does the same at each change, and the steward with each run. Exit 1 if a way failed.
     """
@@ -139,24 +141,24 @@ def notify(app: App, /, test: bool) -> int:
     if app.is_session:
         raise Refused("a session does not reach the person elsewhere", "mail to `user` is told by itself")
     if test:
-        ways = notices.tell(app.mailbox, Notice("agent-mailbox", "This is a test: notices reach you.", 0))
+        ways = notices.tell_notice(app.mailbox, Notice("agent-mailbox", "This is a test: notices reach you.", 0))
         if not ways:
-            raise NotFound("no way to tell you is set", f"set one under [notify] in {own_config.place()}")
+            raise NotFound("no way to tell you is set", f"set one under [notify] in {own_config.own_config_path()}")
         looked = notices.Looked(ways)
     else:
-        looked = notices.look(app.mailbox)
+        looked = notices.notify_if_due(app.mailbox)
     lines = [f"{way}: {neutral(error) or 'told'}" for way, error in looked.ways.items()]
     value = {"waiting": looked.waiting, "ways": dict(looked.ways)}
-    app.out("\n".join(lines or ["nothing to tell now"]) + "\n", value)
+    app.print_answer("\n".join(lines or ["nothing to tell now"]) + "\n", value)
     return int(any(looked.ways.values()))
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def steward() -> None:
     """Archive old mail and sweep the roster: the regular maintenance."""
 
 
-@steward.command(cls=Verb)
+@steward.command(cls=CommandWithOptions)
 @click.option(
     "--max-live",
     type=click.IntRange(min=0),
@@ -174,24 +176,24 @@ def run(app: App, max_live: int | None, trust_clock: bool) -> None:
     from ..upkeep import steward as stewards
 
     app.proves = lambda _: proofs.STEWARD  # it does the same for every caller
-    report = stewards.run(app.mailbox, max_live, trust_clock=trust_clock)
+    report = stewards.run_upkeep(app.mailbox, max_live, trust_clock=trust_clock)
     lines = [
         f"archived {report.archived}, kept {report.kept} ({report.pending} not yet delivered)",
         f"froze {report.frozen}, retired {report.retired}",
     ]
-    text = "\n".join(lines) + "\n" + "".join(render.problem_text(p, app.hint) for p in report.problems)
+    text = "\n".join(lines) + "\n" + "".join(render.problem_text(p, app.complete_hint) for p in report.problems)
     value = {
         "archived": report.archived,
         "kept": report.kept,
         "pending": report.pending,
         "frozen": report.frozen,
         "retired": report.retired,
-        "problems": [render.problem_json(p, app.hint) for p in report.problems],
+        "problems": [render.problem_json(p, app.complete_hint) for p in report.problems],
     }
-    app.out(text, value)
+    app.print_answer(text, value)
 
 
-@steward.command(cls=Verb)
+@steward.command(cls=CommandWithOptions)
 @click.option("--install", is_flag=True, help="Add the line to your crontab, unless it is there.")
 @pass_app
 def crontab(app: App, install: bool) -> None:
@@ -200,12 +202,12 @@ def crontab(app: App, install: bool) -> None:
 
     line = timer.crontab_line(app.mailbox.directory)
     if install and not timer.install_crontab(line):
-        app.out(f"already in your crontab: {line}\n", {"line": line})
+        app.print_answer(f"already in your crontab: {line}\n", {"line": line})
         return
-    app.out(f"{line}\n", {"line": line})
+    app.print_answer(f"{line}\n", {"line": line})
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.option(
     "--repair",
     is_flag=True,
@@ -224,7 +226,7 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
     exit code 0.
     """
     if trust:
-        _trust(app, app.mailbox.directory, adopt=False, yes=yes, allows=allows)
+        _confirm_and_trust(app, app.mailbox.directory, adopt=False, yes=yes, allows=allows)
         return 0
     from ..clients.checks import settings
     from ..swarm import home_checks
@@ -233,26 +235,35 @@ def doctor(app: App, repair: bool, trust: bool, yes: bool, allows: bool) -> int:
     done: list[str] = []
     repaired: list[dict[str, str | None]] = []
 
-    def tell(one: Repaired) -> None:
+    def note_repaired(one: Repaired) -> None:
         done.append(f"repaired {neutral(one.file)}: {neutral(one.done)}\n")
         repaired.append({"file": one.file, "done": one.done, "kept": one.kept})
 
     found = [
-        *(doctors.repair(app.mailbox, app.environ, tell) if repair else doctors.examine(app.mailbox, app.environ)),
-        *settings.examine(app.mailbox.directory, app.environ),
-        *home_checks.examine(app.mailbox.directory, app.mailbox.now()),
+        *(
+            doctors.repair_safely(app.mailbox, app.environ, note_repaired)
+            if repair
+            else doctors.examine_mailbox(app.mailbox, app.environ)
+        ),
+        *settings.check_settings(app.mailbox.directory, app.environ),
+        *home_checks.examine_gateway(app.mailbox.directory, app.mailbox.now()),
     ]
     problems = [p for p in found if not p.note]
     notes = [p for p in found if p.note]
-    text = "".join(done) + "".join(render.problem_text(p, app.hint) for p in found)
+    text = "".join(done) + "".join(render.problem_text(p, app.complete_hint) for p in found)
     text += "" if problems else f"no {'other ' if done else ''}problems found\n"
-    value: dict[str, Any] = {"ok": not problems, "problems": [render.problem_json(p, app.hint) for p in problems]}
+    value: dict[str, Any] = {
+        "ok": not problems,
+        "problems": [render.problem_json(p, app.complete_hint) for p in problems],
+    }
     value |= {"repaired": repaired} if repair else {}
-    app.out(text, value | ({"notes": [render.problem_json(p, app.hint) for p in notes]} if notes else {}))
+    app.print_answer(
+        text, value | ({"notes": [render.problem_json(p, app.complete_hint) for p in notes]} if notes else {})
+    )
     return 3 if problems else 0
 
 
-@cli.command(cls=Verb)
+@cli.command(cls=CommandWithOptions)
 @click.argument("file", type=click.Path())
 @click.option("--force", is_flag=True, help="Overwrite FILE if it exists.")
 @click.option("--verify", is_flag=True, help="Only verify FILE, byte by byte; this needs no mailbox.")
@@ -265,23 +276,25 @@ def backup(app: App, file: str, force: bool, verify: bool) -> None:
     """
     from ..upkeep import backup as backups
 
-    made = backups.verify(file) if verify else backups.write(app.mailbox, file, force=force)
+    made = backups.verify_backup(file) if verify else backups.write_backup(app.mailbox, file, force=force)
     size = sum(made.sizes.values())
     text = f"{neutral(made.file)}: {len(made.sizes)} files, {size} bytes, of {instant.text(made.made)}\n"
     value = {"file": made.file, "files": len(made.sizes), "bytes": size, "made": instant.text(made.made)}
     value["settings"] = [*made.settings]
     if verify:
-        app.out(text + _settings(made), value)
+        app.print_answer(text + _settings_lines(made), value)
     else:
-        app.done(text, value)
+        app.print_done(text, value)
 
 
-def _settings(made: Backup) -> str:
+def _settings_lines(made: Backup) -> str:
     """Return the settings that a backup brings, as lines of text."""
     return "".join(f"it sets {line}\n" for line in made.settings)
 
 
-@cli.command(cls=Verb, widens=lambda _, given: f"the mailbox of {given['file']}, its leads and rules come into use")
+@cli.command(
+    cls=CommandWithOptions, widens=lambda _, given: f"the mailbox of {given['file']}, its leads and rules come into use"
+)
 @click.argument("file", type=click.Path())
 @click.argument("where", metavar="[DIR]", required=False)
 @pass_app
@@ -296,21 +309,21 @@ def restore(app: App, file: str, where: str | None) -> None:
     from ..upkeep import restoring
     from . import confirming
 
-    backups.opened(file).close()  # a refused place would hide that it is missing
-    place = where or new_place.wanted(app)
+    backups.open_backup(file).close()  # a refused place would hide that it is missing
+    place = where or new_place.wanted_place(app)
     if where is None and not paths.is_mailbox(place):
         new_place.refuse_second(place, f"agent-mailbox restore {typed(file)} {typed(os.path.realpath(place))}")
-    made = restoring.restore(file, place, app.environ)
+    made = restoring.restore_backup(file, place, app.environ)
     directory = os.path.realpath(place)
     value = {"dir": directory, "files": len(made.sizes), "made": instant.text(made.made), "settings": [*made.settings]}
-    text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings(made)}"
-    if confirming.preview(Mailbox(directory, prove=None), adopt=True).standing:
+    text = f"mailbox at {neutral(directory)}, as it was {instant.text(made.made)}\n{_settings_lines(made)}"
+    if confirming.preview_trust(Mailbox(directory, prove=None), adopt=True).standing:
         text += "its leads and rules bind agents; to let its permissions count, too: agent-mailbox init --adopt"
         text += f" {typed(where or app.directory or directory)}\n"
-    app.done(text, value)
+    app.print_done(text, value)
 
 
-@cli.command(cls=Verb, prints_json=False)
+@cli.command(cls=CommandWithOptions, prints_json=False)
 @click.option(
     "--format",
     "form",
@@ -331,17 +344,17 @@ def export(app: App, form: str, since: str | None) -> None:
     """
     from ..mailbox import streaming
 
-    start = values.since(since, app.mailbox.now())
+    start = values.parse_since(since, app.mailbox.now())
     app.mailbox.weigh_mail()
     mail, roster = streaming.stream(app.mailbox), app.mailbox.logs.read_roster()
-    _write(exporting.FORMATS[form](mail, roster, start or 0))
+    _write_parts(exporting.FORMATS[form](mail, roster, start or 0))
 
 
 _PIECE = 1 << 16
 """Bytes of a history that are written at once."""
 
 
-def _write(parts: Iterable[bytes]) -> None:
+def _write_parts(parts: Iterable[bytes]) -> None:
     """Write any number of parts. Raises ``StorageFailed``, and ``BrokenPipeError`` if the reader stops early."""
     if sys.stdout is None:
         raise StorageFailed("standard output is closed", "give it an output", code="output")
@@ -349,12 +362,12 @@ def _write(parts: Iterable[bytes]) -> None:
     for part in parts:
         waiting += part
         if len(waiting) >= _PIECE:
-            _take(bytes(waiting))
+            _write_piece(bytes(waiting))
             waiting.clear()
-    _take(bytes(waiting))
+    _write_piece(bytes(waiting))
 
 
-def _take(piece: bytes) -> None:
+def _write_piece(piece: bytes) -> None:
     try:
         write_bytes(piece)
     except BrokenPipeError:
@@ -365,7 +378,7 @@ def _take(piece: bytes) -> None:
         ) from None
 
 
-@cli.command(cls=Verb, prints_json=False)
+@cli.command(cls=CommandWithOptions, prints_json=False)
 @click.argument("event")
 @pass_app
 def hook(app: App, event: str) -> int:
@@ -374,4 +387,4 @@ def hook(app: App, event: str) -> int:
     EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PostToolBatch,
     Stop, PreCompact or SessionEnd.
     """
-    return answer(event, app.directory)
+    return answer_hook(event, app.directory)

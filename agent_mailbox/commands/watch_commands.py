@@ -8,7 +8,7 @@ import click
 
 from ..cli import values
 from ..cli.group import DefaultCommands, cli
-from ..cli.options import App, Verb, complete_session, pass_app, session_option
+from ..cli.options import App, CommandWithOptions, complete_session, pass_app, session_option
 from ..control.watching import Watching
 from ..core import frame, instant
 from ..core.control.watches import DEAD, IDLE, TASK
@@ -30,7 +30,7 @@ def watch() -> None:
     """
 
 
-@watch.command("set", cls=Verb)
+@watch.command("set", cls=CommandWithOptions)
 @click.argument("agent", metavar="AGENT", shell_complete=complete_session)
 @click.option("--idle", is_flag=True, help="When its turn ends, and no mail waits for it.")
 @click.option("--dead", is_flag=True, help="When it ends: frozen, retired, or its client gone.")
@@ -50,44 +50,46 @@ def set_watch(app: App, /, agent: str, idle: bool, dead: bool, task: str, span: 
         raise Malformed("--idle, --dead or --task is missing", "say for what: `agent-mailbox watch AGENT --idle`")
     desk = Watching(app.mailbox)
     made = desk.watch(
-        app.acting(session, desk.box, "the watch"),
+        app.deciding_session(session, desk.box, "the watch"),
         agent,
         until,
         task,
         values.parse_span(span, _UNITS, "h", "write it as 30m, 24h or 7d"),
     )
-    app.done(f"watching until {frame.when(made.ends)}: {_line(desk, made)}\n", {"watches": [_json(made)]})
+    app.print_done(
+        f"watching until {frame.when(made.ends)}: {_watch_line(desk, made)}\n", {"watches": [_watch_object(made)]}
+    )
 
 
-@watch.command("list", cls=Verb)
+@watch.command("list", cls=CommandWithOptions)
 @session_option
 @pass_app
 def list_watches(app: App, /, session: str | None) -> None:
     """List the session's watches."""
     desk = Watching(app.mailbox)
-    found = desk.watches(app.me(session, desk.box))
-    lines = [f"{_line(desk, one)} until {frame.when(one.ends)}" for one in found]
-    app.out("\n".join(lines or ["no watches"]) + "\n", {"watches": [_json(one) for one in found]})
+    found = desk.watches(app.acting_session(session, desk.box))
+    lines = [f"{_watch_line(desk, one)} until {frame.when(one.ends)}" for one in found]
+    app.print_answer("\n".join(lines or ["no watches"]) + "\n", {"watches": [_watch_object(one) for one in found]})
 
 
-@watch.command(cls=Verb)
+@watch.command(cls=CommandWithOptions)
 @click.argument("watch_id", metavar="ID")
 @session_option
 @pass_app
 def cancel(app: App, /, watch_id: str, session: str | None) -> None:
     """End a watch: yours, or as its watcher's lead or the person. Again is no error."""
     desk = Watching(app.mailbox)
-    ended, again = desk.cancel(app.acting(session, desk.box, "the end of a watch"), watch_id)
+    ended, again = desk.cancel(app.deciding_session(session, desk.box, "the end of a watch"), watch_id)
     told = "was over already: " if again else "cancelled "
-    app.done(f"{told}{_line(desk, ended)}\n", {"watches": [_json(ended)], "already": again})
+    app.print_done(f"{told}{_watch_line(desk, ended)}\n", {"watches": [_watch_object(ended)], "already": again})
 
 
-def _line(desk: Watching, one: AgentWatch) -> str:
+def _watch_line(desk: Watching, one: AgentWatch) -> str:
     name = frame.name_of(one.agent, desk.box.logs.read_roster())
     return f"{neutral(one.id)}  {name}: {', '.join(one.until)} {neutral(one.task)}".rstrip()
 
 
-def _json(one: AgentWatch) -> dict[str, Any]:
+def _watch_object(one: AgentWatch) -> dict[str, Any]:
     return {
         "id": one.id,
         "watcher": one.owner,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def of_answer(decision: str = "") -> Callable[[App, Given], str]:
     """Return what tells of an answer to a request; without a decision the command's own argument has it."""
 
-    def told(app: App, given: Given) -> str:
+    def describe_answer(app: App, given: Given) -> str:
         mode, said = given["mode"] or "", decision or given["decision"]
         if said != "approve" and not mode:
             return ""
@@ -34,14 +34,14 @@ def of_answer(decision: str = "") -> Callable[[App, Given], str]:
         always = ", and allow such calls always" if given.get("always") else ""
         return f"{said} {summary.whole(request.payload)} (of {request.asker}{mode and f', in mode {mode}'}{always})"
 
-    return told
+    return describe_answer
 
 
 def of_mode(app: App, given: Given) -> str:
     """Return what a mode widens."""
     if given["agent"] is None or given["mode"] is None:
         return ""
-    return _widened(Control(app.mailbox), messages.ModeSet(mode=given["mode"]), [given["agent"]])
+    return _describe_widened(Control(app.mailbox), messages.ModeSet(mode=given["mode"]), [given["agent"]])
 
 
 def of_policy(app: App, given: Given) -> str:
@@ -50,15 +50,15 @@ def of_policy(app: App, given: Given) -> str:
     if not (allow or deny or hosts or given["clear"]):
         return ""
     payload = messages.PolicyUpdate(allow=allow, deny=deny, hosts=hosts, adds=given["add"])
-    return _widened(Control(app.mailbox), payload, given["agents"])
+    return _describe_widened(Control(app.mailbox), payload, given["agents"])
 
 
 def of_text(app: App, content: str, to: Sequence[str]) -> str:
     """Return what a control message widens that somebody wrote."""
-    return _widened(Control(app.mailbox), message_text.parse(content), to)
+    return _describe_widened(Control(app.mailbox), message_text.parse(content), to)
 
 
-def _widened(desk: Control, payload: Payload | messages.Unknown, to: Sequence[str]) -> str:
+def _describe_widened(desk: Control, payload: Payload | messages.Unknown, to: Sequence[str]) -> str:
     roster = desk.box.logs.read_roster()
     agents: list[str] = []
     for word in to:

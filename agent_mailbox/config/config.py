@@ -50,7 +50,7 @@ class Config(Record):
     stamp: tuple[int, ...] = ()
 
 
-def load(directory: str) -> Config:
+def load_config(directory: str) -> Config:
     """Return the mailbox's configuration. Whatever is wrong in it does not count, and is among its faults."""
     path = f"{directory}/{CONFIG}"
     try:
@@ -60,7 +60,7 @@ def load(directory: str) -> Config:
     except StorageFailed as error:
         from . import config_file
 
-        return Config(faults=config_file.unopened(error))
+        return Config(faults=config_file.fault_of_opening(error))
     from . import config_file  # 17 ms, for a mailbox that has one
 
-    return Config(**config_file.read(fd))
+    return Config(**config_file.read_config(fd))

@@ -112,25 +112,25 @@ class _WrongValueError(ValueError):
     """A value is not what its key needs; the text says what it must be."""
 
 
-def read(fd: int) -> dict[str, Any]:
+def read_config(fd: int) -> dict[str, Any]:
     """Return the fields of ``config.Config`` that an open file sets, and close it."""
     there = system.fstat(fd)
-    table, faults = _table(fd)
-    return {**parsed(table, faults), "stamp": (there.st_ino, there.st_size, there.st_mtime_ns)}
+    table, faults = _read_table(fd)
+    return {**parse_config(table, faults), "stamp": (there.st_ino, there.st_size, there.st_mtime_ns)}
 
 
 def read_own(fd: int, mailbox: str) -> dict[str, Any]:
     """Return the fields of ``own_config.OwnConfig`` that the person's open file sets for a mailbox, and close it."""
-    table, faults = _table(fd)
-    return own(table, mailbox, faults)
+    table, faults = _read_table(fd)
+    return parse_own(table, mailbox, faults)
 
 
-def unopened(error: MailboxError) -> tuple[Fault, ...]:
+def fault_of_opening(error: MailboxError) -> tuple[Fault, ...]:
     """Return the fault of a file that cannot be opened."""
     return (Fault("", f"{error.what}, so none of its settings counts; {error.hint}"),)
 
 
-def _table(fd: int) -> tuple[dict[str, Any], tuple[Fault, ...]]:
+def _read_table(fd: int) -> tuple[dict[str, Any], tuple[Fault, ...]]:
     """Return an open file's table of tables, and close it; an empty one with the fault if it cannot be read."""
     try:
         with system.stream(fd, "rb") as file:
@@ -144,7 +144,9 @@ def _table(fd: int) -> tuple[dict[str, Any], tuple[Fault, ...]]:
         return {}, (Fault("", f"is not valid TOML ({error}), so none of its settings counts; {hint}"),)
 
 
-def _given(table: Mapping[str, Any], known: set[tuple[str, str]], faults: list[Fault]) -> dict[tuple[str, str], Any]:
+def _given_values(
+    table: Mapping[str, Any], known: set[tuple[str, str]], faults: list[Fault]
+) -> dict[tuple[str, str], Any]:
     """Return the values of a table of tables by section and key, as far as both are known."""
     given: dict[tuple[str, str], Any] = {}
     sections = {section for section, _ in known}
@@ -152,16 +154,16 @@ def _given(table: Mapping[str, Any], known: set[tuple[str, str]], faults: list[F
         if not isinstance(content, dict) and section in sections:
             faults.append(Fault(section, f"{section} must be a table; write [{section}] above its keys"))
         elif not isinstance(content, dict):
-            faults.append(_unknown(("", section), known))
+            faults.append(_unknown_key(("", section), known))
         for key in content if isinstance(content, dict) else ():
             if (section, key) in known:
                 given[section, key] = content[key]
             else:
-                faults.append(_unknown((section, key), known))
+                faults.append(_unknown_key((section, key), known))
     return given
 
 
-def _unknown(spot: tuple[str, str], known: Iterable[tuple[str, str]]) -> Fault:
+def _unknown_key(spot: tuple[str, str], known: Iterable[tuple[str, str]]) -> Fault:
     """Return the fault of a key that nobody knows, with the key that may be meant."""
     section, key = spot
     name = f"{section}.{key}" if section else key
@@ -182,16 +184,16 @@ def _unknown(spot: tuple[str, str], known: Iterable[tuple[str, str]]) -> Fault:
     return Fault(section, f"unknown key {name} has no effect; {advice}", note=True)
 
 
-def own(table: Mapping[str, Any], mailbox: str, faults: Iterable[Fault] = ()) -> dict[str, Any]:
+def parse_own(table: Mapping[str, Any], mailbox: str, faults: Iterable[Fault] = ()) -> dict[str, Any]:
     """Return the fields of ``own_config.OwnConfig`` that the person's table of tables sets for a mailbox; the mailbox's
     own table goes first. ``faults``: those of the file."""
     known = {*PERSONAL, *(("swarm", key) for key in SWARM)}
     found = [*faults]
     values: dict[tuple[str, str], Any] = {}
     unclear = {fault.section for fault in found}
-    for part in (_general(table), _special(table, mailbox, found)):
+    for part in (_general_settings(table), _mailbox_settings(table, mailbox, found)):
         unclear |= {section for section, content in part.items() if not isinstance(content, dict)}
-        values |= _checked(_given(part, known, found), _own_value, CLOSED, found)
+        values |= _check_values(_given_values(part, known, found), _own_value, CLOSED, found)
     if any(fault.section == _MAILBOX for fault in found):
         unclear.add("")
     values |= {spot: value for spot, value in CLOSED.items() if not unclear.isdisjoint(("", spot[0]))}
@@ -207,17 +209,17 @@ def own(table: Mapping[str, Any], mailbox: str, faults: Iterable[Fault] = ()) ->
 def _own_value(spot: tuple[str, str], value: Any) -> Any:
     """Return a value of the person's own file, checked; raises ``_WrongValueError``."""
     if spot == ("control", "cleanup"):
-        return _texts(value)
+        return _check_texts(value)
     if spot == ("control", "default"):
         if value not in ("deny", "ask"):
             raise _WrongValueError('"deny" or "ask"')
         return value
     if spot in _OWN_SWITCHES:
-        return _switch(value)
-    return {"notify": _notify, "wake": _wake, "swarm": _swarm}[spot[0]](spot[1], value)
+        return _check_switch(value)
+    return {"notify": _check_notify, "wake": _check_wake, "swarm": _check_swarm}[spot[0]](spot[1], value)
 
 
-def _checked(
+def _check_values(
     given: Mapping[tuple[str, str], Any],
     check: Callable[[tuple[str, str], Any], Any],
     closed: Mapping[tuple[str, str], Any],
@@ -238,11 +240,11 @@ def _checked(
     return found
 
 
-def _general(table: Mapping[str, Any]) -> dict[str, Any]:
+def _general_settings(table: Mapping[str, Any]) -> dict[str, Any]:
     return {section: content for section, content in table.items() if section != _MAILBOX}
 
 
-def _special(table: Mapping[str, Any], mailbox: str, faults: list[Fault]) -> Mapping[str, Any]:
+def _mailbox_settings(table: Mapping[str, Any], mailbox: str, faults: list[Fault]) -> Mapping[str, Any]:
     boxes = table.get(_MAILBOX, {})
     if not isinstance(boxes, dict) or not all(isinstance(box, dict) for box in boxes.values()):
         faults.append(Fault(_MAILBOX, f"{_MAILBOX} must be tables named by the mailboxes' paths"))
@@ -251,12 +253,12 @@ def _special(table: Mapping[str, Any], mailbox: str, faults: list[Fault]) -> Map
     return next((box for name, box in boxes.items() if system.real_path(system.at_home(name)) == real), {})
 
 
-def parsed(table: Mapping[str, Any], faults: Iterable[Fault] = ()) -> dict[str, Any]:
+def parse_config(table: Mapping[str, Any], faults: Iterable[Fault] = ()) -> dict[str, Any]:
     """Return the fields of ``config.Config`` that a table of tables sets. ``faults``: those of the file."""
     found = [*faults]
-    given = _given(table, {*_MAILBOX_KEYS, *PERSONAL}, found)
+    given = _given_values(table, {*_MAILBOX_KEYS, *PERSONAL}, found)
     misplaced = tuple(".".join(spot) for spot in given if spot in PERSONAL)
-    values = _checked({s: v for s, v in given.items() if s not in PERSONAL}, _mailbox_value, {}, found)
+    values = _check_values({s: v for s, v in given.items() if s not in PERSONAL}, _mailbox_value, {}, found)
     said: dict[str, Any] = {"misplaced": misplaced, "faults": (*found,)}
     for (section, key), value in values.items():
         if section == "ttl":
@@ -285,9 +287,9 @@ def _mailbox_value(spot: tuple[str, str], value: Any) -> Any:
         if not _positive(value):
             raise _WrongValueError("a positive number")
     elif section == "swarm":
-        return _swarm(key, value)
+        return _check_swarm(key, value)
     elif spot in _SWITCHES:
-        return _switch(value)
+        return _check_switch(value)
     elif spot == ("control", "timeout"):
         if not _positive(value, CONTROL_WAIT_MAX):
             raise _WrongValueError(f"a number of seconds, {CONTROL_WAIT_MAX} at most: the client gives up then")
@@ -295,11 +297,11 @@ def _mailbox_value(spot: tuple[str, str], value: Any) -> Any:
         if not isinstance(value, str):
             raise _WrongValueError("text")
     else:
-        return _texts(value)
+        return _check_texts(value)
     return value
 
 
-def _swarm(key: str, value: Any) -> Any:
+def _check_swarm(key: str, value: Any) -> Any:
     """Return a value of ``[swarm]``, checked; raises ``_WrongValueError``."""
     if key in _SWARM_INTEGERS:
         if not _positive(value) or type(value) is not int:
@@ -308,7 +310,7 @@ def _swarm(key: str, value: Any) -> Any:
         if not isinstance(value, str) or not value:
             raise _WrongValueError("text")
     elif key in _SWARM_SWITCHES:
-        return _switch(value)
+        return _check_switch(value)
     elif not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise _WrongValueError("a list of addresses")
     elif key == "networks" and not all(map(_is_network, value)):
@@ -316,38 +318,38 @@ def _swarm(key: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _switch(value: Any) -> bool:
+def _check_switch(value: Any) -> bool:
     if not isinstance(value, bool):
         raise _WrongValueError("true or false")
     return value
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _check_texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
         raise _WrongValueError("a list of texts")
     return tuple(value)
 
 
-def _program(value: Any) -> tuple[str, ...]:
+def _check_program(value: Any) -> tuple[str, ...]:
     """Return a program and its arguments, checked."""
     if not isinstance(value, list) or not value or not all(isinstance(item, str) for item in value):
         raise _WrongValueError("a list of texts: the program and its arguments")
     return tuple(value)
 
 
-def _wake(key: str, value: Any) -> Any:
+def _check_wake(key: str, value: Any) -> Any:
     """Return a value of ``[wake]``, checked; raises ``_WrongValueError``."""
     if key == "command":
-        return _program(value)
+        return _check_program(value)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1000:
         raise _WrongValueError("a number from 1 to 1000")
     return value
 
 
-def _notify(key: str, value: Any) -> Any:
+def _check_notify(key: str, value: Any) -> Any:
     """Return a value of ``[notify]``, checked; raises ``_WrongValueError``."""
     if key == "command":
-        return _program(value)
+        return _check_program(value)
     if key in ("ntfy", "webhook"):
         if not isinstance(value, str) or not value.startswith(("https://", "http://")) or not value.isprintable():
             raise _WrongValueError("a URL that begins with https://")
@@ -360,7 +362,7 @@ def _notify(key: str, value: Any) -> Any:
         if value != 0 and not _positive(value, 10_000_000):
             raise _WrongValueError("a number of minutes, 0 for never")
     else:
-        return _switch(value)
+        return _check_switch(value)
     return value
 
 

@@ -37,24 +37,24 @@ class OwnConfig(Record):
     faults: tuple[Fault, ...] = ()
 
 
-def place() -> str:
+def own_config_path() -> str:
     """Return the path of the person's configuration."""
     return system.join(paths.configuration_of_process(), CONFIG)
 
 
-def load(mailbox: str) -> OwnConfig:
+def load_own_config(mailbox: str) -> OwnConfig:
     """Return the person's settings for this mailbox. Whatever is wrong does not count, and is among the faults; what
     decides is closed then."""
-    path = place()
+    path = own_config_path()
     try:
         fd = open_file(path, system.O_RDONLY)
     except FileNotFoundError:
         return OwnConfig()
     except StorageFailed as error:
-        return OwnConfig(**config_file.own({}, mailbox, config_file.unopened(error)))
+        return OwnConfig(**config_file.parse_own({}, mailbox, config_file.fault_of_opening(error)))
     return OwnConfig(**config_file.read_own(fd, mailbox))
 
 
-def misplaced(key: str) -> str:
+def misplaced_warning(key: str) -> str:
     """Return the warning about a key of this configuration that is in a mailbox's."""
-    return f"{key} has no effect in a mailbox's file: take it out, and set it in {place()}"
+    return f"{key} has no effect in a mailbox's file: take it out, and set it in {own_config_path()}"

@@ -25,29 +25,29 @@ if TYPE_CHECKING:
     Act = Callable[[Looking, Fields], str]
 
 
-def send(now: Looking, fields: Fields) -> str:
+def send_message(now: Looking, fields: Fields) -> str:
     """Send a message from the person; in a direct thread it may answer a ``question`` there."""
     to = tuple(word.strip() for word in fields.get("to", "").split(",") if word.strip())
     if fields.get("question"):
-        return _answered(now, fields["question"], _draft(fields, to), everyone=False)
-    return presenters.told(now.mailbox.send(_draft(fields, to), strict=True), now.mailbox, now.roster)
+        return _answer_message(now, fields["question"], _draft_from(fields, to), everyone=False)
+    return presenters.describe_sent(now.mailbox.send(_draft_from(fields, to), strict=True), now.mailbox, now.roster)
 
 
-def reply(now: Looking, fields: Fields) -> str:
+def send_reply(now: Looking, fields: Fields) -> str:
     """Reply in a message's thread; this acknowledges it if its sender asked the person to.
 
     The reply goes to everyone the thread's message was for and to its sender, or (``answers``) to its sender alone."""
     everyone = fields.get("answers") != "sender"
-    return _answered(now, fields.get("id", ""), _draft(fields, ()), everyone)
+    return _answer_message(now, fields.get("id", ""), _draft_from(fields, ()), everyone)
 
 
-def _answered(now: Looking, message_id: str, draft: Draft, everyone: bool) -> str:
+def _answer_message(now: Looking, message_id: str, draft: Draft, everyone: bool) -> str:
     """Answer a message, which the person has read by that, and tell who gets the answer."""
-    now.mailbox.deliver(USER, lambda items: _shown(items, {message_id}))
-    return presenters.told(now.mailbox.reply(message_id, draft, everyone=everyone), now.mailbox, now.roster)
+    now.mailbox.deliver(USER, lambda items: _shown_items(items, {message_id}))
+    return presenters.describe_sent(now.mailbox.reply(message_id, draft, everyone=everyone), now.mailbox, now.roster)
 
 
-def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:
+def _draft_from(fields: Fields, to: tuple[str, ...]) -> Draft:
     return Draft(
         sender=USER,
         to=to,
@@ -59,45 +59,45 @@ def _draft(fields: Fields, to: tuple[str, ...]) -> Draft:
     )
 
 
-def read(now: Looking, fields: Fields) -> str:
+def mark_read(now: Looking, fields: Fields) -> str:
     """Mark the person's mail as read: the messages that the page showed (``ids``)."""
     wanted = set(fields.get("ids", "").split())
-    count = now.mailbox.deliver(USER, lambda items: _shown(items, wanted))
+    count = now.mailbox.deliver(USER, lambda items: _shown_items(items, wanted))
     return f"Marked {count} as read." if count else "All of it was read before."
 
 
-def _shown(items: list[Item], wanted: set[str]) -> list[Item]:
+def _shown_items(items: list[Item], wanted: set[str]) -> list[Item]:
     """Return the unread messages that the page showed; only those may be recorded as read."""
     return [item for item in items if item.message.id in wanted]
 
 
-def seen(now: Looking, fields: Fields) -> str:
+def mark_seen(now: Looking, fields: Fields) -> str:
     """Note how far the person has seen a channel, or a topic of it."""
     address, until = fields.get("to", ""), fields.get("until", "")
-    if address not in {channel.address for channel in presenters.channels(now.roster)}:
+    if address not in {channel.address for channel in presenters.list_channels(now.roster)}:
         raise NotFound(f"no channel {address!r}", "choose one of the channels")
     if not (until.isascii() and until.isdecimal() and len(until) < 16):
         raise Malformed(f"not an instant: {until!r}", "reload the page")
-    topic = topics.named(fields.get("topic"))
-    now.unread.move(address, None if topic is None else conversations.folded(topic), int(until))
-    return f"{presenters.label(address)} is marked as seen."
+    topic = topics.topic_of_param(fields.get("topic"))
+    now.unread.move_mark(address, None if topic is None else conversations.folded(topic), int(until))
+    return f"{presenters.channel_label(address)} is marked as seen."
 
 
-def ack(now: Looking, fields: Fields) -> str:
+def acknowledge_message(now: Looking, fields: Fields) -> str:
     """Acknowledge a message, and mark it as read if it is the person's."""
     message_id = fields.get("id", "")
-    now.mailbox.deliver(USER, lambda items: _shown(items, {message_id}))
+    now.mailbox.deliver(USER, lambda items: _shown_items(items, {message_id}))
     return f"{frame.short(now.mailbox.ack(message_id, USER).id)} is acknowledged."
 
 
-def release(now: Looking, fields: Fields) -> str:
+def release_message(now: Looking, fields: Fields) -> str:
     """Give back a message for its reader: it becomes unread again, and role mail free for another holder."""
     reader = fields.get("reader") or USER
     message = now.mailbox.release(fields.get("id", ""), reader)
-    return f"{frame.short(message.id)} is unread again for {presenters.name(reader, now.roster)}."
+    return f"{frame.short(message.id)} is unread again for {presenters.party_name(reader, now.roster)}."
 
 
-def decide(now: Looking, fields: Fields) -> str:
+def decide_request(now: Looking, fields: Fields) -> str:
     """Approve or deny a request, with a reason and, for a tool call, perhaps another input."""
     word, decision = fields.get("decision", ""), fields.get("request", "")
     if word not in ("approve", "always", "deny"):
@@ -105,16 +105,16 @@ def decide(now: Looking, fields: Fields) -> str:
     request = now.control.find(decision)
     said: dict[str, Any] = {"notes": fields.get("reason", "").strip()}
     if word != "deny":
-        said |= _granted(request.flow, getattr(request.payload, "input", None), fields)
+        said |= _granted_input(request.flow, getattr(request.payload, "input", None), fields)
     if word == "always":
         said["updates"] = now.control.always(request)
     request = now.control.answer(USER, request.id, word != "deny", **said)
     changed = " with your changed input" if said.get("updated_input") is not None else ""
-    asker = presenters.name(request.asker, now.roster)
+    asker = presenters.party_name(request.asker, now.roster)
     return f"{request.id}: {request.state.replace('_', ' ')}{changed}. {asker} was told."
 
 
-def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
+def _granted_input(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
     if flow == transitions.SANDBOX:
         return {"scope": fields.get("scope", "")}
     if flow == transitions.PLAN:
@@ -132,7 +132,7 @@ def _granted(flow: str, given: Any, fields: Fields) -> dict[str, Any]:
     return {"updated_input": edited} if one != other else {}
 
 
-def wanted(path: str) -> Act:
+def action_at(path: str) -> Act:
     """Return the action of a path; raises ``NotFound``."""
     try:
         return ACTS[path]
@@ -141,25 +141,25 @@ def wanted(path: str) -> Act:
 
 
 ACTS: dict[str, Act] = {
-    "/send": send,
-    "/reply": reply,
-    "/read": read,
-    "/seen": seen,
-    "/ack": ack,
-    "/release": release,
-    "/resend": forwarding.resend,
+    "/send": send_message,
+    "/reply": send_reply,
+    "/read": mark_read,
+    "/seen": mark_seen,
+    "/ack": acknowledge_message,
+    "/release": release_message,
+    "/resend": forwarding.resend_message,
     "/resend-chosen": forwarding.resend_chosen,
-    "/decide": decide,
-    "/decide-chosen": decided_requests.decide,
-    "/assign": task_board.assign,
+    "/decide": decide_request,
+    "/decide-chosen": decided_requests.decide_several,
+    "/assign": task_board.assign_task,
     "/give": task_board.give,
     "/take-back": task_board.take_back,
     "/cancel-task": task_board.cancel,
     "/add-note": note_board.add,
     "/drop-note": note_board.drop,
     "/mode": agent_orders.set_mode,
-    "/revoke": agent_orders.revoke,
+    "/revoke": agent_orders.revoke_grant,
     "/shutdown": agent_orders.shut_down,
     "/state": agent_orders.change_state,
-    "/rename": agent_orders.rename,
+    "/rename": agent_orders.rename_agent,
 }

@@ -48,52 +48,56 @@ class Deed(Record):
     is_aside: bool
 
 
-def present(now: Looking, session_id: str) -> dict[str, Any] | None:
+def present_step(now: Looking, session_id: str) -> dict[str, Any] | None:
     """Return an agent's present step and when it began; None if its client keeps no conversation that we can read."""
-    steps = _steps(now, session_id, GLANCE)
+    steps = _latest_steps(now, session_id, GLANCE)
     own = [step for step in steps or () if not step.is_aside]
     if not own:
         return None if steps is None else {"said": "", "iso": "", "since": ""}
     last = own[-1]
-    said = "has spoken" if last.kind == SAID else f"runs {_line(last)}" if _goes_on(last) else "works"
-    return {"said": said, "iso": presenters.iso(last.at), "since": presenters.ago(last.at, now.mailbox.now())}
+    said = "has spoken" if last.kind == SAID else f"runs {_summarize_call(last)}" if _goes_on(last) else "works"
+    return {
+        "said": said,
+        "iso": presenters.iso_instant(last.at),
+        "since": presenters.elapsed_time(last.at, now.mailbox.now()),
+    }
 
 
-def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_activity(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return an agent's last steps."""
     agent, clock = now.roster.find(params.get("id", "")), now.mailbox.now()
-    steps = _steps(now, agent.session_id, conversation_files.LATEST)
-    name = presenters.name(agent.session_id, now.roster)
+    steps = _latest_steps(now, agent.session_id, conversation_files.LATEST)
+    name = presenters.party_name(agent.session_id, now.roster)
     return {
         "title": f"Transcript of {name}",
         "name": name,
         "agent": agent.session_id,
-        "deeds": deeds(steps or (), clock),
+        "deeds": make_deeds(steps or (), clock),
         "is_kept": steps is not None,
     }
 
 
-def deeds(steps: Sequence[Step], clock: int) -> list[Deed]:
+def make_deeds(steps: Sequence[Step], clock: int) -> list[Deed]:
     """Return the steps as a page shows them."""
     alike: Counter[int] = Counter()
     found = []
     for step in steps:
-        found.append(_deed(step, clock, f"{step.at}-{alike[step.at]}"))
+        found.append(_make_deed(step, clock, f"{step.at}-{alike[step.at]}"))
         alike[step.at] += 1
     return found
 
 
-def _deed(step: Step, clock: int, key: str) -> Deed:
+def _make_deed(step: Step, clock: int, key: str) -> Deed:
     is_call = step.kind == CALL
     return Deed(
         key=key,
         kind=step.kind,
         by=BY[step.kind],
-        iso=presenters.iso(step.at),
-        moment=presenters.moment(step.at, clock),
-        body="" if is_call or step.kind == TOLD else markup.html(step.text or ""),
-        line=_line(step) if is_call else "",
-        parts=calls.parts(step.tool, step.given or {}) if is_call else (),
+        iso=presenters.iso_instant(step.at),
+        moment=presenters.local_moment(step.at, clock),
+        body="" if is_call or step.kind == TOLD else markup.html_of(step.text or ""),
+        line=_summarize_call(step) if is_call else "",
+        parts=calls.parts_of_call(step.tool, step.given or {}) if is_call else (),
         outcome=visible_text(step.text or "") if is_call or step.kind == TOLD else "",
         goes_on=_goes_on(step),
         has_failed=step.has_failed,
@@ -105,12 +109,12 @@ def _goes_on(step: Step) -> bool:
     return step.kind == CALL and step.text is None
 
 
-def _line(step: Step) -> str:
+def _summarize_call(step: Step) -> str:
     """Return a call in a few words: the tool, and the first text of its input."""
     first = next((value for value in (step.given or {}).values() if isinstance(value, str) and value.strip()), "")
-    return presenters.line(clipped(f"{step.tool} {' '.join(first.split())}".strip(), SHORT))
+    return presenters.one_line(clipped(f"{step.tool} {' '.join(first.split())}".strip(), SHORT))
 
 
-def _steps(now: Looking, session_id: str, most: int) -> list[Step] | None:
+def _latest_steps(now: Looking, session_id: str, most: int) -> list[Step] | None:
     where = whereabouts.of(session_id, now.mailbox.logs.trail.kept())
     return conversation_files.latest(where.conversation, session_id, most) if where is not None else None

@@ -13,7 +13,7 @@ from ..core.records import USER
 from ..core.roster_changes import Registration
 from ..errors import Malformed, NotFound
 from . import presenters
-from .task_board import once
+from .task_board import id_of_form
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,7 @@ ENDS = {"freeze": "is away: its direct mail waits", "thaw": "is back", "retire":
 RULES = ("allow", "deny", "hosts")
 
 
-def _agent(now: Looking, fields: Mapping[str, str]) -> Agent:
+def _agent_of_form(now: Looking, fields: Mapping[str, str]) -> Agent:
     """Return the form's agent by its whole id: a name may have another holder since the page was shown."""
     agent = now.roster.get(fields.get("agent", ""))
     if agent is None or agent.session_id == USER:
@@ -35,51 +35,53 @@ def _agent(now: Looking, fields: Mapping[str, str]) -> Agent:
 
 def set_mode(now: Looking, fields: Mapping[str, str]) -> str:
     """Have an agent work in a mode."""
-    agent = _agent(now, fields)
+    agent = _agent_of_form(now, fields)
     now.control.set_mode(USER, [agent.session_id], fields.get("mode", ""))
     mode = now.control.standing(agent.session_id).mode
-    return f"{presenters.name(agent.session_id, now.roster)} works in the mode {mode}."
+    return f"{presenters.party_name(agent.session_id, now.roster)} works in the mode {mode}."
 
 
-def revoke(now: Looking, fields: Mapping[str, str]) -> str:
+def revoke_grant(now: Looking, fields: Mapping[str, str]) -> str:
     """Take one rule or host from an agent; the others stay."""
-    agent, kind, rule = _agent(now, fields), fields.get("kind", ""), fields.get("rule", "")
+    agent, kind, rule = _agent_of_form(now, fields), fields.get("kind", ""), fields.get("rule", "")
     policy = now.control.standing(agent.session_id).policy
     held = {"allow": policy.allow, "deny": policy.deny, "hosts": policy.hosts}
     if rule not in held.get(kind, ()):
         raise NotFound(f"no such rule: {rule!r}", "reload the page: it may be gone already")
     held[kind] = tuple(other for other in held[kind] if other != rule)
     now.control.set_policy(USER, [agent.session_id], allow=held["allow"], deny=held["deny"], hosts=held["hosts"])
-    return f"{presenters.line(rule)} is revoked for {presenters.name(agent.session_id, now.roster)}."
+    return f"{presenters.one_line(rule)} is revoked for {presenters.party_name(agent.session_id, now.roster)}."
 
 
 def shut_down(now: Looking, fields: Mapping[str, str]) -> str:
     """Ask an agent to end its work; it may refuse. A form that is sent twice asks once."""
-    agent = _agent(now, fields)
-    payload = messages.ShutdownRequest(request_id=once("shutdown", fields), reason=fields.get("reason", "").strip())
+    agent = _agent_of_form(now, fields)
+    payload = messages.ShutdownRequest(
+        request_id=id_of_form("shutdown", fields), reason=fields.get("reason", "").strip()
+    )
     if payload.request_id not in now.control.plane().requests:
         now.control.request(USER, payload, to=agent.session_id)
-    return f"{presenters.name(agent.session_id, now.roster)} is asked to end its work. It may refuse."
+    return f"{presenters.party_name(agent.session_id, now.roster)} is asked to end its work. It may refuse."
 
 
 def change_state(now: Looking, fields: Mapping[str, str]) -> str:
     """Freeze, thaw or retire an agent; retiring, which gives its mail away, must be said twice."""
-    agent, event = _agent(now, fields), fields.get("event", "")
+    agent, event = _agent_of_form(now, fields), fields.get("event", "")
     if event not in ENDS:
         raise Malformed(f"unknown change: {event!r}", "use the buttons of the page")
     if event == "retire" and not fields.get("sure"):
         raise Malformed("retiring is not confirmed", "tick the box beside the button")
     now.mailbox.end(agent.session_id, event, USER)
-    return f"{presenters.name(agent.session_id, now.roster)} {ENDS[event]}."
+    return f"{presenters.party_name(agent.session_id, now.roster)} {ENDS[event]}."
 
 
-def rename(now: Looking, fields: Mapping[str, str]) -> str:
+def rename_agent(now: Looking, fields: Mapping[str, str]) -> str:
     """Give an agent a name."""
-    agent, name = _agent(now, fields), fields.get("name", "").strip()
+    agent, name = _agent_of_form(now, fields), fields.get("name", "").strip()
     if not name:
         raise Malformed("the name is missing", "write the agent's new name")
     named, decision = now.mailbox.register(
         Registration(session_id=agent.session_id, event="update", name=name), USER, even_away=True
     )
-    told = f"{agent.session_id} is called {presenters.name(named.session_id, now.roster)}."
-    return " ".join([told, *map(presenters.line, decision.warnings)])
+    told = f"{agent.session_id} is called {presenters.party_name(named.session_id, now.roster)}."
+    return " ".join([told, *map(presenters.one_line, decision.warnings)])

@@ -29,17 +29,17 @@ SORTED: dict[str, Callable[[dict[str, Any]], Any]] = {
 """The orders of the agents, by their parameter; without one, the living first, by name."""
 
 
-def agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return all agents, living ones first, dead ones on request."""
-    roster, gone = now.roster, now.gone()
+    roster, gone = now.roster, now.gone_agents()
     order = {ALIVE: 0, FROZEN: 1, DEAD: 2}
-    called = {session_id: presenters.name(session_id, roster).casefold() for session_id in roster.agents}
+    called = {session_id: presenters.party_name(session_id, roster).casefold() for session_id in roster.agents}
     everyone = sorted(roster.agents.values(), key=lambda a: (order[a.state], called[a.session_id]))
     dead = [agent for agent in everyone if agent.state == DEAD]
     listed = everyone if params.get("dead") else [agent for agent in everyone if agent.state != DEAD]
     by = params.get("by", "")
     open_of: dict[str, int] = {}
-    for request in now.requests():
+    for request in now.open_requests():
         for who in (request.asker, *now.control.deciders(request)):
             open_of[who] = open_of.get(who, 0) + 1
     return {
@@ -66,20 +66,22 @@ def agent_row(
     seen = line.seen if line is not None else agent.registered
     return {
         "id": agent.session_id,
-        "name": presenters.name(agent.session_id, roster),
+        "name": presenters.party_name(agent.session_id, roster),
         "state": state,
         "sign": SIGNS[state],
-        "roles": [(presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.roles],
+        "roles": [(presenters.channel_label(tag), presenters.page_link("/channel", to=tag)) for tag in agent.roles],
         "tags": [
-            (presenters.label(tag), presenters.link("/channel", to=tag)) for tag in agent.tags if tag not in agent.roles
+            (presenters.channel_label(tag), presenters.page_link("/channel", to=tag))
+            for tag in agent.tags
+            if tag not in agent.roles
         ],
-        "seen": presenters.ago(seen, clock),
+        "seen": presenters.elapsed_time(seen, clock),
         "seen_at": seen,
-        "seen_iso": presenters.iso(seen),
+        "seen_iso": presenters.iso_instant(seen),
         "unread": line.unread if line is not None else 0,
         "owes": len(line.owed) if line is not None else 0,
         "open": open_of.get(agent.session_id, 0),
-        "lead": presenters.name(agent.lead, roster) if agent.lead else "",
+        "lead": presenters.party_name(agent.lead, roster) if agent.lead else "",
         "client": agent.client or "",
-        "reason": presenters.line(shown_reason(agent, gone)),
+        "reason": presenters.one_line(shown_reason(agent, gone)),
     }

@@ -30,13 +30,13 @@ from ..mailbox.facade import Mailbox
 from ..mailbox.opened import random_id
 from . import actions, beside, details, presenters, views
 from .desk import Desk
-from .error_pages import answered
+from .error_pages import describe_error
 from .gate import Gate
 from .guard import ENTRANCE, STATIC, AllowedHosts, Guard, TooMuch
-from .live import Event, Hub, OpenPage, Watcher
+from .live import Event, LiveHub, OpenPage, Watcher
 from .notifier import Notifier
-from .page_updates import EventReader
-from .survey import Surveyor
+from .page_updates import PageUpdater
+from .survey import SurveyThread
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -64,7 +64,7 @@ class Static(StaticFiles):
         return response
 
 
-class Console:
+class ConsoleApp:
     """The parts of one console process: the mailbox, the sessions, the live streams. ``hint`` gives the commands in a
     text the options that they need."""
 
@@ -72,64 +72,64 @@ class Console:
         self._directory = directory
         self.hint = hint
         self.desk = Desk(directory)
-        self.hub = Hub()
-        self.gate = Gate(time.monotonic, self.hub.dismiss)
+        self.hub = LiveHub()
+        self.gate = Gate(time.monotonic, self.hub.dismiss_owner)
         self.hosts = hosts
-        self.surveyor = Surveyor(directory, self._counted)
+        self.surveyor = SurveyThread(directory, self._tell_counted)
         self.notifier = Notifier(directory)
-        self.watcher = Watcher(Mailbox(directory).logs, self._changed)
-        self.reader = EventReader(directory, self._templates())
-        self.app = self._application()
+        self.watcher = Watcher(Mailbox(directory).logs, self._note_change)
+        self.reader = PageUpdater(directory, self._make_templates())
+        self.app = self._make_application()
 
-    def _changed(self, events: list[Event]) -> None:
-        self.hub.tell(events)
-        self.surveyor.changed()
-        self.notifier.changed()
+    def _note_change(self, events: list[Event]) -> None:
+        self.hub.tell_pages(events)
+        self.surveyor.request_count()
+        self.notifier.note_change()
 
-    def prepare(self, done: Callable[[bool], None]) -> None:
+    def prepare_index(self, done: Callable[[bool], None]) -> None:
         """Build the index beside the pages, which reload behind it."""
 
-        def built(there: bool) -> None:
+        def reload_pages(there: bool) -> None:
             done(there)
-            self.hub.tell([Event("resync")])
+            self.hub.tell_pages([Event("resync")])
 
-        self.desk.prepare(built)
+        self.desk.prepare_index(reload_pages)
 
-    def _counted(self) -> None:
-        self.desk.follow()
-        self.hub.tell([Event("survey")])
+    def _tell_counted(self) -> None:
+        self.desk.advance_cursor()
+        self.hub.tell_pages([Event("survey")])
 
-    def _templates(self) -> jinja2.Environment:
+    def _make_templates(self) -> jinja2.Environment:
         loader = jinja2.FileSystemLoader(HERE / "templates")
         env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
         env.trim_blocks = env.lstrip_blocks = True
-        env.globals.update(link=presenters.link, static=_static(), offset=presenters.offset)
+        env.globals.update(link=presenters.page_link, static=_static_addresses(), offset=presenters.utc_offset)
         env.filters.update(visible=visible, hint=self.hint)
         return env
 
-    def _application(self) -> Starlette:
+    def _make_application(self) -> Starlette:
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
-            self.hub.belong(asyncio.get_running_loop())
-            self.surveyor.start()
-            self.watcher.start()
-            self.notifier.start()
+            self.hub.set_loop(asyncio.get_running_loop())
+            self.surveyor.start_counting()
+            self.watcher.start_watching()
+            self.notifier.start_notifying()
             yield
-            self.notifier.stop()
-            self.hub.close()
-            self.watcher.stop()
-            self.surveyor.stop()
+            self.notifier.stop_notifying()
+            self.hub.close_streams()
+            self.watcher.stop_watching()
+            self.surveyor.stop_counting()
 
         routes = [
-            *(Route(path, partial(self._page, path)) for path in views.PAGES),
-            *(Route(path, partial(self._act, path), methods=["POST"]) for path in actions.ACTS),
-            Route(ENTRANCE, self._enter, methods=["POST"]),
-            Route("/leave", self._leave, methods=["POST"]),
-            Route("/receipts", self._receipts),
-            Route(beside.PATH, self._attached),
-            Route("/rail", self._rail),
-            Route("/events", self._events),
-            Mount(f"{STATIC}{_version()}", Static(directory=HERE / "static")),
+            *(Route(path, partial(self._answer_page, path)) for path in views.PAGES),
+            *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
+            Route(ENTRANCE, self._enter_session, methods=["POST"]),
+            Route("/leave", self._leave_session, methods=["POST"]),
+            Route("/receipts", self._answer_receipts),
+            Route(beside.PATH, self._answer_attachment),
+            Route("/rail", self._answer_rail),
+            Route("/events", self._answer_events),
+            Mount(f"{STATIC}{_static_version()}", Static(directory=HERE / "static")),
         ]
         guard = Middleware(Guard, gate=self.gate, hosts=self.hosts, sign_in=self._sign_in)
         return Starlette(
@@ -138,34 +138,34 @@ class Console:
             lifespan=lifespan,
             exception_handlers={
                 TooMuch: _too_much,
-                ClientDisconnect: _left,
-                MailboxError: self._failed,
-                Exception: self._failed,
+                ClientDisconnect: _answer_nobody,
+                MailboxError: self._answer_failure,
+                Exception: self._answer_failure,
             },
         )
 
     # -- looking ------------------------------------------------------------------------------------------------------
 
-    async def _page(self, path: str, request: Request) -> Response:
+    async def _answer_page(self, path: str, request: Request) -> Response:
         params = dict(request.query_params)
-        return await run_in_threadpool(self._made, path, params, request)
+        return await run_in_threadpool(self._make_page, path, params, request)
 
-    def _made(self, path: str, params: Mapping[str, str], request: Request) -> Response:
+    def _make_page(self, path: str, params: Mapping[str, str], request: Request) -> Response:
         template, view = views.PAGES[path]
-        number, survey, status = self.hub.number, self.surveyor.current(), 200
-        with self.desk.looking() as now:
+        number, survey, status = self.hub.number, self.surveyor.current_survey(), 200
+        with self.desk.lock_for_reading() as now:
             context: dict[str, Any] = {"problem": None, "details": None, "rows": [], "older": None, "is_newest": True}
             try:
                 context |= view(now, survey, params)
             except Exception as error:
-                problem, status = answered(error, self.hint)
+                problem, status = describe_error(error, self.hint)
                 template, context = "problem.html", {**context, "title": "Not found", "problem": problem}
             try:
                 if params.get("open"):
-                    context["details"] = details.details(now, survey, params["open"])
+                    context["details"] = details.view_message(now, survey, params["open"])
             except Exception as error:
-                context["details"] = {"problem": answered(error, self.hint)[0]}
-            context |= details.rail(now, survey)
+                context["details"] = {"problem": describe_error(error, self.hint)[0]}
+            context |= details.rail_content(now, survey)
             context["broken"] = neutral(now.mailbox.broken() or "")
             context["covered"] = now.library.covered() if self.desk.prepares else None
         # From here without the lock: other windows need not wait for this page's rendering.
@@ -174,64 +174,64 @@ class Console:
         session: Session = request.state.session
         said, session.said = session.said, []
         written, session.written = session.written, {}
-        here = presenters.link(path, **params)
+        here = presenters.page_link(path, **params)
         rest = {key: value for key, value in params.items() if key != "open"}
         text = self.reader.templates.get_template(template).render(
-            **context, path=path, params=params, here=here, closed=presenters.link(path, **rest),
-            opens=lambda message_id: presenters.link(path, **rest, open=message_id), said=said, number=number,
+            **context, path=path, params=params, here=here, closed=presenters.page_link(path, **rest),
+            opens=lambda message_id: presenters.page_link(path, **rest, open=message_id), said=said, number=number,
             written=written, new_id=random_id,
         )  # fmt: skip
         return HTMLResponse(text, status)
 
-    async def _rail(self, request: Request) -> Response:
+    async def _answer_rail(self, request: Request) -> Response:
         """Answer with the rail of a page alone, which goes out of date more often than the page."""
         params = dict(request.query_params)
         path = params.pop("page", "/")
 
-        def look() -> str:
-            with self.desk.looking() as now:
-                content = details.rail(now, self.surveyor.current())
+        def render_rail() -> str:
+            with self.desk.lock_for_reading() as now:
+                content = details.rail_content(now, self.surveyor.current_survey())
             return self.reader.templates.get_template("rail_alone.html").render(**content, path=path, params=params)
 
-        return HTMLResponse(await run_in_threadpool(look))
+        return HTMLResponse(await run_in_threadpool(render_rail))
 
-    async def _receipts(self, request: Request) -> Response:
+    async def _answer_receipts(self, request: Request) -> Response:
         ids = request.query_params.get("ids", "").split(",")[: views.PAGE * 4]
 
-        def look() -> dict[str, tuple[str, str]]:
-            with self.desk.looking() as now:
-                return {i: (r.sign, r.text) for i, r in now.receipts(ids).items()}
+        def look_up_receipts() -> dict[str, tuple[str, str]]:
+            with self.desk.lock_for_reading() as now:
+                return {i: (r.sign, r.text) for i, r in now.receipts_of(ids).items()}
 
-        return JSONResponse(await run_in_threadpool(look))
+        return JSONResponse(await run_in_threadpool(look_up_receipts))
 
-    async def _attached(self, request: Request) -> Response:
+    async def _answer_attachment(self, request: Request) -> Response:
         file, name = (request.query_params.get(key, "") for key in ("file", "name"))
-        return await run_in_threadpool(beside.served, self._directory, file, name)
+        return await run_in_threadpool(beside.serve_file, self._directory, file, name)
 
-    async def _events(self, request: Request) -> Response:
+    async def _answer_events(self, request: Request) -> Response:
         path, params = request.query_params.get("page", "/"), dict(request.query_params)
         last = request.headers.get("last-event-id") or params.get("last", "")
-        write = await run_in_threadpool(self.reader.follow, path, params)
+        write = await run_in_threadpool(self.reader.updates_for, path, params)
         page = OpenPage(write, request.state.session, stays=path == "/")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        return StreamingResponse(self.hub.stream(page, last), 200, headers, "text/event-stream")
+        return StreamingResponse(self.hub.stream_events(page, last), 200, headers, "text/event-stream")
 
     # -- acting -------------------------------------------------------------------------------------------------------
 
-    async def _act(self, path: str, request: Request) -> Response:
-        fields = await _fields(request)
+    async def _answer_action(self, path: str, request: Request) -> Response:
+        fields = await _form_fields(request)
 
-        def act() -> str:
-            with self.desk.acting() as now:
-                return self.hint(actions.wanted(path)(now, fields))
+        def run_action() -> str:
+            with self.desk.lock_for_acting() as now:
+                return self.hint(actions.action_at(path)(now, fields))
 
         kind, status = "done", 200
         try:
-            said = await run_in_threadpool(act)
+            said = await run_in_threadpool(run_action)
             if path == "/seen":
-                self.hub.publish([Event("seen")])
+                self.hub.publish_events([Event("seen")])
         except Exception as error:
-            problem, status = answered(error, self.hint)
+            problem, status = describe_error(error, self.hint)
             kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()
         if status in SETTLED:
             fields["message_id"] = random_id()
@@ -240,11 +240,11 @@ class Console:
         session: Session = request.state.session
         session.said.append((kind, said))
         session.written = fields if kind == "problem" else {}
-        return RedirectResponse(_local(fields.get("next", "")), 303)
+        return RedirectResponse(_local_path(fields.get("next", "")), 303)
 
-    async def _enter(self, request: Request) -> Response:
-        token = (await _fields(request)).get("token", "").strip()
-        cookie = self.gate.exchange(token.rpartition("token=")[2])  # people paste the whole link, too
+    async def _enter_session(self, request: Request) -> Response:
+        token = (await _form_fields(request)).get("token", "").strip()
+        cookie = self.gate.exchange_token(token.rpartition("token=")[2])  # people paste the whole link, too
         if cookie is None:
             return self._sign_in(request, "The link was used already or has expired.")
         response = RedirectResponse("/", 303)
@@ -252,9 +252,9 @@ class Console:
         response.set_cookie(self.hosts.cookie, cookie, httponly=True, samesite="strict", path="/", secure=secure)
         return response
 
-    async def _leave(self, request: Request) -> Response:
+    async def _leave_session(self, request: Request) -> Response:
         name, secure = self.hosts.cookie, self.hosts.is_secure
-        self.gate.leave(request.cookies.get(name))
+        self.gate.leave_session(request.cookies.get(name))
         response = RedirectResponse("/", 303)
         response.delete_cookie(name, httponly=True, samesite="strict", path="/", secure=secure)
         return response
@@ -263,23 +263,23 @@ class Console:
         text = self.reader.templates.get_template("sign_in.html").render(problem=problem)
         return HTMLResponse(text, 401 if problem or request.method == "GET" else 200)
 
-    def _failed(self, _: Request, error: Exception) -> Response:
-        problem, status = answered(error, self.hint)
+    def _answer_failure(self, _: Request, error: Exception) -> Response:
+        problem, status = describe_error(error, self.hint)
         return PlainTextResponse(f"{problem['what']}. {problem['hint']}\n", status)
 
 
-def _version() -> str:
+def _static_version() -> str:
     """Return a hash of the static files."""
     files = sorted((HERE / "static").iterdir())
     return hashlib.sha256(b"".join(path.name.encode() + path.read_bytes() for path in files)).hexdigest()[:12]
 
 
-def _static() -> Mapping[str, str]:
+def _static_addresses() -> Mapping[str, str]:
     """Return the static files' addresses by name."""
-    return {path.name: f"{STATIC}{_version()}/{path.name}" for path in (HERE / "static").iterdir()}
+    return {path.name: f"{STATIC}{_static_version()}/{path.name}" for path in (HERE / "static").iterdir()}
 
 
-async def _fields(request: Request) -> dict[str, str]:
+async def _form_fields(request: Request) -> dict[str, str]:
     """Return the fields of a URL-encoded form; of a repeated field the last."""
     body = await request.body()
     try:
@@ -289,7 +289,7 @@ async def _fields(request: Request) -> dict[str, str]:
     return {key: values[-1] for key, values in pairs.items()}
 
 
-def _local(path: str) -> str:
+def _local_path(path: str) -> str:
     """Return the path to continue at if it is ours, else the first page."""
     safe = path.startswith("/") and not path.startswith("//") and path.isprintable() and "\\" not in path
     return path if safe else "/"
@@ -299,6 +299,6 @@ def _too_much(*_: object) -> Response:
     return PlainTextResponse("the request is too large\n", 413)
 
 
-def _left(*_: object) -> Response:
+def _answer_nobody(*_: object) -> Response:
     """Answer nobody: the browser left amid its request."""
     return PlainTextResponse("the request ended early\n", 400)

@@ -43,19 +43,23 @@ class Linked(Record):
     size: str = ""
 
 
-def links(message: Message) -> tuple[Linked, ...]:
+def links_of(message: Message) -> tuple[Linked, ...]:
     """Return the references of a message, and then its attachments."""
     given = message.references if isinstance(message.references, list) else []
-    told = [Linked(text, address(one)) for one in given if (text := references.one(one))]
-    return (*told[: references.MOST], *map(_file, attachments.files(message)[: attachments.MOST]), *_others(message))
+    told = [Linked(text, web_address(one)) for one in given if (text := references.one(one))]
+    return (
+        *told[: references.MOST],
+        *map(_link_file, attachments.files(message)[: attachments.MOST]),
+        *_link_foreign(message),
+    )
 
 
-def conflicts(message: Message) -> tuple[str, ...]:
+def conflict_lines(message: Message) -> tuple[str, ...]:
     """Return the lines that tell of a conflict of claims."""
     return tuple(line for line in references.lines(message) if line.startswith("Conflict: "))
 
 
-def address(reference: Any) -> str:
+def web_address(reference: Any) -> str:
     """Return the web address of a reference; empty if it has none that is safe to follow."""
     kind, repo, url = (reference.get(key) for key in ("type", "repo", "url"))
     if kind == "url" and isinstance(url, str) and url.startswith(("https://", "http://")):
@@ -70,13 +74,13 @@ def address(reference: Any) -> str:
     return f"https://github.com/{repo}" if kind == "github_repo" else ""
 
 
-def _file(file: attachments.File) -> Linked:
+def _link_file(file: attachments.AttachmentFile) -> Linked:
     name = neutral(file.name)[: attachments.LONGEST]
     href = f"{PATH}?file={file.stored}&name={quote(name, safe='')}"
     return Linked(name, href, href if file.mime_type in _PICTURES else "", attachments.size_of(file.size))
 
 
-def _others(message: Message) -> list[Linked]:
+def _link_foreign(message: Message) -> list[Linked]:
     """Return the attachments that are no files of the mailbox, without links: a peer named them."""
     given = message.attachments if isinstance(message.attachments, list) else []
     others = [entry for entry in given if isinstance(entry, dict) and entry.get("type") != "file"]
@@ -84,7 +88,7 @@ def _others(message: Message) -> list[Linked]:
     return [Linked(line.removeprefix("Attached: ")) for line in lines]
 
 
-def served(directory: str, stored: str, name: str) -> Response:
+def serve_file(directory: str, stored: str, name: str) -> Response:
     """Answer with a file of the mailbox: a picture, plain text, or something to save."""
     data = attachment_files.content(directory, stored) if attachments.is_stored(stored) else None
     if data is None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..core.records import Record
 from ..core.text import visible
-from .json_text import pretty
+from .json_text import pretty_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,20 +39,20 @@ class Part(Record):
     runs: tuple[Run, ...]
 
 
-def parts(tool: str, given: Mapping[str, Any]) -> tuple[Part, ...]:
+def parts_of_call(tool: str, given: Mapping[str, Any]) -> tuple[Part, ...]:
     """Return the whole input of a call in the order it is given."""
     edits = given.get("edits")
     if tool == "MultiEdit" and isinstance(edits, list) and edits and all(map(_is_edit, edits)):
         rest = {key: value for key, value in given.items() if key != "edits"}
-        each = [_edit(edit, f"edit {number} of {len(edits)}: ") for number, edit in enumerate(edits, 1)]
-        return (*_fields(rest), *(part for found in each for part in found))
+        each = [_edit_part(edit, f"edit {number} of {len(edits)}: ") for number, edit in enumerate(edits, 1)]
+        return (*_field_parts(rest), *(part for found in each for part in found))
     if tool == "Edit" and _is_edit(given):
-        return tuple(_edit(given))
+        return tuple(_edit_part(given))
     written = _WRITES.get(tool)
     return tuple(
-        Part(_exact(key), True, _marked(NEW, value.split("\n")))
+        Part(_escape_line(key), True, _mark_lines(NEW, value.split("\n")))
         if key == written and isinstance(value, str)
-        else _field(key, value)
+        else _field_part(key, value)
         for key, value in given.items()
     )
 
@@ -62,27 +62,27 @@ def _is_edit(given: Any) -> bool:
     return all(isinstance(text, str) for text in texts)
 
 
-def _edit(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
+def _edit_part(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
     rest = {key: value for key, value in given.items() if key not in ("old_string", "new_string")}
-    yield from _fields(rest, prefix)
-    runs = _difference(given["old_string"].split("\n"), given["new_string"].split("\n"))
+    yield from _field_parts(rest, prefix)
+    runs = _diff_lines(given["old_string"].split("\n"), given["new_string"].split("\n"))
     yield Part(f"{prefix}change", True, tuple(runs))
 
 
-def _fields(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
-    return (_field(key, value, prefix) for key, value in given.items())
+def _field_parts(given: Mapping[str, Any], prefix: str = "") -> Iterator[Part]:
+    return (_field_part(key, value, prefix) for key, value in given.items())
 
 
-def _field(key: str, value: Any, prefix: str = "") -> Part:
-    text = "\n".join(map(_exact, value.split("\n"))) if isinstance(value, str) else pretty(value)
-    return Part(prefix + _exact(key), False, (Run("", text),))
+def _field_part(key: str, value: Any, prefix: str = "") -> Part:
+    text = "\n".join(map(_escape_line, value.split("\n"))) if isinstance(value, str) else pretty_json(value)
+    return Part(prefix + _escape_line(key), False, (Run("", text),))
 
 
-def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:
+def _diff_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:
     """Yield the runs of lines that are the same, gone or new."""
-    begin = _common(old, new)
-    end = _common(old[begin:][::-1], new[begin:][::-1])
-    yield from _marked(SAME, old[:begin])
+    begin = _common_length(old, new)
+    end = _common_length(old[begin:][::-1], new[begin:][::-1])
+    yield from _mark_lines(SAME, old[:begin])
     old_core, new_core = old[begin : len(old) - end], new[begin : len(new) - end]
     if len(old_core) * len(new_core) > MOST_COMPARED:
         changes = [(0, len(old_core), 0, len(new_core), False)]
@@ -91,29 +91,31 @@ def _difference(old: Sequence[str], new: Sequence[str]) -> Iterator[Run]:
         changes = [(i1, i2, j1, j2, tag == "equal") for tag, i1, i2, j1, j2 in found]
     for i1, i2, j1, j2, is_same in changes:
         if is_same:
-            yield from _marked(SAME, old_core[i1:i2])
+            yield from _mark_lines(SAME, old_core[i1:i2])
         else:
-            yield from _marked(GONE, old_core[i1:i2])
-            yield from _marked(NEW, new_core[j1:j2])
-    yield from _marked(SAME, old[len(old) - end :])
+            yield from _mark_lines(GONE, old_core[i1:i2])
+            yield from _mark_lines(NEW, new_core[j1:j2])
+    yield from _mark_lines(SAME, old[len(old) - end :])
 
 
-def _common(these: Sequence[str], those: Sequence[str]) -> int:
+def _common_length(these: Sequence[str], those: Sequence[str]) -> int:
     """Return how many lines at the beginning are the same."""
     different = (place for place, (one, other) in enumerate(zip(these, those, strict=False)) if one != other)
     return next(different, min(len(these), len(those)))
 
 
-def _marked(sign: str, lines: Sequence[str]) -> tuple[Run, ...]:
-    return (Run(sign, "".join(f"{sign} {_exact(line)}\n" for line in lines)),) if lines else ()
+def _mark_lines(sign: str, lines: Sequence[str]) -> tuple[Run, ...]:
+    return (Run(sign, "".join(f"{sign} {_escape_line(line)}\n" for line in lines)),) if lines else ()
 
 
-def _exact(line: str) -> str:
+def _escape_line(line: str) -> str:
     """Return a line with everything that does not print as an escape, white space other than spaces and tabs too."""
     if line.isascii() and line.isprintable():
         return line
-    return "".join(char if char == "\t" else visible(char) if not char.isspace() else _spelt(char) for char in line)
+    return "".join(
+        char if char == "\t" else visible(char) if not char.isspace() else _escape_character(char) for char in line
+    )
 
 
-def _spelt(char: str) -> str:
+def _escape_character(char: str) -> str:
     return char if char == " " else f"\\x{ord(char):02x}" if ord(char) < 0x100 else f"\\u{ord(char):04x}"

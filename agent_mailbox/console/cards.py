@@ -12,7 +12,7 @@ from ..core.control import authority, lasting, transitions
 from ..core.control import messages as m
 from ..core.records import USER, Record
 from . import calls, markup, presenters
-from .json_text import pretty
+from .json_text import pretty_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -64,13 +64,13 @@ def split_by_proof(
     requests: Sequence[tuple[ControlRequest, list[str]]], roster: Roster, now: int
 ) -> tuple[list[Card], Unverified]:
     """Return requests with their deciders as cards: those of proven writers, and the others apart."""
-    proven = [card(request, who, roster, now) for request, who in requests if request.proven]
+    proven = [make_card(request, who, roster, now) for request, who in requests if request.proven]
     others = [(request, who) for request, who in requests if not request.proven]
-    shown = tuple(card(request, who, roster, now) for request, who in others[:MOST_UNVERIFIED])
+    shown = tuple(make_card(request, who, roster, now) for request, who in others[:MOST_UNVERIFIED])
     return proven, Unverified(len(others), shown)
 
 
-def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
+def make_card(request: ControlRequest, deciders: list[str], roster: Roster, now: int) -> Card:
     """Return a request as a card."""
     payload = request.payload
     expires = payload.expires if isinstance(payload, m.Ask) else None
@@ -79,51 +79,53 @@ def card(request: ControlRequest, deciders: list[str], roster: Roster, now: int)
     return Card(
         id=request.id,
         flow=request.flow,
-        asker=presenters.name(request.asker, roster) + ("" if request.proven else " (unverified)"),
+        asker=presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
         asker_id=request.asker,
-        deciders=", ".join(presenters.name(who, roster) for who in deciders),
+        deciders=", ".join(presenters.party_name(who, roster) for who in deciders),
         mine=mine and authority.commands(USER, request.asker, now, roster),
-        iso=presenters.iso(request.asked),
-        waits=presenters.ago(request.asked, now),
-        until="" if expires is None else presenters.moment(expires, now),
-        until_iso="" if expires is None else presenters.iso(expires),
+        iso=presenters.iso_instant(request.asked),
+        waits=presenters.elapsed_time(request.asked, now),
+        until="" if expires is None else presenters.local_moment(expires, now),
+        until_iso="" if expires is None else presenters.iso_instant(expires),
         expires=expires,
-        title=asks(request, roster),
-        given="" if given is None else pretty(given),
-        call=calls.parts(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
-        parts=tuple((name, what) for name, what in _parts(payload).items() if what),
-        reason=presenters.line(getattr(payload, "reason", "")),
+        title=describe_request(request, roster),
+        given="" if given is None else pretty_json(given),
+        call=calls.parts_of_call(getattr(payload, "tool", ""), given) if isinstance(given, dict) else (),
+        parts=tuple((name, what) for name, what in _payload_fields(payload).items() if what),
+        reason=presenters.one_line(getattr(payload, "reason", "")),
         message_id=request.message_id,
-        always=tuple(map(presenters.line, lasting.offered(payload))),
+        always=tuple(map(presenters.one_line, lasting.offered(payload))),
         proven=request.proven,
     )
 
 
-def asks(request: ControlRequest, roster: Roster) -> str:
+def describe_request(request: ControlRequest, roster: Roster) -> str:
     """Return what a request asks, as the end of a sentence about its asker."""
     payload = request.payload
     if isinstance(payload, m.PermissionRequest):
-        return f"wants to use {presenters.line(payload.tool)}"
+        return f"wants to use {presenters.one_line(payload.tool)}"
     if isinstance(payload, m.SandboxRequest):
-        return f"wants access to: {presenters.line(payload.capability) or 'network'}"
+        return f"wants access to: {presenters.one_line(payload.capability) or 'network'}"
     if isinstance(payload, m.ShutdownRequest):
-        return f"asks {presenters.name(request.answerer, roster)} to end its work"
+        return f"asks {presenters.party_name(request.answerer, roster)} to end its work"
     return "asks for approval of a plan"
 
 
-def _parts(payload: m.Payload) -> Mapping[str, Markup | str]:
+def _payload_fields(payload: m.Payload) -> Mapping[str, Markup | str]:
     """Return a request's other fields by their labels, without the tool's input."""
     if isinstance(payload, m.PlanRequest):
         return {
-            "Goal": markup.html(payload.goal),
-            "Plan": markup.html(payload.content),
-            "Steps": markup.html("\n".join(f"{n}. {presenters.line(step)}" for n, step in enumerate(payload.steps, 1))),
-            "Risks": markup.html("\n".join(f"- {presenters.line(risk)}" for risk in payload.risks)),
-            "Tools": presenters.line(", ".join(payload.tooling)),
-            "File": presenters.line(payload.file),
+            "Goal": markup.html_of(payload.goal),
+            "Plan": markup.html_of(payload.content),
+            "Steps": markup.html_of(
+                "\n".join(f"{n}. {presenters.one_line(step)}" for n, step in enumerate(payload.steps, 1))
+            ),
+            "Risks": markup.html_of("\n".join(f"- {presenters.one_line(risk)}" for risk in payload.risks)),
+            "Tools": presenters.one_line(", ".join(payload.tooling)),
+            "File": presenters.one_line(payload.file),
         }
     if isinstance(payload, m.SandboxRequest):
-        return {"Hosts": presenters.line(", ".join(payload.hosts))}
+        return {"Hosts": presenters.one_line(", ".join(payload.hosts))}
     if isinstance(payload, m.PermissionRequest) and payload.input is None:
-        return {"Call": presenters.line(payload.arguments)}
+        return {"Call": presenters.one_line(payload.arguments)}
     return {}

@@ -35,7 +35,7 @@ BUCKETS = ((1, "1 s"), (5, "5 s"), (30, "30 s"), (120, "2 min"), (600, "10 min")
 """Upper bounds of delivery times in seconds, with labels; longer times count as "more"."""
 
 
-def pictures(tally: HourlyMail, stretch: Recent, roster: Roster, since: int, until: int) -> dict[str, Any]:
+def chart_shapes(tally: HourlyMail, stretch: Recent, roster: Roster, since: int, until: int) -> dict[str, Any]:
     """Return the figures and shapes for the template, for instants in ms. ``stretch``: the newest messages, whose
     delivery times and costs are shown."""
     known = {m.id: m for m in stretch.messages if m.timestamp <= until}
@@ -45,10 +45,10 @@ def pictures(tally: HourlyMail, stretch: Recent, roster: Roster, since: int, unt
         "timed": len(known),
         "counts_on": tally.is_more,
         "hours_chart": hours_chart(tally.hours, since, until),
-        "matrix": matrix(tally.pairs, roster),
-        "latency": latency(stretch, known),
+        "matrix": sender_matrix(tally.pairs, roster),
+        "latency": latency_histogram(stretch, known),
         "costs": [
-            (presenters.name(c.sender, roster), c.mode, c.messages, c.tokens)
+            (presenters.party_name(c.sender, roster), c.mode, c.messages, c.tokens)
             for c in costs(stretch.records, known)[:30]
         ],
     }
@@ -76,12 +76,18 @@ def hours_chart(hours_of: Mapping[int, Hour], since: int, until: int) -> dict[st
                 high = count[mode] / top * room
                 y -= high
                 bars.append({"mode": mode, "x": x + 1, "y": y, "w": max(slot - 2, 1), "h": high})
-        name = presenters.clock(begin) if hours <= 48 else f"{presenters.day(begin)[:3]} {presenters.clock(begin)}"
-        if (label := _label(begin, step)) and free <= x <= WIDTH - LABEL:
+        name = (
+            presenters.clock_time(begin)
+            if hours <= 48
+            else f"{presenters.local_day(begin)[:3]} {presenters.clock_time(begin)}"
+        )
+        if (label := _bar_label(begin, step)) and free <= x <= WIDTH - LABEL:
             labels.append({"x": x, "text": label})
             free = x + LABEL
         if count:
-            mail = presenters.link("/search", since=_minute(begin), until=_minute(begin + step * HOUR - 60_000))
+            mail = presenters.page_link(
+                "/search", since=_spell_minute(begin), until=_spell_minute(begin + step * HOUR - 60_000)
+            )
             rows.append((name, [count[mode] for mode in modes], sum(count.values()), mail))
     totals = Counter(mode for count in counts for mode in count.elements())
     ticks = [{"y": HEIGHT - FOOT - part * room, "text": f"{top * part:g}"} for part in (0, 0.5, 1)]
@@ -100,26 +106,26 @@ def _round_up(value: int) -> int:
     return next(int(part * size) for part in (1, 2, 4, 5, 10) if part * size >= value)
 
 
-def _label(begin: int, step: int) -> str:
+def _bar_label(begin: int, step: int) -> str:
     """Return what stands below a bar that begins a day, or a quarter of one where each bar is an hour."""
     at = time.localtime(begin / 1000)
     if at.tm_hour < step:
         return time.strftime("%a %-d", at)
-    return presenters.clock(begin) if step == 1 and at.tm_hour % 3 == 0 else ""
+    return presenters.clock_time(begin) if step == 1 and at.tm_hour % 3 == 0 else ""
 
 
-def _minute(millis: int) -> str:
+def _spell_minute(millis: int) -> str:
     """Return an instant as the search's date field spells it."""
     return time.strftime("%Y-%m-%dT%H:%M", time.localtime(millis / 1000))
 
 
-def matrix(written: Mapping[tuple[str, str], int], roster: Roster) -> dict[str, Any]:
+def sender_matrix(written: Mapping[tuple[str, str], int], roster: Roster) -> dict[str, Any]:
     """Return a table of who writes to whom: the most frequent senders and addresses, each cell with its count and the
     shade of its share. ``written``: how many messages each sender wrote to each address."""
     pairs: Counter[tuple[str, str]] = Counter()
     for (sender, address), count in written.items():
-        pairs[(presenters.name(sender, roster), _target(address, roster))] += count
-    senders, targets = _most(pairs, 0, MOST_SENDERS), _most(pairs, 1, MOST_TARGETS)
+        pairs[(presenters.party_name(sender, roster), _target_label(address, roster))] += count
+    senders, targets = _most_frequent(pairs, 0, MOST_SENDERS), _most_frequent(pairs, 1, MOST_TARGETS)
     cells: Counter[tuple[str, str]] = Counter()
     for (sender, target), count in pairs.items():
         cells[sender if sender in senders else "", target if target in targets else ""] += count
@@ -131,7 +137,10 @@ def matrix(written: Mapping[tuple[str, str], int], roster: Roster) -> dict[str, 
         "rows": [
             (
                 line or "others",
-                [(cells[line, column], _shade(cells[line, column], top, bool(line and column))) for column in columns],
+                [
+                    (cells[line, column], _shade_of(cells[line, column], top, bool(line and column)))
+                    for column in columns
+                ],
                 sum(cells[line, column] for column in columns),
             )
             for line in lines
@@ -139,22 +148,26 @@ def matrix(written: Mapping[tuple[str, str], int], roster: Roster) -> dict[str, 
     }
 
 
-def _most(pairs: Counter[tuple[str, str]], part: int, most: int) -> list[str]:
+def _most_frequent(pairs: Counter[tuple[str, str]], part: int, most: int) -> list[str]:
     weight: Counter[str] = Counter()
     for pair, count in pairs.items():
         weight[pair[part]] += count
     return [name for name, _ in weight.most_common(most)]
 
 
-def _shade(count: int, top: int, counts: bool) -> int:
+def _shade_of(count: int, top: int, counts: bool) -> int:
     return math.ceil(min(count / top, 1) * SHADES) if counts else 0
 
 
-def _target(address: str, roster: Roster) -> str:
-    return presenters.label(address) if ":" in address or address == "all" else presenters.name(address, roster)
+def _target_label(address: str, roster: Roster) -> str:
+    return (
+        presenters.channel_label(address)
+        if ":" in address or address == "all"
+        else presenters.party_name(address, roster)
+    )
 
 
-def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
+def latency_histogram(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
     """Return a histogram of the times from sending a message to its first reading."""
     first: dict[str, int] = {}
     for record in stretch.records:
@@ -176,7 +189,7 @@ def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
     median = took[len(took) // 2] if took else None
     return {
         "bars": bars,
-        "median": None if median is None else spelt(median),
+        "median": None if median is None else spell_duration(median),
         "read": len(took),
         "unread": len(known) - len(took),
         "width": WIDTH,
@@ -184,7 +197,7 @@ def latency(stretch: Recent, known: dict[str, Message]) -> dict[str, Any]:
     }
 
 
-def spelt(seconds: float) -> str:
+def spell_duration(seconds: float) -> str:
     """Return a time in its unit: ``16 h``."""
     if seconds < 1:
         return f"{seconds * 1000:.0f} ms"

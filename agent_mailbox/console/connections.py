@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import asyncio
 
 
-class TimelyRequests(H11Protocol):
+class TimelyConnection(H11Protocol):
     """A connection whose every request must be there within ``seconds``."""
 
     seconds = 10.0
@@ -25,20 +25,20 @@ class TimelyRequests(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
         super().connection_made(transport)
-        self._wait(True)
+        self._set_timer(True)
 
     def data_received(self, data: bytes) -> None:
         """Take bytes; wait on if they end amid a request."""
         super().data_received(data)
         state = self.conn.their_state
-        self._wait(state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0])))
+        self._set_timer(state is h11.SEND_BODY or (state is h11.IDLE and bool(self.conn.trailing_data[0])))
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
-        self._wait(False)
+        self._set_timer(False)
         super().connection_lost(exc)
 
-    def _wait(self, is_amid: bool) -> None:
+    def _set_timer(self, is_amid: bool) -> None:
         if self._due is not None and not is_amid:
             self._due.cancel()
             self._due = None

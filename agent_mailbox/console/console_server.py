@@ -22,15 +22,15 @@ import uvicorn
 from ..core.text import visible_text
 from ..errors import Refused, StorageFailed
 from ..store.files.small_files import make_file
-from .app import Console
-from .connections import TimelyRequests
+from .app import ConsoleApp
+from .connections import TimelyConnection
 from .gate import LINK_SECONDS
 from .guard import AllowedHosts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from .live import Hub
+    from .live import LiveHub
 
 MAX_CONNECTIONS = 256
 _OPENER = (
@@ -38,7 +38,7 @@ _OPENER = (
 )
 
 
-def listening(host: str, port: int) -> socket.socket:
+def listening_socket(host: str, port: int) -> socket.socket:
     """Return a listening socket (``port`` 0: any free one); raises ``Refused``."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
@@ -74,12 +74,12 @@ def log_to_stderr() -> None:
 class _Ending(uvicorn.Server):
     """Closes the streams of open pages before it waits for connections, which they would keep open."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+    def __init__(self, config: uvicorn.Config, hub: LiveHub) -> None:
         super().__init__(config)
         self._hub = hub
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._hub.close()
+        self._hub.close_streams()
         await super().shutdown(sockets)
 
 
@@ -87,23 +87,23 @@ class Server:
     """A listening console."""
 
     def __init__(self, directory: str, host: str, port: int, origin: str, hint: Callable[[str], str]) -> None:
-        self._socket = listening(host, port)
+        self._socket = listening_socket(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self.console = Console(directory, AllowedHosts(host, self.port, origin), hint)
-        self.url = f"{origin}/" if origin else f"http://{_named(host)}:{self.port}/"
+        self.console = ConsoleApp(directory, AllowedHosts(host, self.port, origin), hint)
+        self.url = f"{origin}/" if origin else f"http://{_host_in_url(host)}:{self.port}/"
         config = uvicorn.Config(
             self.console.app, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",
             lifespan="on", proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=1,
-            http=TimelyRequests, loop="asyncio",
+            http=TimelyConnection, loop="asyncio",
         )  # fmt: skip
         self._server = _Ending(config, self.console.hub)
 
-    def link(self) -> str:
+    def new_link(self) -> str:
         """Return a new launch link, valid once within ``LINK_SECONDS``. Its token is in the fragment, which no browser
         sends."""
-        return f"{self.url}#token={self.console.gate.link()}"
+        return f"{self.url}#token={self.console.gate.new_link_token()}"
 
-    def run(self) -> None:
+    def serve_until_signal(self) -> None:
         """Serve until a signal ends the process."""
         try:
             self._server.run(sockets=[self._socket])
@@ -113,7 +113,7 @@ class Server:
             self._socket.close()
 
 
-def _named(host: str) -> str:
+def _host_in_url(host: str) -> str:
     if host in ("0.0.0.0", "::"):
         return "127.0.0.1" if host == "0.0.0.0" else "[::1]"
     return f"[{host}]" if ":" in host else host
@@ -123,11 +123,11 @@ def end_in_order() -> None:
     """Make SIGTERM and SIGHUP end the process as cleanly as Ctrl+C. (uvicorn shuts down, then raises the signal
     again.)"""
 
-    def interrupt(*_: object) -> None:
+    def interrupt_server(*_: object) -> None:
         raise KeyboardInterrupt
 
     for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, interrupt)
+        signal.signal(number, interrupt_server)
 
 
 def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
@@ -135,15 +135,15 @@ def ask_for_links(server: Server, say: Callable[[str], None]) -> None:
     if sys.stdin is None or not sys.stdin.isatty():
         return
 
-    def listen() -> None:
+    def print_links() -> None:
         for _ in sys.stdin:
-            say(f"{server.link()}\n")
+            say(f"{server.new_link()}\n")
 
-    threading.Thread(target=listen, name="links", daemon=True).start()
+    threading.Thread(target=print_links, name="links", daemon=True).start()
 
 
 @contextmanager
-def opened(link: str) -> Iterator[None]:
+def open_in_browser(link: str) -> Iterator[None]:
     """Open the link in the person's browser, through a file that only they can read. It exists during the ``with``
     block, at most until the link expires. Raises ``Refused`` if no browser is found, ``StorageFailed``."""
     try:
@@ -151,7 +151,7 @@ def opened(link: str) -> Iterator[None]:
     except OSError as error:
         raise _cannot_open(error) from None
     path = os.path.join(directory, "open.html")
-    timer = threading.Timer(LINK_SECONDS, _remove, (path,))
+    timer = threading.Timer(LINK_SECONDS, _remove_file, (path,))
     timer.daemon = True
     try:
         page = f'{_OPENER}<meta http-equiv="refresh" content="0;url={link}"><a href="{link}">Open it</a>'
@@ -162,7 +162,7 @@ def opened(link: str) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-        _remove(path)
+        _remove_file(path)
 
 
 def _cannot_open(error: OSError) -> StorageFailed:
@@ -171,7 +171,7 @@ def _cannot_open(error: OSError) -> StorageFailed:
     )
 
 
-def _remove(path: str) -> None:
+def _remove_file(path: str) -> None:
     try:
         os.unlink(path)
         os.rmdir(os.path.dirname(path))

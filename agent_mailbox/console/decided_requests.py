@@ -50,59 +50,65 @@ class Decided(Record):
     message_id: str
 
 
-def past(requests: list[ControlRequest], roster: Roster, now: int, before: int | None) -> tuple[list[Decided], int]:
+def past_decisions(
+    requests: list[ControlRequest], roster: Roster, now: int, before: int | None
+) -> tuple[list[Decided], int]:
     """Return a page of the decided requests, newest first, and the instant before which the next page begins (0: there
     is none)."""
-    done = [request for request in requests if not request.is_open and (before is None or _when(request) < before)]
-    done.sort(key=lambda request: (_when(request), request.place), reverse=True)
-    shown = [_told(request, roster, now) for request in done[:PAGE]]
+    done = [
+        request for request in requests if not request.is_open and (before is None or _instant_of(request) < before)
+    ]
+    done.sort(key=lambda request: (_instant_of(request), request.place), reverse=True)
+    shown = [_describe_decision(request, roster, now) for request in done[:PAGE]]
     return shown, shown[-1].at if len(done) > PAGE else 0
 
 
-def reasons(requests: Iterable[ControlRequest]) -> list[str]:
+def latest_reasons(requests: Iterable[ControlRequest]) -> list[str]:
     """Return the reasons that the person gave last, for the next one."""
-    mine = sorted((r for r in requests if r.by == USER and r.answer_proven and not r.is_open), key=_when, reverse=True)
-    return [text for text in dict.fromkeys(map(_notes, mine)) if text][:MOST_REASONS]
+    mine = sorted(
+        (r for r in requests if r.by == USER and r.answer_proven and not r.is_open), key=_instant_of, reverse=True
+    )
+    return [text for text in dict.fromkeys(map(_notes_of, mine)) if text][:MOST_REASONS]
 
 
-def _notes(request: ControlRequest) -> str:
+def _notes_of(request: ControlRequest) -> str:
     answer: Any = request.answer
-    return presenters.line(getattr(answer, "notes", "") or "")
+    return presenters.one_line(getattr(answer, "notes", "") or "")
 
 
 def rules_in_force(now: Looking) -> list[tuple[str, str, StandingOrders]]:
     """Return each agent's rules, if it has any: its name, its id, the rules."""
     living = [agent.session_id for agent in now.roster.agents.values() if agent.state != DEAD]
-    policies = [(presenters.name(one, now.roster), one, now.control.standing(one).policy) for one in living]
+    policies = [(presenters.party_name(one, now.roster), one, now.control.standing(one).policy) for one in living]
     return sorted(found for found in policies if found[2].allow or found[2].deny or found[2].hosts)
 
 
-def _when(request: ControlRequest) -> int:
+def _instant_of(request: ControlRequest) -> int:
     return request.asked if request.decided is None else request.decided
 
 
-def _told(request: ControlRequest, roster: Roster, now: int) -> Decided:
+def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> Decided:
     answer: Any = request.answer
-    at = _when(request)
+    at = _instant_of(request)
     return Decided(
         id=request.id,
         sign=_SIGNS.get(request.state, "•"),
         state=request.state.replace("_", " "),
-        asker=presenters.name(request.asker, roster) + ("" if request.proven else " (unverified)"),
+        asker=presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
         asker_id=request.asker,
-        title=cards.asks(request, roster),
+        title=cards.describe_request(request, roster),
         what=summary.line(request.payload).partition(": ")[2],
-        by=presenters.name(request.by, roster, person="you") + request.doubt if request.by else "",
-        reason=_notes(request),
-        rules=tuple(map(presenters.line, lasting.added(getattr(answer, "updates", ())))),
+        by=presenters.party_name(request.by, roster, person="you") + request.doubt if request.by else "",
+        reason=_notes_of(request),
+        rules=tuple(map(presenters.one_line, lasting.added(getattr(answer, "updates", ())))),
         at=at,
-        iso=presenters.iso(at),
-        moment=presenters.moment(at, now),
+        iso=presenters.iso_instant(at),
+        moment=presenters.local_moment(at, now),
         message_id=request.message_id,
     )
 
 
-def decide(now: Looking, fields: Mapping[str, str]) -> str:
+def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
     """Approve or deny each chosen request as the person; tell what became of each. Raise ``Malformed`` if none is."""
     word = fields.get("decision", "")
     if word not in ("approve", "deny"):
@@ -113,16 +119,16 @@ def decide(now: Looking, fields: Mapping[str, str]) -> str:
     notes, done, failed = fields.get("reason", "").strip(), [], []
     for request_id in chosen:
         try:
-            done.append(_one(now, request_id, word == "approve", notes))
+            done.append(_decide_one(now, request_id, word == "approve", notes))
         except MailboxError as error:
-            failed.append(f"{presenters.line(request_id)} is not decided: {error.what}.")
+            failed.append(f"{presenters.one_line(request_id)} is not decided: {error.what}.")
     counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {', '.join(done)}." if done else ""
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
     return " ".join([counted, *failed])
 
 
-def _one(now: Looking, request_id: str, approved: bool, notes: str) -> str:
+def _decide_one(now: Looking, request_id: str, approved: bool, notes: str) -> str:
     request = now.control.find(request_id)
     usual = {transitions.SANDBOX: {"scope": "one-shot"}, transitions.PLAN: {"mode": ""}}
     said: dict[str, Any] = usual.get(request.flow, {}) if approved else {}

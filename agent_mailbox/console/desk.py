@@ -41,7 +41,7 @@ STEP = 1 << 20
 """Bytes of new mail before the cursor moves on: reading them takes some milliseconds."""
 
 
-def prove(session_id: str) -> Proof | None:
+def prove_person(session_id: str) -> Proof | None:
     """Return the proof that the person acts: only they can start the console and have its link."""
     return proofs.CONSOLE if session_id == USER else None
 
@@ -50,7 +50,7 @@ class Looking:
     """The facade and its queries, as one page or action uses them."""
 
     def __init__(self, directory: str) -> None:
-        self.mailbox = Mailbox(directory, prove=prove)
+        self.mailbox = Mailbox(directory, prove=prove_person)
         self.control = Control(self.mailbox)
         self.library = Channels(self.mailbox)
         self.tallies = Tallies(self.library)
@@ -61,20 +61,20 @@ class Looking:
         """Return the present roster."""
         return self.mailbox.logs.read_roster()
 
-    def gone(self) -> set[str]:
+    def gone_agents(self) -> set[str]:
         """Return the agents whose client's process is gone."""
         return self.library.gone(self.roster.agents.values())
 
-    def letters(self) -> list[Item]:
-        """Return the person's unread mail without control messages, which ``requests`` covers."""
+    def unread_letters(self) -> list[Item]:
+        """Return the person's unread mail without control messages, which ``open_requests`` covers."""
         return [item for item in self.mailbox.peek(USER) if item.message.type != "control"]
 
-    def receipts(self, ids: Iterable[str]) -> dict[str, Receipt]:
+    def receipts_of(self, ids: Iterable[str]) -> dict[str, Receipt]:
         """Return the receipts of messages by id; unknown ids are left out."""
         messages, reads = self.library.known(ids)
-        return {m.id: presenters.receipt(m, reads, self.roster) for m in messages}
+        return {m.id: presenters.receipt_of(m, reads, self.roster) for m in messages}
 
-    def requests(self) -> list[ControlRequest]:
+    def open_requests(self) -> list[ControlRequest]:
         """Return everyone's open requests, so that nobody's stand behind another's many: the oldest of each asker, then
         the second of each. Those that nothing proves come last."""
         found = self.control.pending(USER, everyones=True)
@@ -98,13 +98,13 @@ class Desk:
         self.directory = self._looking.mailbox.directory
 
     @contextmanager
-    def looking(self) -> Iterator[Looking]:
+    def lock_for_reading(self) -> Iterator[Looking]:
         """Lock the facade for reading during a ``with`` block."""
         with self._locks[0]:
             yield self._looking
 
     @contextmanager
-    def acting(self) -> Iterator[Looking]:
+    def lock_for_acting(self) -> Iterator[Looking]:
         """Lock the facade for acting during a ``with`` block."""
         with self._locks[1]:
             yield self._acting
@@ -120,38 +120,38 @@ class Desk:
         """Return whether the index is being built."""
         return self._looking.library.newest_alone
 
-    def prepare(self, done: Callable[[bool], None]) -> None:
-        """Build what ``warm`` builds in a thread of its own; call ``done`` with its answer.
+    def prepare_index(self, done: Callable[[bool], None]) -> None:
+        """Build what ``warm_caches`` builds in a thread of its own; call ``done`` with its answer.
 
         Until then pages look through the newest mail alone. A process that ends meanwhile leaves a file that is built
         again.
         """
         self._looking.library.newest_alone = True
 
-        def build() -> None:
+        def build_index() -> None:
             built = False
             try:
                 built = Looking(self.directory).library.prepare()
-                self.follow()
+                self.advance_cursor()
             except (MailboxError, OSError):
                 pass  # a page shows why
             self._looking.library.newest_alone = False
             done(built)
 
-        threading.Thread(target=build, name="index", daemon=True).start()
+        threading.Thread(target=build_index, name="index", daemon=True).start()
 
-    def warm(self) -> bool:
+    def warm_caches(self) -> bool:
         """Build the index, the control fold and the person's cursor. Return whether an index is available, without
         which a large mailbox is slow."""
-        with self.looking() as now:
+        with self.lock_for_reading() as now:
             now.control.plane()
-            self.follow()
+            self.advance_cursor()
             return now.library.prepare()
 
-    def follow(self) -> None:
+    def advance_cursor(self) -> None:
         """Advance the person's cursor past read mail after many writes, so that the next page reads only news. Marks
         nothing as read."""
-        with self.acting() as now:
+        with self.lock_for_acting() as now:
             inode, size = now.mailbox.logs.ends()[0]
             if inode == self._followed[0] and size - self._followed[1] < STEP:
                 return

@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 STATUS = {Malformed: 400, BadData: 400, NotFound: 404, Ambiguous: 404, Busy: 503, StorageFailed: 500}
 
 
-def answered(error: Exception, complete: Callable[[str], str]) -> tuple[dict[str, str], int]:
+def describe_error(error: Exception, complete: Callable[[str], str]) -> tuple[dict[str, str], int]:
     """Return an error's text and hint, and the HTTP status. An unexpected error is reported as a bug. ``complete``
     gives the commands in a hint the options that they need."""
     if isinstance(error, MailboxError):

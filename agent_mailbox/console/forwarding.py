@@ -27,24 +27,24 @@ if TYPE_CHECKING:
     Fields = Mapping[str, str]
 
 
-def anew(message: Message, roster: Roster) -> list[str]:
+def new_recipients(message: Message, roster: Roster) -> list[str]:
     """Return where to send a message again: the heirs of a dead agent, or its roles if it has none."""
-    return list(dict.fromkeys(to for address in message.recipients for to in _anew(address, roster)))
+    return list(dict.fromkeys(to for address in message.recipients for to in _heirs_of_address(address, roster)))
 
 
-def _anew(address: str, roster: Roster) -> tuple[str, ...]:
+def _heirs_of_address(address: str, roster: Roster) -> tuple[str, ...]:
     agent = None if ":" in address else roster.meant(address)
     if agent is None or agent.session_id == USER:
         return (address,)
     return (frame.name_of(agent.session_id, roster),) if roster.heirs(agent.session_id) else agent.roles
 
 
-def resend(now: Looking, fields: Fields) -> str:
+def resend_message(now: Looking, fields: Fields) -> str:
     """Send a message again. It quotes the first sender, because the person's words weigh more."""
     to = [word.strip() for word in fields.get("to", "").split(",") if word.strip()]
     message_id = fields.get("message_id") or None
-    return presenters.told(
-        _sent(now, fields.get("id", ""), to, fields.get("body", ""), message_id), now.mailbox, now.roster
+    return presenters.describe_sent(
+        _send_again(now, fields.get("id", ""), to, fields.get("body", ""), message_id), now.mailbox, now.roster
     )
 
 
@@ -59,22 +59,22 @@ def resend_chosen(now: Looking, fields: Fields) -> str:
     done, failed = 0, []
     for message_id in chosen:
         try:
-            _sent(now, message_id, None, fields.get("body", ""), _once(message_id, fields))
+            _send_again(now, message_id, None, fields.get("body", ""), _id_of_resending(message_id, fields))
             done += 1
         except MailboxError as error:
-            failed.append(f"{presenters.line(message_id[:8])} was not sent: {error.what}.")
+            failed.append(f"{presenters.one_line(message_id[:8])} was not sent: {error.what}.")
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "open a message to choose who gets it")
     return " ".join([f"{done} sent again.", *failed])
 
 
-def _once(message_id: str, fields: Fields) -> str | None:
+def _id_of_resending(message_id: str, fields: Fields) -> str | None:
     form = check_id_form(fields["message_id"]) if fields.get("message_id") else ""
     said = f"{form} {message_id}".encode("utf-8", "surrogatepass")
     return uuid_of(sha256(said).hexdigest(), "8", variant="8") if form else None
 
 
-def _sent(now: Looking, message_id: str, to: list[str] | None, note: str, new_id: str | None) -> Sent:
+def _send_again(now: Looking, message_id: str, to: list[str] | None, note: str, new_id: str | None) -> Sent:
     message, roster = now.mailbox.find(message_id).message, now.roster
     if message.type == "control":
         raise Refused("a control message cannot be forwarded", "make a new request instead")
@@ -82,7 +82,7 @@ def _sent(now: Looking, message_id: str, to: list[str] | None, note: str, new_id
     said = f"{frame.sender_of(message, roster)} wrote on {frame.when(message.timestamp)}, forwarded by the person:"
     draft = Draft(
         sender=USER,
-        to=tuple(anew(message, roster) if to is None else to),
+        to=tuple(new_recipients(message, roster) if to is None else to),
         content="\n\n".join(filter(None, [note.strip(), f"{said}\n{quoted}"])),
         subject=message.subject,
         thread=message.id,

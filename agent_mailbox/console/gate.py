@@ -40,37 +40,37 @@ class Gate:
         self._links: dict[bytes, float] = {}
         self._sessions: OrderedDict[bytes, Session] = OrderedDict()
 
-    def link(self) -> str:
+    def new_link_token(self) -> str:
         """Return a new launch token; it voids earlier ones."""
         token = secrets.token_urlsafe(32)
-        self._links = {_digest(token): self._clock() + LINK_SECONDS}
+        self._links = {_digest_of(token): self._clock() + LINK_SECONDS}
         return token
 
-    def exchange(self, token: str) -> str | None:
+    def exchange_token(self, token: str) -> str | None:
         """Exchange a launch token, which becomes void, for a cookie's value; return None if it is invalid."""
-        until = self._links.pop(_digest(token), None)
+        until = self._links.pop(_digest_of(token), None)
         if until is None or self._clock() >= until:
             return None
         cookie = secrets.token_urlsafe(32)
-        self._sessions[_digest(cookie)] = Session()
+        self._sessions[_digest_of(cookie)] = Session()
         while len(self._sessions) > MAX_SESSIONS:
-            self._end(self._sessions.popitem(last=False)[1])
+            self._end_session(self._sessions.popitem(last=False)[1])
         return cookie
 
-    def _end(self, session: Session) -> None:
+    def _end_session(self, session: Session) -> None:
         session.is_over = True
         self._ended(session)
 
-    def session(self, cookie: str | None) -> Session | None:
+    def session_of(self, cookie: str | None) -> Session | None:
         """Return the session of a cookie, if any."""
-        return self._sessions.get(_digest(cookie)) if cookie else None
+        return self._sessions.get(_digest_of(cookie)) if cookie else None
 
-    def leave(self, cookie: str | None) -> None:
+    def leave_session(self, cookie: str | None) -> None:
         """Forget a session."""
-        session = self._sessions.pop(_digest(cookie), None) if cookie else None
+        session = self._sessions.pop(_digest_of(cookie), None) if cookie else None
         if session is not None:
-            self._end(session)
+            self._end_session(session)
 
 
-def _digest(secret: str) -> bytes:
+def _digest_of(secret: str) -> bytes:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()

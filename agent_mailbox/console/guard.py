@@ -59,16 +59,16 @@ class AllowedHosts:
 
     def __init__(self, host: str, port: int, origin: str = "") -> None:
         self._origin = origin
-        address = _address(host)
+        address = _parse_address(host)
         self.port = port
         self.is_loopback = host == "localhost" or (address is not None and address.is_loopback)
         self._everywhere = address is not None and address.is_unspecified
-        self._names = {host.lower(), *(("localhost", "127.0.0.1", "::1") if self._default(host) else ())}
+        self._names = {host.lower(), *(("localhost", "127.0.0.1", "::1") if self._is_default_host(host) else ())}
 
-    def _default(self, host: str) -> bool:
+    def _is_default_host(self, host: str) -> bool:
         return self._everywhere or host in ("localhost", "127.0.0.1", "::1")
 
-    def allows(self, header: str) -> bool:
+    def is_allowed(self, header: str) -> bool:
         """Return whether a request may have this Host header."""
         if self._origin:
             return header.lower() == self._origin.removeprefix(SECURE)
@@ -76,7 +76,7 @@ class AllowedHosts:
         if found is None or (found[3] or HTTP) != str(self.port):
             return False
         name = found[1] or found[2]
-        return name in self._names or (self._everywhere and _address(name) is not None)
+        return name in self._names or (self._everywhere and _parse_address(name) is not None)
 
     @property
     def is_secure(self) -> bool:
@@ -89,7 +89,7 @@ class AllowedHosts:
         it has the prefix that no other page can set it under (RFC 6265bis, 4.1.3.2)."""
         return f"__Host-agent-mailbox-{self.port}" if self.is_secure else f"agent-mailbox-{self.port}"
 
-    def origin(self, host: str) -> str:
+    def origin_of(self, host: str) -> str:
         """Return the origin of our own pages, as seen under an allowed Host header."""
         return self._origin or f"http://{host}"
 
@@ -103,7 +103,7 @@ def checked_origin(text: str) -> str:
     return f"{SECURE}{f'[{found[1]}]' if found[1] else found[2]}{port}"
 
 
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+def _parse_address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -125,27 +125,27 @@ class Guard:
                 await self._app(scope, receive, send)
             return
         request = Request(scope, receive)
-        answer = self._refusal(request)
-        await (answer or self._app)(scope, _limited(receive), _with_headers(send))
+        answer = self._refusal_of(request)
+        await (answer or self._app)(scope, _limit_body(receive), _with_headers(send))
 
-    def _refusal(self, request: Request) -> Response | None:
+    def _refusal_of(self, request: Request) -> Response | None:
         headers = request.headers
         host = headers.get("host", "")
-        if headers.getlist("host") != [host] or not self._hosts.allows(host):
-            return _no("unknown host name", 421)
+        if headers.getlist("host") != [host] or not self._hosts.is_allowed(host):
+            return _refusal_response("unknown host name", 421)
         changes = request.method not in ("GET", "HEAD")
         if changes and request.method != "POST":
-            return _no("method not allowed", 405)
+            return _refusal_response("method not allowed", 405)
         if not (self._is_own(request, host) if changes else _may_look(request)):
-            return _no("the request came from another page", 403)
-        if _length(headers.get("content-length", "0")) > MAX_BODY:
-            return _no("the request is too large", 413)
-        session = self._gate.session(request.cookies.get(self._hosts.cookie))
+            return _refusal_response("the request came from another page", 403)
+        if _content_length(headers.get("content-length", "0")) > MAX_BODY:
+            return _refusal_response("the request is too large", 413)
+        session = self._gate.session_of(request.cookies.get(self._hosts.cookie))
         request.state.session = session
         path = request.url.path
         if session is None and path != ENTRANCE and not path.startswith(STATIC):
             wants_page = request.method == "GET" and "text/html" in headers.get("accept", "")
-            return self._sign_in(request) if wants_page else _no("sign in first", 401)
+            return self._sign_in(request) if wants_page else _refusal_response("sign in first", 401)
         return None
 
     def _is_own(self, request: Request, host: str) -> bool:
@@ -153,10 +153,10 @@ class Guard:
         no Fetch Metadata, and the Origin alone decides."""
         may_lack = not (self._hosts.is_loopback or self._hosts.is_secure)
         site = request.headers.get("sec-fetch-site", "same-origin" if may_lack else "")
-        return request.headers.get("origin") == self._hosts.origin(host) and site == "same-origin"
+        return request.headers.get("origin") == self._hosts.origin_of(host) and site == "same-origin"
 
 
-def _length(given: str) -> int:
+def _content_length(given: str) -> int:
     """Return a Content-Length header as a number; a malformed one counts as too large."""
     return int(given) if given.isascii() and given.isdigit() and len(given) < 10 else MAX_BODY + 1
 
@@ -171,7 +171,7 @@ def _may_look(request: Request) -> bool:
     return request.headers.get("sec-fetch-mode") == "navigate" and request.headers.get("sec-fetch-dest") == "document"
 
 
-def _no(why: str, status: int) -> Response:
+def _refusal_response(why: str, status: int) -> Response:
     return PlainTextResponse(f"{why}\n", status)
 
 
@@ -179,10 +179,10 @@ class TooMuch(Exception):
     """The body is longer than ``MAX_BODY``."""
 
 
-def _limited(receive: Receive) -> Receive:
+def _limit_body(receive: Receive) -> Receive:
     taken = 0
 
-    async def limited() -> Message:
+    async def receive_limited() -> Message:
         nonlocal taken
         message = await receive()
         taken += len(message.get("body", b""))
@@ -190,18 +190,18 @@ def _limited(receive: Receive) -> Receive:
             raise TooMuch
         return message
 
-    return limited
+    return receive_limited
 
 
 def _with_headers(send: Send) -> Send:
     added = [(name.encode(), value.encode()) for name, value in _HEADERS.items()]
     names = {name for name, _ in added}
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             own = [pair for pair in message.get("headers", ()) if pair[0].lower() not in names]
             stored = [] if any(name == b"cache-control" for name, _ in own) else [_NO_STORE]
             message = {**message, "headers": [*own, *added, *stored]}
         await send(message)
 
-    return sending
+    return send_with_headers

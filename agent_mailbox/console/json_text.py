@@ -12,14 +12,16 @@ from ..core import codec
 from ..core.text import ascii_json
 
 
-def pretty(value: Any, indent: str = "") -> str:
+def pretty_json(value: Any, indent: str = "") -> str:
     """Return JSON for a person to read and edit, one short value per line."""
     inner = indent + "  "
     if isinstance(value, dict) and value:
-        rows = [f"{inner}{ascii_json(codec.dumps(str(key)))}: {pretty(item, inner)}" for key, item in value.items()]
+        rows = [
+            f"{inner}{ascii_json(codec.dumps(str(key)))}: {pretty_json(item, inner)}" for key, item in value.items()
+        ]
         return "{\n" + ",\n".join(rows) + f"\n{indent}}}"
     if isinstance(value, list) and value:
-        return "[\n" + ",\n".join(inner + pretty(item, inner) for item in value) + f"\n{indent}]"
+        return "[\n" + ",\n".join(inner + pretty_json(item, inner) for item in value) + f"\n{indent}]"
     return ascii_json(codec.dumps(value, -codec.MAX_DEPTH))
 
 

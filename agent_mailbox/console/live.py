@@ -57,7 +57,7 @@ class Event(Record):
     ids: tuple[str, ...] = ()
 
 
-def _news(log: GrowingLog) -> list[tuple[int, bytes]] | None:
+def _read_news(log: GrowingLog) -> list[tuple[int, bytes]] | None:
     """Return the new lines with their places; None if the log was replaced, which leaves them unknown."""
     fd = log.log.open() if log.changed() else None
     if fd is None:
@@ -82,26 +82,26 @@ class Watcher:
             log.skip()
         self._is_well = True
         self._wake, self._stop = os.pipe()
-        self._thread = threading.Thread(target=self._run, name="watcher", daemon=True)
+        self._thread = threading.Thread(target=self._watch_forever, name="watcher", daemon=True)
 
-    def start(self) -> None:
+    def start_watching(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop_watching(self) -> None:
         """End the thread."""
         os.write(self._stop, b"x")
         self._thread.join(5)
 
-    def _run(self) -> None:
-        while not self._stopped():
-            place = self._place()  # before the watch, to notice a replacement meanwhile
+    def _watch_forever(self) -> None:
+        while not self._is_stopped():
+            place = self._directory_identity()  # before the watch, to notice a replacement meanwhile
             with Watch([self._logs.directory]) as changes:
-                while self._place() == place and not self._stopped():
+                while self._directory_identity() == place and not self._is_stopped():
                     self.tell_news()
                     changes.wait(None, self._wake)
 
-    def _place(self) -> tuple[int, int] | None:
+    def _directory_identity(self) -> tuple[int, int] | None:
         """Return the directory's identity: a watch would stay with one that was moved or deleted."""
         try:
             there = os.stat(self._logs.directory)
@@ -113,7 +113,7 @@ class Watcher:
         """Tell the events since the last call; a resync once a log cannot be read, and once all can be again."""
         was_well = self._is_well
         try:
-            events = self.look()
+            events = self.look_for_events()
         except (MailboxError, OSError):  # a log is unreadable now; a page shows that when it reloads
             self._is_well = False
         else:
@@ -123,12 +123,12 @@ class Watcher:
         if events:
             self._tell(events)
 
-    def _stopped(self) -> bool:
+    def _is_stopped(self) -> bool:
         return bool(select.select([self._wake], [], [], 0)[0])
 
-    def look(self) -> list[Event]:
+    def look_for_events(self) -> list[Event]:
         """Return the events since the last call."""
-        mail, reads, roster = map(_news, self._followed)
+        mail, reads, roster = map(_read_news, self._followed)
         if mail is None or reads is None or roster is None or len(mail) > MOST_AT_ONCE:
             return [Event("resync")]
         view = self._logs.messages.view()
@@ -159,15 +159,15 @@ class OpenPage:
         self.rests = False
         self.queue: asyncio.Queue[tuple[str, Event] | None] = asyncio.Queue(QUEUE + 1)
 
-    def offer(self, number: str, event: Event) -> bool:
+    def offer_event(self, number: str, event: Event) -> bool:
         """Queue an event; return False, and end the stream, if the queue is full."""
         if self.queue.qsize() >= QUEUE:
-            self.end()
+            self.end_stream()
             return False
         self.queue.put_nowait((number, event))
         return True
 
-    def end(self) -> None:
+    def end_stream(self) -> None:
         """End the stream."""
         if not self.queue.full():
             self.queue.put_nowait(None)
@@ -178,8 +178,8 @@ class OpenPage:
         return self.owner is not None and self.owner.is_over
 
 
-class Hub:
-    """All open pages. Belongs to the event loop; other threads call only ``tell``."""
+class LiveHub:
+    """All open pages. Belongs to the event loop; other threads call only ``tell_pages``."""
 
     def __init__(self) -> None:
         self._run = secrets.token_hex(4)
@@ -189,23 +189,23 @@ class Hub:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._pen = ThreadPoolExecutor(1, "pages")  # one thread: who writes reads the roster and renders
 
-    def belong(self, loop: asyncio.AbstractEventLoop) -> None:
+    def set_loop(self, loop: asyncio.AbstractEventLoop) -> None:
         """Set the event loop that serves the pages."""
         self._loop = loop
 
-    def tell(self, events: list[Event]) -> None:
+    def tell_pages(self, events: list[Event]) -> None:
         """Distribute events, from any thread."""
         loop = self._loop
         if loop is not None and not loop.is_closed():
-            loop.call_soon_threadsafe(self.publish, events)
+            loop.call_soon_threadsafe(self.publish_events, events)
 
-    def publish(self, events: list[Event]) -> None:
+    def publish_events(self, events: list[Event]) -> None:
         """Distribute events, in the loop."""
         for event in events:
             self._count += 1
             self._kept.append((self._count, event))
             for page in [*self._pages]:
-                if not page.offer(f"{self._run}.{self._count}", event):
+                if not page.offer_event(f"{self._run}.{self._count}", event):
                     self._pages.pop(page, None)
 
     def __len__(self) -> int:
@@ -216,25 +216,27 @@ class Hub:
         """Return the newest event's number, which a page made now has seen."""
         return f"{self._run}.{self._count}"
 
-    def close(self) -> None:
+    def close_streams(self) -> None:
         """End every stream."""
         for page in self._pages:
-            page.end()
+            page.end_stream()
         self._pages.clear()
 
-    def dismiss(self, owner: Session) -> None:
+    def dismiss_owner(self, owner: Session) -> None:
         """End the streams of a session that is over."""
         for page in [page for page in self._pages if page.owner is owner]:
             self._pages.pop(page, None)
-            page.end()
+            page.end_stream()
 
-    async def _written(self, page: OpenPage, number: str, event: Event) -> bytes:
+    async def _render_event(self, page: OpenPage, number: str, event: Event) -> bytes:
         """Return an event as the page's update, made beside the event loop; nothing if the session ended meanwhile."""
         loop = asyncio.get_running_loop()
-        made = await loop.run_in_executor(self._pen, lambda: b"" if page.is_over else _spelt(number, page.write(event)))
+        made = await loop.run_in_executor(
+            self._pen, lambda: b"" if page.is_over else _spell_events(number, page.write(event))
+        )
         return b"" if page.is_over else made
 
-    def _missed(self, last: str) -> list[tuple[str, Event]]:
+    def _missed_events(self, last: str) -> list[tuple[str, Event]]:
         """Return the events after the given one; a resync if they are forgotten."""
         run, _, number = last.partition(".")
         oldest = self._kept[0][0] if self._kept else self._count + 1
@@ -242,7 +244,7 @@ class Hub:
             return [(self.number, Event("resync"))]
         return [(f"{self._run}.{n}", event) for n, event in self._kept if n > int(number)]
 
-    async def stream(self, page: OpenPage, last: str) -> AsyncIterator[bytes]:
+    async def stream_events(self, page: OpenPage, last: str) -> AsyncIterator[bytes]:
         """Yield a page's Server-Sent Events (WHATWG HTML, 9.2) after the event ``last``, until either side ends."""
         if page.is_over:  # it ended since the request was let in
             return
@@ -251,13 +253,13 @@ class Hub:
         for oldest in (*mine[: 1 - MAX_WINDOWS], *[*self._pages][: 1 - MAX_PAGES]):
             self._pages.pop(oldest, None)
             oldest.rests = True
-            oldest.end()
+            oldest.end_stream()
         self._pages[page] = None
         try:
-            missed = self._missed(last)  # without an await since the page was added: no event is lost
+            missed = self._missed_events(last)  # without an await since the page was added: no event is lost
             yield b"retry: 1000\n\n"
             for number, event in missed:
-                yield await self._written(page, number, event)
+                yield await self._render_event(page, number, event)
             while not page.is_over:
                 try:
                     item = await asyncio.wait_for(page.queue.get(), PING)
@@ -268,12 +270,12 @@ class Hub:
                     if page.rests:
                         yield b"event: rest\ndata: until it is looked at\n\n"
                     return
-                yield await self._written(page, *item)
+                yield await self._render_event(page, *item)
         finally:
             self._pages.pop(page, None)
 
 
-def _spelt(number: str, parts: Iterable[tuple[str, str]]) -> bytes:
+def _spell_events(number: str, parts: Iterable[tuple[str, str]]) -> bytes:
     """Return events with their number, one data line per line of text. A lone CR ends a line, too (9.2.6), or an id
     with a CR could forge an event."""
     found = []

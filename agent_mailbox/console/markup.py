@@ -45,10 +45,10 @@ def _link_addresses(state: StateCore) -> None:
     """Make links of bare web addresses, as people paste them."""
     for token in state.tokens:
         if token.type == "inline" and token.children and "://" in token.content:
-            token.children = [*_linked(token.children, state.md)]
+            token.children = [*_with_links(token.children, state.md)]
 
 
-def _linked(tokens: list[Token], md: MarkdownIt) -> Iterator[Token]:
+def _with_links(tokens: list[Token], md: MarkdownIt) -> Iterator[Token]:
     depth = 0
     for token in tokens:
         depth += {"link_open": 1, "link_close": -1}.get(token.type, 0)
@@ -87,6 +87,6 @@ _sieve = nh3.Cleaner(
 
 
 @lru_cache(maxsize=512)
-def html(text: str) -> Markup:
+def html_of(text: str) -> Markup:
     """Return a message's text as inert HTML."""
     return Markup(_sieve.clean(_markdown.render(visible_text(text))))

@@ -37,7 +37,7 @@ class BoardNote(Record):
     message_id: str
 
 
-def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_notes(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the current notes, of one tag or of all, the newest first."""
     on, roster, clock = params.get("on", ""), now.roster, now.mailbox.now()
     everything = Noting(now.mailbox).notes()
@@ -49,19 +49,19 @@ def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
         "notes": [
             BoardNote(
                 id=one.id,
-                title=presenters.line(one.message.subject or one.id),
+                title=presenters.one_line(one.message.subject or one.id),
                 body=one.message.content,
-                tags=", ".join(map(presenters.label, one.message.recipients)),
-                author=presenters.name(one.message.sender, roster),
+                tags=", ".join(map(presenters.channel_label, one.message.recipients)),
+                author=presenters.party_name(one.message.sender, roster),
                 is_proven=one.message.proof is not None and proofs.proves(one.message.proof),
-                iso=presenters.iso(one.message.timestamp),
-                moment=presenters.moment(one.message.timestamp, clock),
+                iso=presenters.iso_instant(one.message.timestamp),
+                moment=presenters.local_moment(one.message.timestamp, clock),
                 message_id=one.message.id,
             )
             for one in found[::-1][:MOST]
         ],
         "more": max(len(found) - MOST, 0),
-        "tags": sorted((presenters.label(tag), tag) for tag in tags),
+        "tags": sorted((presenters.channel_label(tag), tag) for tag in tags),
         "on": on,
     }
 

@@ -26,47 +26,47 @@ class Notifier:
         self._changed = threading.Event()
         self._ended = threading.Event()
         self._said = ""
-        self._thread = threading.Thread(target=self._run, name="notify", daemon=True)
+        self._thread = threading.Thread(target=self._notify_forever, name="notify", daemon=True)
 
-    def start(self) -> None:
+    def start_notifying(self) -> None:
         """Start the thread."""
         self._changed.set()
         self._thread.start()
 
-    def changed(self) -> None:
+    def note_change(self) -> None:
         """Have it look, from any thread."""
         self._changed.set()
 
-    def stop(self) -> None:
+    def stop_notifying(self) -> None:
         """End the thread; one that waits for a server ends with the process."""
         self._ended.set()
         self._changed.set()
 
-    def _run(self) -> None:
+    def _notify_forever(self) -> None:
         wait: float | None = None
         while not self._ended.is_set():
             self._changed.wait(wait)
             self._changed.clear()
             if not self._ended.is_set():
-                wait = self._look()
+                wait = self._look_once()
             self._ended.wait(REST)
 
-    def _look(self) -> float | None:
+    def _look_once(self) -> float | None:
         """Look once; return the seconds until the next look, None to wait for a change."""
         try:
             mailbox = Mailbox(self._directory)
-            looked = notify.look(mailbox)
-            started = waker.look(mailbox)
+            looked = notify.notify_if_due(mailbox)
+            started = waker.start_waited_for(mailbox)
         except (MailboxError, OSError) as error:
-            self._complain(f"{error}")
+            self._complain_once(f"{error}")
             return TROUBLE
         for session_id, why in started.items():
-            self._complain(f"wake {session_id}: {why}" if why else "")
+            self._complain_once(f"wake {session_id}: {why}" if why else "")
         for way, why in looked.ways.items():
-            self._complain(f"notify by {way}: {why}" if why else "")
+            self._complain_once(f"notify by {way}: {why}" if why else "")
         return None if looked.again is None else max((looked.again - mailbox.now()) / 1000, REST)
 
-    def _complain(self, what: str) -> None:
+    def _complain_once(self, what: str) -> None:
         if what and what != self._said:
             _LOG.error("%s", what)
         self._said = what or self._said

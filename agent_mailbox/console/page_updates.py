@@ -41,7 +41,7 @@ STALE = {
 """The event kinds that make each page, or its part without mail, stale."""
 
 
-class EventReader:
+class PageUpdater:
     """Turns events into updates. ``templates``: those of the pages."""
 
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:
@@ -49,23 +49,25 @@ class EventReader:
         self._library = Channels(self._mailbox)
         self.templates = templates
 
-    def follow(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
+    def updates_for(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
         """Return the function that turns an event into updates of this page. Search results and older pages get no new
         rows."""
-        chosen = None if path == "/search" or params.get("before") else views.selection(path, params)
+        chosen = None if path == "/search" or params.get("before") else views.selection_of_page(path, params)
         here = {key: value for key, value in params.items() if key not in ("page", "last", "open")}
 
-        def write(event: Event) -> Iterator[tuple[str, str]]:
+        def write_updates(event: Event) -> Iterator[tuple[str, str]]:
             if event.kind in ("resync", "roster", "survey", "control", "seen"):
                 yield ("stale", "all" if event.kind == "resync" else "rail")
             if event.message is not None:
                 roster = self._mailbox.logs.read_roster()
                 if event.message.sender != USER:
-                    yield "mail", codec.dumps(sorted(presenters.keys(event.message, roster)))
-                if chosen is not None and self._belongs(event.message, chosen, roster, path, params):
+                    yield "mail", codec.dumps(sorted(presenters.rail_keys(event.message, roster)))
+                if chosen is not None and self._belongs_to_page(event.message, chosen, roster, path, params):
                     yield (
                         "row",
-                        self._row(event.message, chosen.address, lambda i: presenters.link(path, **here, open=i)),
+                        self._render_row(
+                            event.message, chosen.address, lambda i: presenters.page_link(path, **here, open=i)
+                        ),
                     )
             if event.kind == "reads" and chosen is not None:
                 yield "reads", ",".join(event.ids)
@@ -73,18 +75,18 @@ class EventReader:
             if event.kind in STALE.get(path, ()) or (path == "/" and to_person):
                 yield "stale", "main"
 
-        return write
+        return write_updates
 
-    def _belongs(
+    def _belongs_to_page(
         self, message: Message, chosen: Selection, roster: Roster, path: str, params: Mapping[str, str]
     ) -> bool:
         try:
             if path == "/channel":
-                return self._library.is_in(message, chosen.address, topics.named(params.get("topic")))
+                return self._library.is_in(message, chosen.address, topics.topic_of_param(params.get("topic")))
             return chooses(chosen, roster)(message)
         except MailboxError:  # the page's address matches no agent, or none any more
             return False
 
-    def _row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
-        row = presenters.row(message, Reads(), self._mailbox.logs.read_roster(), home=home)
+    def _render_row(self, message: Message, home: str, opens: Callable[[str], str]) -> str:
+        row = presenters.message_row(message, Reads(), self._mailbox.logs.read_roster(), home=home)
         return self.templates.get_template("row.html").render(row=row, opens=opens)

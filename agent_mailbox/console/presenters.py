@@ -20,7 +20,7 @@ from ..core.roster import DEAD
 from ..core.text import clipped, visible
 from ..mailbox import arrivals
 from . import markup
-from .beside import Linked, conflicts, links
+from .beside import Linked, conflict_lines, links_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -60,7 +60,7 @@ class Channel(Record):
     @property
     def href(self) -> str:
         """Return the channel's page."""
-        return link("/channel", to=self.address)
+        return page_link("/channel", to=self.address)
 
 
 class Receipt(Record):
@@ -100,45 +100,45 @@ class Row(Record):
     conflicts: tuple[str, ...] = ()
 
 
-def link(path: str, **params: str | int | None) -> str:
+def page_link(path: str, **params: str | int | None) -> str:
     """Return the address of a console page."""
     query = urlencode({key: value for key, value in params.items() if value not in (None, "")})
     return f"{path}?{query}" if query else path
 
 
-def clock(millis: int) -> str:
+def clock_time(millis: int) -> str:
     """Return hour and minute in the local time zone, which is the person's."""
     return time.strftime("%H:%M", time.localtime(millis / 1000))
 
 
-def day(millis: int) -> str:
+def local_day(millis: int) -> str:
     """Return the local date in words."""
     return time.strftime("%A, %-d %B %Y", time.localtime(millis / 1000))
 
 
-def moment(millis: int, now: int) -> str:
+def local_moment(millis: int, now: int) -> str:
     """Return the local time, with its day unless that is today's: ``Mon 16 Mar, 14:30``."""
     at, today = time.localtime(millis / 1000), time.localtime(now / 1000)
     form = "%H:%M" if at[:3] == today[:3] else "%a %-d %b, %H:%M" if at[0] == today[0] else "%-d %b %Y, %H:%M"
     return time.strftime(form, at)
 
 
-def exactly(millis: int) -> str:
+def exact_moment(millis: int) -> str:
     """Return the local day, time and time zone, for a tooltip."""
     return time.strftime("%A, %-d %B %Y, %H:%M:%S %Z", time.localtime(millis / 1000))
 
 
-def iso(millis: int) -> str:
+def iso_instant(millis: int) -> str:
     """Return the instant in ISO 8601, for machines."""
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(millis / 1000))
 
 
-def offset() -> int:
+def utc_offset() -> int:
     """Return the minutes by which this machine's clock on the wall is ahead of UTC."""
     return round((time.localtime().tm_gmtoff or 0) / 60)
 
 
-def ago(millis: int, now: int) -> str:
+def elapsed_time(millis: int, now: int) -> str:
     """Return the elapsed time in one unit: ``3 min``."""
     seconds = max(now - millis, 0) // 1000
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
@@ -147,12 +147,12 @@ def ago(millis: int, now: int) -> str:
     return f"{seconds} s"
 
 
-def line(text: str) -> str:
+def one_line(text: str) -> str:
     """Return untrusted text on one line."""
     return visible(" ".join(text.split()))
 
 
-def name(session_id: str, roster: Roster, person: str = "you") -> str:
+def party_name(session_id: str, roster: Roster, person: str = "you") -> str:
     """Return a party's name for a page. An agent whose name reads as the person's is shown with its id."""
     if session_id == USER:
         return person
@@ -162,59 +162,59 @@ def name(session_id: str, roster: Roster, person: str = "you") -> str:
     return f"{called} (agent {frame.short(session_id)})" if taken else called
 
 
-def sender(message: Message, roster: Roster, person: str = "you") -> str:
+def sender_name(message: Message, roster: Roster, person: str = "you") -> str:
     """Return a message's sender for a page; one whose word would count is marked if nothing proves it."""
     if not frame.is_unverified(message, roster):
-        return name(message.sender, roster, person)
-    return f"{name(message.sender, roster, USER)} (unverified)"
+        return party_name(message.sender, roster, person)
+    return f"{party_name(message.sender, roster, USER)} (unverified)"
 
 
 # -- addresses --------------------------------------------------------------------------------------------------------
 
 
-def label(address: str) -> str:
+def channel_label(address: str) -> str:
     """Return an address as a channel's label: ``#inscription``."""
     return f"#{visible(address.partition(':')[2] or address)}"
 
 
-def channels(roster: Roster) -> list[Channel]:
+def list_channels(roster: Roster) -> list[Channel]:
     """Return all channels: ``all``, every role ever held, the tags of living and frozen agents."""
     there = [agent for agent in roster.agents.values() if agent.state != DEAD]
     tags = {tag for agent in there for tag in agent.tags} | roster.roles_ever
     members = {tag: sum(tag in agent.tags for agent in there) for tag in tags}
-    found = [Channel(tag, label(tag), visible(tag.partition(":")[0]), members[tag]) for tag in tags]
+    found = [Channel(tag, channel_label(tag), visible(tag.partition(":")[0]), members[tag]) for tag in tags]
     found.sort(key=lambda channel: (channel.kind != "project", channel.kind, channel.label))
-    return [Channel(ALL, label(ALL), "everyone", len(there)), *found]
+    return [Channel(ALL, channel_label(ALL), "everyone", len(there)), *found]
 
 
-def reached(addresses: Iterable[str], roster: Roster) -> str:
+def name_addresses(addresses: Iterable[str], roster: Roster) -> str:
     """Return addresses in words, a channel with its count of members: ``Ada, #inscription (7 agents)``."""
     found = []
     for address in addresses:
         if address != ALL and ":" not in address:
-            found.append(name(address, roster))
+            found.append(party_name(address, roster))
             continue
         there = [agent for agent in roster.agents.values() if agent.state != DEAD]
         count = sum(address in (ALL, *agent.tags) for agent in there)
-        found.append(f"{label(address)} ({count} {'agent' if count == 1 else 'agents'})")
+        found.append(f"{channel_label(address)} ({count} {'agent' if count == 1 else 'agents'})")
     return ", ".join(found)
 
 
-def told(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
+def describe_sent(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
     """Return when each reader will see a sent message, and its warnings, as sentences."""
 
-    def called(address: str) -> str:
-        return label(address) if ":" in address else name(address, roster)
+    def name_address(address: str) -> str:
+        return channel_label(address) if ":" in address else party_name(address, roster)
 
     arrival = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
-    where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, called)] or [
+    where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, name_address)] or [
         frame.unreached(sent.message)
     ]
     said = (f"sent to {frame.target_of(sent.message, roster)}", *where, *sent.warnings)
     return " ".join(f"{sentence[:1].upper()}{sentence[1:]}." for sentence in said)
 
 
-def keys(message: Message, roster: Roster) -> set[str]:
+def rail_keys(message: Message, roster: Roster) -> set[str]:
     """Return the rail entries that a message belongs to: channel addresses, and ``@id`` for direct threads."""
     found = {address for address in message.recipients if ":" in address or address == ALL}
     others = {message.sender, *message.recipients} - {USER} - found
@@ -223,27 +223,29 @@ def keys(message: Message, roster: Roster) -> set[str]:
     return found
 
 
-def _target(address: str, roster: Roster) -> tuple[str, str]:
+def _target_link(address: str, roster: Roster) -> tuple[str, str]:
     if ":" in address or address == ALL or (roster.get(address) is None and f"role:{address}" in roster.roles_ever):
-        return label(address), link("/channel", to=address if ":" in address or address == ALL else f"role:{address}")
-    return name(address, roster), link("/agent", id=address)
+        return channel_label(address), page_link(
+            "/channel", to=address if ":" in address or address == ALL else f"role:{address}"
+        )
+    return party_name(address, roster), page_link("/agent", id=address)
 
 
 # -- messages ---------------------------------------------------------------------------------------------------------
 
 
-def receipt(message: Message, reads: Reads, roster: Roster) -> Receipt:
+def receipt_of(message: Message, reads: Reads, roster: Roster) -> Receipt:
     """Return the message's furthest stage, and the readers who reached it."""
     stages = dict.fromkeys(message.read_by, claims.READ) | reads.stages(message.id)
     for stage, (sign, words) in STAGES.items():
-        who = [name(session, roster) for session, reached in stages.items() if reached == stage]
+        who = [party_name(session, roster) for session, reached in stages.items() if reached == stage]
         if who:
             rest = len(stages) - min(len(who), 3)
             return Receipt(sign, f"{words} {', '.join(who[:3])}" + (f" +{rest}" if rest else ""))
     return Receipt("○", "read by nobody yet")
 
 
-def row(
+def message_row(
     message: Message,
     reads: Reads,
     roster: Roster,
@@ -270,18 +272,18 @@ def row(
     roles = [REMOTE] if is_remote(message.sender) else frame.roles_of(agent)[:3] if agent is not None else []
     return Row(
         id=message.id,
-        sender=sender(message, roster, person="You"),
+        sender=sender_name(message, roster, person="You"),
         sender_id=message.sender,
         roles=", ".join(roles),
         is_person=message.sender == USER and not frame.is_unverified(message, roster),
-        to=() if message.recipients == (home,) else tuple(_target(to, roster) for to in message.recipients[:8]),
+        to=() if message.recipients == (home,) else tuple(_target_link(to, roster) for to in message.recipients[:8]),
         at=message.timestamp,
-        iso=iso(message.timestamp),
-        clock=clock(message.timestamp) if now is None else moment(message.timestamp, now),
-        day=day(message.timestamp),
-        exactly=exactly(message.timestamp),
-        subject=line(message.subject or ""),
-        body="" if is_control or is_news else markup.html(content),
+        iso=iso_instant(message.timestamp),
+        clock=clock_time(message.timestamp) if now is None else local_moment(message.timestamp, now),
+        day=local_day(message.timestamp),
+        exactly=exact_moment(message.timestamp),
+        subject=one_line(message.subject or ""),
+        body="" if is_control or is_news else markup.html_of(content),
         cut=cut,
         control=summary.line(message_text.parse(message.content)) if is_control else "",
         notes=tuple(note for note in frame.notes(message) if not note.startswith("in reply")),
@@ -289,33 +291,33 @@ def row(
         parent_said=said.get(message.thread or "", "an earlier message"),
         follows=after is not None and message.thread is not None and message.thread in (after.id, after.parent),
         replies=replies,
-        receipt=receipt(message, reads, roster),
+        receipt=receipt_of(message, reads, roster),
         asks=message.ack and not is_control and not reads.acked(message, roster.lineage(USER)),
-        beside=links(message),
-        conflicts=conflicts(message),
+        beside=links_of(message),
+        conflicts=conflict_lines(message),
     )
 
 
-def said(message: Message, roster: Roster) -> str:
+def sender_and_title(message: Message, roster: Roster) -> str:
     """Return a message's sender and title."""
-    what = summary.line(message_text.parse(message.content)) if message.type == "control" else title(message)
-    return f"{sender(message, roster)}: {clipped(what, 80)}"
+    what = summary.line(message_text.parse(message.content)) if message.type == "control" else title_of(message)
+    return f"{sender_name(message, roster)}: {clipped(what, 80)}"
 
 
-def title(message: Message) -> str:
+def title_of(message: Message) -> str:
     """Return a message's subject, or the beginning of its text."""
-    return clipped(line(message.subject or message.content[:400]), 80)
+    return clipped(one_line(message.subject or message.content[:400]), 80)
 
 
-def history(message: Message, records: list[Read], roster: Roster, now: int) -> list[dict[str, Any]]:
+def receipt_history(message: Message, records: list[Read], roster: Roster, now: int) -> list[dict[str, Any]]:
     """Return a message's receipts as table rows, sending first."""
     words = {"read": "read", "ack": "acknowledged", "release": "given back", "seen": "seen", "claim": "claimed"}
     found = [
         {
-            "iso": iso(message.timestamp),
-            "clock": moment(message.timestamp, now),
+            "iso": iso_instant(message.timestamp),
+            "clock": local_moment(message.timestamp, now),
             "what": "sent",
-            "who": sender(message, roster),
+            "who": sender_name(message, roster),
             "via": "",
             "cost": "",
         }
@@ -326,10 +328,10 @@ def history(message: Message, records: list[Read], roster: Roster, now: int) -> 
         what = "offered" if offered else words.get(record.event, record.event)
         found.append(
             {
-                "iso": iso(record.timestamp),
-                "clock": moment(record.timestamp, now),
+                "iso": iso_instant(record.timestamp),
+                "clock": local_moment(record.timestamp, now),
                 "what": f"{what} by title" if record in titles else what,
-                "who": name(record.session_id, roster),
+                "who": party_name(record.session_id, roster),
                 "via": visible(record.via) if record.via and ":" in record.via else "",
                 "cost": f"{record.tokens} tokens" if record.tokens else "",
             }

@@ -12,7 +12,7 @@ SHORTEST = 3
 """Letters from which a word is also the beginning of others."""
 
 
-def selection(typed: str) -> Selection:
+def parse_query(typed: str) -> Selection:
     """Return the selection that a query asks for; raises ``Malformed`` for an unknown ``is:``.
 
     A word in double quotes is looked for as a whole word.
@@ -26,13 +26,13 @@ def selection(typed: str) -> Selection:
         elif name in ("to", "in") and value:
             found = found.replace(recipient="all" if value == "#all" else value)
         elif name == "is" and value:
-            found = _kind(found, value)
+            found = _apply_kind(found, value)
         else:
             plain.append(f"{word}*" if len(word) >= SHORTEST and not word.endswith(('"', "*")) else word)
     return found.replace(query=" ".join(plain))
 
 
-def _kind(found: Selection, value: str) -> Selection:
+def _apply_kind(found: Selection, value: str) -> Selection:
     if value == "ack":
         return found.replace(asks=True)
     if value in ("control", "mail"):

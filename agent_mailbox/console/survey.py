@@ -56,7 +56,7 @@ class Survey(Record):
     unread: tuple[Message, ...] | None = None
 
 
-def take(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
+def take_survey(mailbox: Mailbox, wants_dead: bool = False) -> Survey:
     """Count now, the dead letters of a large log only if they are wanted; raises ``MailboxError``."""
     now, roster, seen = mailbox.now(), mailbox.logs.read_roster(), mailbox.last_seen()
     state = mailbox.state() if mailbox.logs.ends()[0][1] <= LARGE else None
@@ -90,7 +90,7 @@ def _needs_a_reader(message: Message, roster: Roster) -> bool:
     return message.ack or any(roster.mode(address) in (DIRECT, ROLE) for address in message.recipients)
 
 
-class Surveyor:
+class SurveyThread:
     """Keeps the newest count; calls ``done`` in its thread after each."""
 
     def __init__(self, directory: str, done: Callable[[], None]) -> None:
@@ -99,11 +99,11 @@ class Surveyor:
         self._due = threading.Event()
         self._over = threading.Event()
         self._first = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="survey", daemon=True)
+        self._thread = threading.Thread(target=self._count_forever, name="survey", daemon=True)
         self._wants_dead = False
         self.newest = Survey()
 
-    def start(self) -> None:
+    def start_counting(self) -> None:
         """Start the thread; wait up to ``PATIENCE`` for the first count."""
         self._due.set()
         self._thread.start()
@@ -114,33 +114,33 @@ class Surveyor:
         self._wants_dead = True
         self._due.set()
 
-    def changed(self) -> None:
+    def request_count(self) -> None:
         """Request a new count after a write."""
         self._due.set()
 
-    def current(self) -> Survey:
+    def current_survey(self) -> Survey:
         """Return the newest count; request another if it is older than a minute."""
         if self._mailbox.now() - self.newest.taken > MINUTE:
             self._due.set()
         return self.newest
 
-    def stop(self) -> None:
+    def stop_counting(self) -> None:
         """End the thread after its present count."""
         self._over.set()
         self._due.set()
 
-    def _run(self) -> None:
+    def _count_forever(self) -> None:
         while self._due.wait() and not self._over.is_set():
             self._due.clear()
             begun = time.monotonic()
-            self._count()
+            self._count_once()
             self._first.set()
             self._done()
             self._over.wait((time.monotonic() - begun) * REST)
 
-    def _count(self) -> None:
+    def _count_once(self) -> None:
         try:
             wants_dead, self._wants_dead = self._wants_dead, False
-            self.newest = take(self._mailbox, wants_dead)
+            self.newest = take_survey(self._mailbox, wants_dead)
         except MailboxError:
             pass  # busy, or a failing disk: the next change asks again

@@ -64,12 +64,12 @@ class Tallies:
         self._library = library
         self._known: dict[int, Hour] = {}
 
-    def take(self, since: int, until: int, roster: Roster) -> HourlyMail:
+    def take_tally(self, since: int, until: int, roster: Roster) -> HourlyMail:
         """Return the tally of the whole hours from ``since`` to ``until`` (ms)."""
         counts = self._library.hours(since - since % HOUR, until)
         self._known = {at: hour for at, hour in self._known.items() if until - at < LONGEST}
         for begin, end in self._to_read(counts):
-            self._read(begin, min(end + HOUR - 1, until), counts, roster)
+            self._read_hours(begin, min(end + HOUR - 1, until), counts, roster)
         hours = {at: self._known.get(at) for at in counts}
         found = {
             at: hour if hour is not None and hour.count == counts[at] else Hour(counts[at], {UNTOLD: counts[at]}, {})
@@ -93,16 +93,16 @@ class Tallies:
             goes_on = True
         return ranges
 
-    def _read(self, since: int, until: int, counts: Mapping[int, int], roster: Roster) -> None:
+    def _read_hours(self, since: int, until: int, counts: Mapping[int, int], roster: Roster) -> None:
         by_hour: dict[int, list[Message]] = {}
         for message in self._library.within(since, until):
             by_hour.setdefault(message.timestamp - message.timestamp % HOUR, []).append(message)
         for at in counts:
             if since <= at <= until:
-                self._known[at] = _told(by_hour.get(at, ()), counts[at], roster)
+                self._known[at] = _tally_hour(by_hour.get(at, ()), counts[at], roster)
 
 
-def _told(messages: Iterable[Message], count: int, roster: Roster) -> Hour:
+def _tally_hour(messages: Iterable[Message], count: int, roster: Roster) -> Hour:
     modes: Counter[str] = Counter()
     pairs: Counter[tuple[str, str]] = Counter()
     for message in messages:

@@ -67,76 +67,85 @@ class BoardColumn(Record):
         return len(self.tasks) + self.more
 
 
-def columns(
+def board_columns(
     chosen: Sequence[TaskView], roster: Roster, now: int, titles: Mapping[str, str] | None = None
 ) -> list[BoardColumn]:
     """Return the board's columns; the latest task of each is its first. ``titles``: of all tasks, by their ids."""
     named = titles or {}
-    return [_column(state, [one for one in chosen if _state(one) == state], roster, now, named) for state in COLUMNS]
+    return [
+        _board_column(state, [one for one in chosen if _column_state(one) == state], roster, now, named)
+        for state in COLUMNS
+    ]
 
 
-def _column(state: str, views: Sequence[TaskView], roster: Roster, now: int, titles: Mapping[str, str]) -> BoardColumn:
-    latest = sorted(views, key=lambda one: (_when(one), one.task.place), reverse=True)
-    shown = tuple(_task(one, roster, now, titles) for one in latest[:MOST])
+def _board_column(
+    state: str, views: Sequence[TaskView], roster: Roster, now: int, titles: Mapping[str, str]
+) -> BoardColumn:
+    latest = sorted(views, key=lambda one: (_instant_of(one), one.task.place), reverse=True)
+    shown = tuple(_board_task(one, roster, now, titles) for one in latest[:MOST])
     return BoardColumn(state, shown, max(len(latest) - MOST, 0))
 
 
-def _state(view: TaskView) -> str:
+def _column_state(view: TaskView) -> str:
     """Return the task's column; a holder that cannot go on is blocked, too."""
     return BLOCKED if view.state == transitions.CLAIMED and view.task.phase == BLOCKED else view.state
 
 
-def _when(view: TaskView) -> int:
+def _instant_of(view: TaskView) -> int:
     return view.task.asked if view.task.decided is None else view.task.decided
 
 
-def _task(view: TaskView, roster: Roster, now: int, titles: Mapping[str, str]) -> BoardTask:
-    task, answer, at = view.task, view.task.answer, _when(view)
+def _board_task(view: TaskView, roster: Roster, now: int, titles: Mapping[str, str]) -> BoardTask:
+    task, answer, at = view.task, view.task.answer, _instant_of(view)
     asked = task.payload if isinstance(task.payload, messages.TaskAssignment) else messages.TaskAssignment()
     done = answer if isinstance(answer, messages.TaskCompleted) else messages.TaskCompleted()
     said = (getattr(answer, key, "") for key in ("message", "reason"))
     return BoardTask(
         id=task.id,
-        title=presenters.line(asked.title) or task.id,
-        worker=presenters.name(view.holder, roster) if view.holder else presenters.line(" or ".join(task.to)),
+        title=presenters.one_line(asked.title) or task.id,
+        worker=presenters.party_name(view.holder, roster) if view.holder else presenters.one_line(" or ".join(task.to)),
         worker_id=view.holder,
-        asker=presenters.name(task.asker, roster),
+        asker=presenters.party_name(task.asker, roster),
         phase=task.phase,
-        told=presenters.line(next(filter(None, said), "") or done.summary),
-        artifacts=tuple(map(presenters.line, done.artifacts)),
-        errors=tuple(map(presenters.line, done.errors)),
-        waits_for=() if task.is_over else tuple((one, presenters.line(titles.get(one, ""))) for one in view.waits_for),
+        told=presenters.one_line(next(filter(None, said), "") or done.summary),
+        artifacts=tuple(map(presenters.one_line, done.artifacts)),
+        errors=tuple(map(presenters.one_line, done.errors)),
+        waits_for=()
+        if task.is_over
+        else tuple((one, presenters.one_line(titles.get(one, ""))) for one in view.waits_for),
         needs_plan=asked.plan_required,
         is_over=task.is_over,
         at=at,
-        iso=presenters.iso(at),
-        moment=presenters.moment(at, now),
+        iso=presenters.iso_instant(at),
+        moment=presenters.local_moment(at, now),
         message_id=task.message_id,
     )
 
 
-def view(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+def view_board(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the board of the live log's tasks: of one lead's agents, or of those with a tag, or of all."""
     roster = now.roster
     lead, tag = params.get("lead", ""), params.get("tag", "")
     tasks = now.control.tasks(USER, everything=True)
     leads = {_lead(one, roster) for one in tasks}
-    tags = {held for one in tasks for held in _tags(one, roster)}
+    tags = {held for one in tasks for held in _tags_of_worker(one, roster)}
     chosen = [
-        one for one in tasks if (not lead or _lead(one, roster) == lead) and (not tag or tag in _tags(one, roster))
+        one
+        for one in tasks
+        if (not lead or _lead(one, roster) == lead) and (not tag or tag in _tags_of_worker(one, roster))
     ]
     living = [agent for agent in roster.agents.values() if agent.state != DEAD]
-    named = sorted(((presenters.name(a.session_id, roster), a.session_id) for a in living), key=_by_name)
+    named = sorted(((presenters.party_name(a.session_id, roster), a.session_id) for a in living), key=_by_name)
     roles = {held for agent in living for held in agent.tags}
     return {
         "title": "Tasks",
-        "columns": columns(chosen, roster, now.mailbox.now(), {one.task.id: one.task.title for one in tasks}),
-        "leads": sorted(((presenters.name(one, roster), one) for one in leads), key=_by_name),
-        "tags": sorted((presenters.label(one), one) for one in tags),
+        "columns": board_columns(chosen, roster, now.mailbox.now(), {one.task.id: one.task.title for one in tasks}),
+        "leads": sorted(((presenters.party_name(one, roster), one) for one in leads), key=_by_name),
+        "tags": sorted((presenters.channel_label(one), one) for one in tags),
         "lead": lead,
         "tag": tag,
         "workers": named,
-        "addresses": sorted((presenters.label(one), one) for one in roles),
+        "addresses": sorted((presenters.channel_label(one), one) for one in roles),
         "to": params.get("to", ""),
     }
 
@@ -149,24 +158,24 @@ def _lead(view: TaskView, roster: Roster) -> str:
     return authority.lead_of(view.holder, roster) if view.holder else view.task.asker
 
 
-def _tags(view: TaskView, roster: Roster) -> tuple[str, ...]:
+def _tags_of_worker(view: TaskView, roster: Roster) -> tuple[str, ...]:
     agent = roster.get(view.holder)
     return tuple(one for one in view.task.to if ":" in one) if agent is None else agent.tags
 
 
-def once(kind: str, fields: Mapping[str, str]) -> str:
+def id_of_form(kind: str, fields: Mapping[str, str]) -> str:
     """Return the request's id that a form's own number gives, so that a second try is known; empty without one."""
     given = fields.get("message_id", "")
     return f"{kind}-{compose.check_id_form(given)}" if given else ""
 
 
-def assign(now: Looking, fields: Mapping[str, str]) -> str:
+def assign_task(now: Looking, fields: Mapping[str, str]) -> str:
     """Add a task as the person, for an agent, a role or a tag. A form that is sent twice adds one task."""
     title = fields.get("subject", "").strip()
     if not title:
         raise Malformed("the task has no title", "name it in a few words")
     payload = messages.TaskAssignment(
-        request_id=once("task", fields),
+        request_id=id_of_form("task", fields),
         title=title,
         instructions=fields.get("body", "").replace("\r\n", "\n").strip(),
         context=fields.get("context", "").replace("\r\n", "\n").strip(),
@@ -176,24 +185,24 @@ def assign(now: Looking, fields: Mapping[str, str]) -> str:
     known = now.control.plane().tasks.get(payload.request_id)
     task = known or now.control.add_task(USER, (fields.get("to", "").strip(),), payload).task
     if not task.answerer:
-        return f"The task “{presenters.line(title)}” is open to {presenters.line(' or '.join(task.to))}."
-    return f"{presenters.name(task.answerer, now.roster)} has the task “{presenters.line(title)}”."
+        return f"The task “{presenters.one_line(title)}” is open to {presenters.one_line(' or '.join(task.to))}."
+    return f"{presenters.party_name(task.answerer, now.roster)} has the task “{presenters.one_line(title)}”."
 
 
 def give(now: Looking, fields: Mapping[str, str]) -> str:
     """Give a task to an agent, whoever holds it now."""
     view = now.control.claim_task(USER, fields.get("task", ""), fields.get("agent", ""))
-    return f"{presenters.name(view.holder, now.roster)} has the task “{presenters.line(view.task.title)}”."
+    return f"{presenters.party_name(view.holder, now.roster)} has the task “{presenters.one_line(view.task.title)}”."
 
 
 def take_back(now: Looking, fields: Mapping[str, str]) -> str:
     """Take a task from its holder: it is open again."""
     view = now.control.drop_task(USER, fields.get("task", ""), fields.get("reason", "").strip() or "taken back")
-    return f"The task “{presenters.line(view.task.title)}” is open again."
+    return f"The task “{presenters.one_line(view.task.title)}” is open again."
 
 
 def cancel(now: Looking, fields: Mapping[str, str]) -> str:
     """Cancel a task."""
     view, waiting = now.control.cancel_task(USER, fields.get("task", ""), fields.get("reason", "").strip())
     left = f" {len(waiting)} more wait for it, and stay blocked." if waiting else ""
-    return f"The task “{presenters.line(view.task.title)}” is cancelled.{left}"
+    return f"The task “{presenters.one_line(view.task.title)}” is cancelled.{left}"

@@ -32,7 +32,7 @@ class Topic(Record):
     is_chosen: bool
 
 
-def topics(address: str, digests: Iterable[Digest], new: Collection[str], chosen: str | None) -> list[Topic]:
+def list_topics(address: str, digests: Iterable[Digest], new: Collection[str], chosen: str | None) -> list[Topic]:
     """Return the topics of these messages, which are newest first.
 
     ``new``: the ids of those that the person has not seen. ``chosen``: the topic that the page shows."""
@@ -44,8 +44,8 @@ def topics(address: str, digests: Iterable[Digest], new: Collection[str], chosen
         found.setdefault(wanted, [])
     return [
         Topic(
-            presenters.line(said[-1].topic if said else chosen or "") or PLAIN,
-            href(address, folded),
+            presenters.one_line(said[-1].topic if said else chosen or "") or PLAIN,
+            topic_href(address, folded),
             len(said),
             sum(digest.id in new for digest in said),
             folded == wanted,
@@ -54,11 +54,11 @@ def topics(address: str, digests: Iterable[Digest], new: Collection[str], chosen
     ]
 
 
-def href(address: str, topic: str) -> str:
+def topic_href(address: str, topic: str) -> str:
     """Return the page of a channel's topic; a topic without a name has a page, too."""
-    return presenters.link("/channel", to=address, topic=topic or "-")
+    return presenters.page_link("/channel", to=address, topic=topic or "-")
 
 
-def named(param: str | None) -> str | None:
+def topic_of_param(param: str | None) -> str | None:
     """Return the topic that a page's address names; None for the whole channel."""
     return None if not param else "" if param == "-" else param

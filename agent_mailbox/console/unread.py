@@ -32,7 +32,7 @@ class Unread:
         self._library = library
         self._unkept: Marks | None = None
 
-    def marks(self) -> Marks:
+    def load_marks(self) -> Marks:
         """Return the marks. At first everything until now is seen."""
         try:
             known = marks_file.load(self._mailbox.logs)
@@ -41,34 +41,34 @@ class Unread:
         if known is not None:
             return known
         self._unkept = self._unkept or Marks(self._mailbox.now())
-        self._keep(self._unkept)
+        self._keep_marks(self._unkept)
         return self._unkept
 
-    def _keep(self, marks: Marks) -> None:
+    def _keep_marks(self, marks: Marks) -> None:
         self._unkept = marks
         try:
             marks_file.save(self._mailbox.logs, marks)
         except MailboxError:
             pass  # they hold until this process ends
 
-    def move(self, address: str, topic: str | None, at: int) -> None:
+    def move_mark(self, address: str, topic: str | None, at: int) -> None:
         """Note that the person has seen a channel, or its topic (folded), up to an instant (ms) that is over."""
-        self._keep(self.marks().moved(address, topic, min(at, self._mailbox.now())))
+        self._keep_marks(self.load_marks().moved(address, topic, min(at, self._mailbox.now())))
 
-    def counts(self, addresses: Iterable[str]) -> dict[str, int]:
+    def count_new(self, addresses: Iterable[str]) -> dict[str, int]:
         """Return how many messages of each channel are new; at most ``MOST_COUNTED``."""
         if self._library.newest_alone:
             return {}  # the index, which counts quickly, is being built
-        marks = self.marks()
+        marks = self.load_marks()
         begins = {address: marks.reached(address) for address in addresses}
         found = self._library.newer(begins, self._mailbox.now(), MOST_COUNTED)
         return {
             address: sum(_is_new(marks, address, digest) for digest in digests) for address, digests in found.items()
         }
 
-    def new(self, address: str, digests: Iterable[Digest]) -> set[str]:
+    def new_ids(self, address: str, digests: Iterable[Digest]) -> set[str]:
         """Return the ids of those messages to a channel that are new."""
-        marks, now = self.marks(), self._mailbox.now()
+        marks, now = self.load_marks(), self._mailbox.now()
         return {digest.id for digest in digests if digest.timestamp <= now and _is_new(marks, address, digest)}
 
 

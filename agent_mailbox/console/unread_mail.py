@@ -34,55 +34,55 @@ class ListPart(Record):
     older: str
 
 
-def pending(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_pending(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return everyone's open requests, and a page of the mail without a reader, newest first."""
     roster, clock = now.roster, now.mailbox.now()
-    part = _part("/pending", survey.unread or (), params)
-    parents = said(now, part.shown)
-    found, forged = cards.split_by_proof([(r, now.control.deciders(r)) for r in now.requests()], roster, clock)
+    part = _list_part("/pending", survey.unread or (), params)
+    parents = describe_parents(now, part.shown)
+    found, forged = cards.split_by_proof([(r, now.control.deciders(r)) for r in now.open_requests()], roster, clock)
     return {
         "title": "Pending",
         "cards": found,
         "forged": forged,
         "uncounted": survey.unread is None,
-        "letters": [presenters.row(m, claims.Reads(), roster, now=clock, said=parents) for m in part.shown],
+        "letters": [presenters.message_row(m, claims.Reads(), roster, now=clock, said=parents) for m in part.shown],
         "shown": part,
-        "taken": _taken(survey, clock),
+        "taken": _describe_age(survey, clock),
     }
 
 
-def dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_dead(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return a page of the dead letters, newest first."""
     clock, reasons = now.mailbox.now(), {RECIPIENT_DEAD: "its recipient died"}
-    part = _part("/dead", survey.dead or (), params)
-    parents = said(now, [m for m, _ in part.shown])
+    part = _list_part("/dead", survey.dead or (), params)
+    parents = describe_parents(now, [m for m, _ in part.shown])
     return {
         "title": "Dead letters",
         "letters": [
-            (presenters.row(m, claims.Reads(), now.roster, now=clock, said=parents), reasons.get(why, why))
+            (presenters.message_row(m, claims.Reads(), now.roster, now=clock, said=parents), reasons.get(why, why))
             for m, why in part.shown
         ],
         "shown": part,
         "wants_dead": survey.dead is None,
-        "taken": _taken(survey, clock),
+        "taken": _describe_age(survey, clock),
     }
 
 
-def _part(path: str, everything: Sequence[Any], params: Params) -> ListPart:
+def _list_part(path: str, everything: Sequence[Any], params: Params) -> ListPart:
     skip = params.get("skip", "")
     first = int(skip) if skip.isascii() and skip.isdecimal() and len(skip) < 9 else 0
     end = max(len(everything) - first, 0)
     begin = max(end - PAGE, 0)
-    older = presenters.link(path, skip=len(everything) - begin) if begin else ""
+    older = presenters.page_link(path, skip=len(everything) - begin) if begin else ""
     return ListPart(tuple(everything[begin:end][::-1]), len(everything), first, older)
 
 
-def said(now: Looking, messages: Iterable[Message]) -> dict[str, str]:
+def describe_parents(now: Looking, messages: Iterable[Message]) -> dict[str, str]:
     """Return the parents of messages in a few words, by id."""
     parents, _ = now.library.known(m.thread for m in messages if m.thread)
-    return {m.id: presenters.said(m, now.roster) for m in parents}
+    return {m.id: presenters.sender_and_title(m, now.roster) for m in parents}
 
 
-def _taken(survey: Survey, clock: int) -> dict[str, str]:
+def _describe_age(survey: Survey, clock: int) -> dict[str, str]:
     """Return when the figures were counted."""
-    return {"iso": presenters.iso(survey.taken), "ago": presenters.ago(survey.taken, clock)}
+    return {"iso": presenters.iso_instant(survey.taken), "ago": presenters.elapsed_time(survey.taken, clock)}

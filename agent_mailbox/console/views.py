@@ -49,7 +49,7 @@ MOST_TIMED = 500
 """The newest messages whose delivery times and costs a timeline shows: a tenth of a second of work."""
 
 
-def selection(path: str, params: Params) -> Selection | None:
+def selection_of_page(path: str, params: Params) -> Selection | None:
     """Return the mail that a page lists, or None; raises ``Malformed``."""
     if path == "/channel":
         return Selection(address=params.get("to", ""))
@@ -60,13 +60,13 @@ def selection(path: str, params: Params) -> Selection | None:
     if path == "/archive":
         return Selection(kind="mail" if params.get("control") == "off" else "")
     if path == "/search":
-        since, until = (_instant(params.get(name, "")) for name in ("since", "until"))
-        asked = search_query.selection(params.get("q", ""))
+        since, until = (_parse_date(params.get(name, "")) for name in ("since", "until"))
+        asked = search_query.parse_query(params.get("q", ""))
         return asked.replace(address=params.get("with", "").strip(), since=since, until=until)
     return None
 
 
-def _instant(given: str) -> int | None:
+def _parse_date(given: str) -> int | None:
     """Return a date field's local day or minute in ms; None if empty."""
     if not given:
         return None
@@ -78,32 +78,32 @@ def _instant(given: str) -> int | None:
     raise Malformed(f"not a date: {given!r}", "write 2026-03-16 or 2026-03-16T14:30")
 
 
-def listing(now: Looking, path: str, params: Params) -> dict[str, Any]:
+def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     """Return the rows of a page that lists mail, and the link to older ones."""
-    chosen = selection(path, params)
+    chosen = selection_of_page(path, params)
     assert chosen is not None
-    topic = topics.named(params.get("topic"))
+    topic = topics.topic_of_param(params.get("topic"))
 
-    def look(before: Position | None) -> Page:
+    def look_up_page(before: Position | None) -> Page:
         if path == "/channel":
             return now.library.channel(chosen.address, before, PAGE, topic)
         return now.library.page(chosen, before, PAGE)
 
-    before = _place(params.get("before", ""))
-    page = look(before)
+    before = _parse_place(params.get("before", ""))
+    page = look_up_page(before)
     if before is None and params.get("open"):
         before = _just_after(now, chosen, params["open"], {m.id for m in page.messages})
-        page = look(before) if before is not None else page
+        page = look_up_page(before) if before is not None else page
     roster = now.roster
     older = None
     if page.before is not None:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
-        older = presenters.link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
-    said = unread_mail.said(now, page.messages)
+        older = presenters.page_link(path, **rest, before=f"{page.before.timestamp}.{page.before.id}")
+    said = unread_mail.describe_parents(now, page.messages)
     rows: list[presenters.Row] = []
     for m in page.messages:
         rows.append(
-            presenters.row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
+            presenters.message_row(m, page.reads, roster, page.replies.get(m.id, 0), home=chosen.address, said=said,
                       after=rows[-1] if rows else None)
         )  # fmt: skip
     return {
@@ -121,7 +121,7 @@ def _just_after(now: Looking, chosen: Selection, message_id: str, listed: Collec
     return next((Position(m.timestamp + 1, "") for m in found if belongs(m)), None)
 
 
-def _place(given: str) -> Position | None:
+def _parse_place(given: str) -> Position | None:
     stamp, _, message_id = given.partition(".")
     return Position(int(stamp), message_id) if stamp.isdecimal() and len(stamp) < 16 and message_id else None
 
@@ -129,97 +129,97 @@ def _place(given: str) -> Position | None:
 # -- each page --------------------------------------------------------------------------------------------------------
 
 
-def waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
+def view_waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     """Return the items that wait for the person: decisions, mail, messages owed an answer."""
     roster, clock = now.roster, now.mailbox.now()
-    requests = [(request, now.control.deciders(request)) for request in now.requests()]
+    requests = [(request, now.control.deciders(request)) for request in now.open_requests()]
     mine, forged = cards.split_by_proof([(request, who) for request, who in requests if USER in who], roster, clock)
-    asked = [cards.card(request, who, roster, clock) for request, who in requests if request.asker == USER]
-    letters = now.letters()
+    asked = [cards.make_card(request, who, roster, clock) for request, who in requests if request.asker == USER]
+    letters = now.unread_letters()
     none = claims.Reads()
     return {
         "title": "Waiting on you",
         "cards": mine,
         "forged": forged,
-        "reasons": decided_requests.reasons(now.control.plane().requests.values()),
+        "reasons": decided_requests.latest_reasons(now.control.plane().requests.values()),
         "asked": asked,
-        "letters": [presenters.row(item.message, none, roster, now=clock) for item in letters[:MOST]],
+        "letters": [presenters.message_row(item.message, none, roster, now=clock) for item in letters[:MOST]],
         "more_letters": max(len(letters) - MOST, 0),
-        "owed": [presenters.row(message, none, roster, now=clock) for message in survey.owed[:MOST]],
+        "owed": [presenters.message_row(message, none, roster, now=clock) for message in survey.owed[:MOST]],
     }
 
 
-def decided(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_decided(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return the decided requests of the live log, newest first, a page at a time."""
     given = params.get("before", "")
     before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
     requests = list(now.control.plane().requests.values())
-    shown, older = decided_requests.past(requests, now.roster, now.mailbox.now(), before)
-    older_link = presenters.link("/decided", before=older) if older else None
+    shown, older = decided_requests.past_decisions(requests, now.roster, now.mailbox.now(), before)
+    older_link = presenters.page_link("/decided", before=older) if older else None
     rules = decided_requests.rules_in_force(now)
     return {"title": "Past decisions", "decided": shown, "older_decisions": older_link, "rules": rules}
 
 
-def agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
+def view_agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return one agent: its state, requests, obligations and mail."""
     roster, clock = now.roster, now.mailbox.now()
     session_id = roster.find(params.get("id", "")).session_id
     if session_id == USER:
-        return {"title": "You", "who": None, "standing": None, "owed": [], **listing(now, "/agent", {"id": USER})}
-    one = agent_rows.agent_row(survey, session_id, now, now.gone(), {})
+        return {"title": "You", "who": None, "standing": None, "owed": [], **list_mail(now, "/agent", {"id": USER})}
+    one = agent_rows.agent_row(survey, session_id, now, now.gone_agents(), {})
     line = survey.lines.get(session_id)
     standing = now.control.standing(session_id)
-    requests = [r for r in now.requests() if session_id in (r.asker, *now.control.deciders(r))]
+    requests = [r for r in now.open_requests() if session_id in (r.asker, *now.control.deciders(r))]
     return {
         "title": one["name"],
         "who": one,
-        "doing": activity.present(now, session_id),
+        "doing": activity.present_step(now, session_id),
         "standing": standing,
         "modes": MODES,
-        "lead": presenters.name(standing.lead, roster),
-        "cards": [cards.card(r, now.control.deciders(r), roster, clock) for r in requests],
-        "owed": [(m.id, presenters.title(m)) for m in (line.owed if line else ())],
-        **listing(now, "/agent", {**params, "id": session_id}),
+        "lead": presenters.party_name(standing.lead, roster),
+        "cards": [cards.make_card(r, now.control.deciders(r), roster, clock) for r in requests],
+        "owed": [(m.id, presenters.title_of(m)) for m in (line.owed if line else ())],
+        **list_mail(now, "/agent", {**params, "id": session_id}),
     }
 
 
 def channel_list(now: Looking, *_: object) -> dict[str, Any]:
     """Return all channels: the new mail in each, and its last message."""
-    channels, clock = presenters.channels(now.roster), now.mailbox.now()
+    channels, clock = presenters.list_channels(now.roster), now.mailbox.now()
     addresses = [channel.address for channel in channels[:MOST]]
-    new, last = now.unread.counts(addresses), now.library.newer(dict.fromkeys(addresses, -1), clock, 1)
+    new, last = now.unread.count_new(addresses), now.library.newer(dict.fromkeys(addresses, -1), clock, 1)
     listed = []
     for channel in channels[:MOST]:
         newest = next(iter(last.get(channel.address, ())), None)
         said = None
         if newest is not None:
-            at, iso = presenters.moment(newest.timestamp, clock), presenters.iso(newest.timestamp)
-            who = presenters.name(newest.sender, now.roster)
-            said = {"at": at, "iso": iso, "who": who, "topic": presenters.line(newest.topic)}
+            at, iso = presenters.local_moment(newest.timestamp, clock), presenters.iso_instant(newest.timestamp)
+            who = presenters.party_name(newest.sender, now.roster)
+            said = {"at": at, "iso": iso, "who": who, "topic": presenters.one_line(newest.topic)}
         listed.append((channel, new.get(channel.address, 0), said))
     return {"title": "Channels", "channels": listed}
 
 
-def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return the mail and members of an address, and a form to write there."""
     address, roster = params.get("to", ""), now.roster
-    gone = now.gone()
+    gone = now.gone_agents()
     holders = [a for a in roster.agents.values() if a.state != DEAD and (address in a.tags or address == "all")]
     states = {a.session_id: shown_state(a, gone) for a in holders}
-    members = [(presenters.name(i, roster), state, agent_rows.SIGNS[state], i) for i, state in states.items()]
-    rows = listing(now, "/channel", params)
-    topic = topics.named(params.get("topic"))
+    members = [(presenters.party_name(i, roster), state, agent_rows.SIGNS[state], i) for i, state in states.items()]
+    rows = list_mail(now, "/channel", params)
+    topic = topics.topic_of_param(params.get("topic"))
     newest = now.library.newest(address)
-    new = now.unread.new(address, newest)
-    listed = topics.topics(address, newest, new, topic)
+    new = now.unread.new_ids(address, newest)
+    listed = topics.list_topics(address, newest, new, topic)
     shown = next((one for one in listed if one.is_chosen), None)
     return {
-        "title": presenters.label(address),
+        "title": presenters.channel_label(address),
         "topics": listed,
         "new": len(new),
         "topic": shown,
         "subject": shown.title if shown is not None and topic else "",
-        "whole": presenters.link("/channel", to=address),
+        "whole": presenters.page_link("/channel", to=address),
         "address": address,
         "members": members[:MOST],
         "writes_to": address,
@@ -229,15 +229,15 @@ def channel(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     }
 
 
-def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return the person's direct mail with an agent."""
     roster = now.roster
     who = roster.find(params.get("with", ""))
-    rows = listing(now, "/direct", {**params, "with": who.session_id})
+    rows = list_mail(now, "/direct", {**params, "with": who.session_id})
     asked = next((row for row in reversed(rows["rows"]) if row.asks and not row.is_person), None)
     state = shown_state(who, now.library.gone([who]))
     return {
-        "title": presenters.name(who.session_id, roster),
+        "title": presenters.party_name(who.session_id, roster),
         "who": who,
         "state": state,
         "sign": agent_rows.SIGNS[state],
@@ -248,12 +248,12 @@ def direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     }
 
 
-def new(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_new(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return a form to write to anyone, with the addresses there are."""
     roster = now.roster
     living = [a for a in roster.agents.values() if a.state != DEAD]
-    agents = [(_word(a), presenters.name(a.session_id, roster)) for a in living]
-    channels = [(c.address, f"{c.label}, {c.members} {c.kind}") for c in presenters.channels(roster)]
+    agents = [(_address_word(a), presenters.party_name(a.session_id, roster)) for a in living]
+    channels = [(c.address, f"{c.label}, {c.members} {c.kind}") for c in presenters.list_channels(roster)]
     return {
         "title": "New message",
         "to": params.get("to", ""),
@@ -262,61 +262,61 @@ def new(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     }
 
 
-def _word(agent: Agent) -> str:
+def _address_word(agent: Agent) -> str:
     """Return the word by which one writes to an agent in a list with commas."""
     return agent.session_id if agent.name is None or "," in agent.name else agent.name
 
 
-def archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_archive(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return all mail, archived mail included."""
     hides = params.get("control") == "off"
-    other = presenters.link("/archive", control="" if hides else "off")
-    return {"title": "All mail", "hides_control": hides, "other": other, **listing(now, "/archive", params)}
+    other = presenters.page_link("/archive", control="" if hides else "off")
+    return {"title": "All mail", "hides_control": hides, "other": other, **list_mail(now, "/archive", params)}
 
 
-def search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_search(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return mail by words, address and time."""
     asked = any(params.get(name, "").strip() for name in ("q", "with", "since", "until"))
     found: dict[str, Any] = {"rows": [], "older": None, "is_newest": True}
     problem = None
     try:
-        found = listing(now, "/search", params) if asked else found
+        found = list_mail(now, "/search", params) if asked else found
     except MailboxError as error:
         problem = error
-    sought = " ".join(search_query.selection(params.get("q", "")).query.split()) if not problem else ""
+    sought = " ".join(search_query.parse_query(params.get("q", "")).query.split()) if not problem else ""
     return {"title": "Search", "asked": asked, "problem": problem, "sought": sought, **found}
 
 
-def timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
+def view_timeline(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
     """Return the charts of the last hours."""
     hours = {str(hours): hours for hours in HOURS}.get(params.get("hours", ""), 24)
     clock = now.mailbox.now()
     since = clock - hours * instant.HOUR
-    tally = now.tallies.take(since, clock, now.roster)
+    tally = now.tallies.take_tally(since, clock, now.roster)
     return {
         "title": "Timeline",
         "hours": hours,
         "choices": HOURS,
-        **charts.pictures(tally, now.library.stretch(since, MOST_TIMED), now.roster, since, clock),
+        **charts.chart_shapes(tally, now.library.stretch(since, MOST_TIMED), now.roster, since, clock),
     }
 
 
 PAGES: dict[str, tuple[str, View]] = {
-    "/": ("waiting.html", waiting),
-    "/agents": ("agents.html", agent_rows.agents),
-    "/agent": ("agent.html", agent),
-    "/transcript": ("transcript.html", activity.view),
+    "/": ("waiting.html", view_waiting),
+    "/agents": ("agents.html", agent_rows.list_agents),
+    "/agent": ("agent.html", view_agent),
+    "/transcript": ("transcript.html", activity.view_activity),
     "/channels": ("channels.html", channel_list),
-    "/channel": ("channel.html", channel),
-    "/direct": ("direct.html", direct),
-    "/new": ("new.html", new),
-    "/pending": ("pending.html", unread_mail.pending),
-    "/decided": ("decided.html", decided),
-    "/tasks": ("tasks.html", task_board.view),
-    "/notes": ("notes.html", note_board.view),
-    "/dead": ("dead.html", unread_mail.dead),
-    "/archive": ("archive.html", archive),
-    "/search": ("search.html", search),
-    "/timeline": ("timeline.html", timeline),
+    "/channel": ("channel.html", view_channel),
+    "/direct": ("direct.html", view_direct),
+    "/new": ("new.html", view_new),
+    "/pending": ("pending.html", unread_mail.view_pending),
+    "/decided": ("decided.html", view_decided),
+    "/tasks": ("tasks.html", task_board.view_board),
+    "/notes": ("notes.html", note_board.view_notes),
+    "/dead": ("dead.html", unread_mail.view_dead),
+    "/archive": ("archive.html", view_archive),
+    "/search": ("search.html", view_search),
+    "/timeline": ("timeline.html", view_timeline),
 }
 """Every page: its template, and the function that fills it."""

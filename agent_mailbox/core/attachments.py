@@ -42,7 +42,7 @@ _ABSOLUTE = "absolute_path"
 """The key of a file's whole path; in output alone, never in a line of the log."""
 
 
-class File(Record):
+class AttachmentFile(Record):
     """A file that a message names: its name for people, its type (RFC 6838), its bytes, its digest in hex."""
 
     name: str
@@ -74,22 +74,22 @@ def is_stored(name: str) -> bool:
     return _is_digest(digest) and stored(digest, f"x{dot}{suffix}") == name
 
 
-def files(message: Message) -> list[File]:
+def files(message: Message) -> list[AttachmentFile]:
     """Return the files in the mailbox that a message names; other and wrong entries are passed by."""
     return [file for entry in _entries(message) if (file := _file(entry)) is not None]
 
 
-def _file(entry: dict[str, Any]) -> File | None:
+def _file(entry: dict[str, Any]) -> AttachmentFile | None:
     name, mime, size, digest = (entry.get(key) for key in ("name", "mime_type", "size", "sha256"))
     if entry.get("type") != "file" or not isinstance(name, str) or not isinstance(mime, str):
         return None
     if type(size) is not int or size < 0 or not isinstance(digest, str) or not _is_digest(digest):
         return None
-    file = File(name, mime, size, digest)
+    file = AttachmentFile(name, mime, size, digest)
     return file if entry.get("path") == f"{DIRECTORY}/{file.stored}" else None
 
 
-def located(message: Message, directory: str, is_there: Callable[[File], bool]) -> list[dict[str, Any]]:
+def located(message: Message, directory: str, is_there: Callable[[AttachmentFile], bool]) -> list[dict[str, Any]]:
     """Return the attachments for programs, in known keys: each file of the mailbox with its ``absolute_path``, or as
     ``not_here_yet``.
 
@@ -100,7 +100,7 @@ def located(message: Message, directory: str, is_there: Callable[[File], bool]) 
     return [_located(entry, directory, is_there) for entry in _entries(message)]
 
 
-def _located(entry: dict[str, Any], directory: str, is_there: Callable[[File], bool]) -> dict[str, Any]:
+def _located(entry: dict[str, Any], directory: str, is_there: Callable[[AttachmentFile], bool]) -> dict[str, Any]:
     kept = _file(entry)
     if kept is not None:
         shown = kept.replace(name=plain_name(kept.name)).entry() | {"path": f"{DIRECTORY}/{kept.stored}"}
@@ -124,7 +124,7 @@ def plain_name(path: str) -> str:
     return "attachment" if shown.strip(". ") == "" else shown
 
 
-def awaited(message: Message, are_here: Callable[[File], bool]) -> Message:
+def awaited(message: Message, are_here: Callable[[AttachmentFile], bool]) -> Message:
     """Return the message with each file that is not here yet marked, for showing. The mail's own marks count for
     nothing."""
     if not isinstance(message.attachments, list):

@@ -1,7 +1,7 @@
 """The open ends of a sender: acks that are missing, and mail that reaches nobody.
 
 Belongs here: who still owes what to it. ``obligations`` has the reader's side. Everything is a function of one
-``MailState`` and ``now``.
+``InboxState`` and ``now``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from .inbox import MailState
+    from .inbox import InboxState
     from .records import Message
     from .roster import Roster
 
@@ -29,7 +29,7 @@ class Owing(Record):
     has_read: bool
 
 
-def missing_acks(session_id: str, state: MailState, now: int) -> list[tuple[Message, list[Owing]]]:
+def missing_acks(session_id: str, state: InboxState, now: int) -> list[tuple[Message, list[Owing]]]:
     """Return the mail of the session, or of one it continues, that still lacks an ack, with those who owe it."""
     lineage = state.roster.lineage(session_id)
     asked = [m for m in state.messages.values() if m.ack and m.sender in lineage]
@@ -40,7 +40,7 @@ def missing_acks(session_id: str, state: MailState, now: int) -> list[tuple[Mess
     return [(m, owed) for m, owed in rows if owed]
 
 
-def owing(message: Message, state: MailState, repliers: Collection[str], now: int) -> list[Owing]:
+def owing(message: Message, state: InboxState, repliers: Collection[str], now: int) -> list[Owing]:
     """Return who still owes the message an ack; ``repliers`` are the senders of its answers.
 
     That are all readers that neither acked nor answered, and until it expires everyone who has yet to read it.
@@ -64,7 +64,7 @@ def owing(message: Message, state: MailState, repliers: Collection[str], now: in
     return [Owing(who, has_read) for who, has_read in found.items()]
 
 
-def _unread(message: Message, state: MailState) -> Iterator[str]:
+def _unread(message: Message, state: InboxState) -> Iterator[str]:
     """Yield the agents that the message is for; the address itself if nobody of a role or elsewhere took it."""
     roster = state.roster
     for stored in message.recipients:
@@ -91,7 +91,7 @@ def _others(message: Message, stored: str, roster: Roster) -> list[str]:
     return [a.session_id for a in found if a.state != DEAD and a.session_id != message.sender]
 
 
-def waits_for_nobody(message: Message, state: MailState, now: int) -> bool:
+def waits_for_nobody(message: Message, state: InboxState, now: int) -> bool:
     """Return whether one of the message's addresses means no agent that is not dead, and nobody took the message
     through it."""
     if message.type == "note":

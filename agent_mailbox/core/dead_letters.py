@@ -1,6 +1,7 @@
 """Dead letters: mail that expired, or whose recipient died, before anyone read it.
 
-Belongs here: which mail that is, why, and who is to be told. Everything is a function of one ``MailState`` and ``now``.
+Belongs here: which mail that is, why, and who is to be told. Everything is a function of one ``InboxState`` and
+``now``.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
 
     from .address import Reader
-    from .inbox import MailState
+    from .inbox import InboxState
     from .roster import Roster
 
 EXPIRED, RECIPIENT_DEAD = "expired", "recipient_dead"
 
 
-def dead_reason(message: Message, state: MailState, now: int) -> str | None:
+def dead_reason(message: Message, state: InboxState, now: int) -> str | None:
     """Return why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
 
     Reading it ends the question, though not by the title if it asks for an ack. So does a living successor of a dead
@@ -41,7 +42,7 @@ def _living_recipient(word: str, roster: Roster) -> bool:
     return agent is None or bool(roster.heirs(agent.session_id))
 
 
-def last_dead(to: str, hours: int, state: MailState, now: int) -> int:
+def last_dead(to: str, hours: int, state: InboxState, now: int) -> int:
     """Return the last instant at which a message to one address was written that is a dead letter; -1 if there is none.
 
     ``hours`` to live; 0: its mode's. A later message never expires before an earlier one, even if its recipient was
@@ -62,7 +63,7 @@ def last_dead(to: str, hours: int, state: MailState, now: int) -> int:
     return low
 
 
-def dead_letters(state: MailState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
+def dead_letters(state: InboxState, now: int, session_id: str | None = None) -> list[tuple[Message, str]]:
     """Return dead letters with their reason: those the session sent or was to get, or everyone's."""
     reader = state.roster.reader(session_id) if session_id is not None else None
     return list(
@@ -79,7 +80,7 @@ def is_concerned(message: Message, reader: Reader) -> bool:
     return message.sender in reader.lineage or route(message.recipients, reader, message.bare) is not None
 
 
-def _letters(state: MailState, now: int, wanted: Callable[[Message], bool]) -> Iterator[tuple[Message, str]]:
+def _letters(state: InboxState, now: int, wanted: Callable[[Message], bool]) -> Iterator[tuple[Message, str]]:
     """Yield the wanted dead letters with their reason; a reader's answer ends the question, too."""
     replies = obligations.repliers(state)
     for message in filter(wanted, state.messages.values()):
@@ -88,7 +89,7 @@ def _letters(state: MailState, now: int, wanted: Callable[[Message], bool]) -> I
             yield message, reason
 
 
-def untold(state: MailState, now: int, told: Collection[str]) -> dict[str, list[tuple[Message, str]]]:
+def untold(state: InboxState, now: int, told: Collection[str]) -> dict[str, list[tuple[Message, str]]]:
     """Return the dead letters that nobody was told of, with their reason, by the agent that is to be told.
 
     That is the sender, or the agent that continues it. Notices, control and events have rules of their own.

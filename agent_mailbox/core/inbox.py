@@ -1,6 +1,6 @@
 """A reader's unread mail: the set difference, written once.
 
-Belongs here: unread, and the ``MailState`` (the folded logs). Every question about mail is a function of it and
+Belongs here: unread, and the ``InboxState`` (the folded logs). Every question about mail is a function of it and
 ``now``: debts (``obligations``), conversations (``threads``). Every poll needs this module, but not those.
 """
 
@@ -21,7 +21,7 @@ def _never(_: str) -> int:
     return 0
 
 
-class MailState(Record):
+class InboxState(Record):
     """The folded logs: messages in log order (first of each id), reads, roster, hours to live per mode.
 
     ``sign`` gives the last sign of a session's life (``claims.lapsed``).
@@ -62,7 +62,7 @@ class Item(Record):
     withheld: bool = False
 
 
-def item_for(message: Message, reader: Reader, state: MailState, now: int) -> Item | None:
+def item_for(message: Message, reader: Reader, state: InboxState, now: int) -> Item | None:
     """Return the message as unread mail of the reader at ``now``; None if it is not.
 
     Unread mail is addressed to the reader, without:
@@ -109,7 +109,7 @@ def is_on_board(message: Message, mode: str) -> bool:
     return isinstance(said, dict) and said.get("type") == _TASK
 
 
-def _is_withheld(claim: Read, message: Message, reader: Reader, state: MailState, now: int) -> bool:
+def _is_withheld(claim: Read, message: Message, reader: Reader, state: InboxState, now: int) -> bool:
     """Return whether another's claim hides the message. A session takes over what those it continues had claimed."""
     if claim.session_id == reader.session_id:
         return False
@@ -136,12 +136,12 @@ def in_order(items: Iterable[Item]) -> list[Item]:
     return sorted(items, key=_urgency)
 
 
-def unread(session_id: str, state: MailState, now: int) -> list[Item]:
+def unread(session_id: str, state: InboxState, now: int) -> list[Item]:
     """Return all unread mail of the session, in the order it is shown."""
     return in_order(item for item in waiting(session_id, state, now) if not item.withheld)
 
 
-def waiting(session_id: str, state: MailState, now: int) -> list[Item]:
+def waiting(session_id: str, state: InboxState, now: int) -> list[Item]:
     """Return the same in log order, with what is withheld."""
     reader = state.roster.reader(session_id)
     found = [item_for(message, reader, state, now) for message in state.messages.values()]

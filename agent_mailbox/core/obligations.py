@@ -1,7 +1,7 @@
 """Open ends of mail: its readers' debts, its senders' open requests.
 
 Belongs here: obligations, requests without an answer, mail that a death gives back. Everything is a function of one
-``MailState`` and ``now``; ``dead_letters`` has the mail that no agent ever read.
+``InboxState`` and ``now``; ``dead_letters`` has the mail that no agent ever read.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from .roster import DEAD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from .inbox import MailState
+    from .inbox import InboxState
     from .records import Message
 
 
-def repliers(state: MailState) -> dict[str, set[str]]:
+def repliers(state: InboxState) -> dict[str, set[str]]:
     """Return the senders of the replies to each message; only provable ones if the person provably asked."""
     found: dict[str, set[str]] = {}
     for message in state.messages.values():
@@ -31,7 +31,7 @@ def _settles(reply: Message, parent: Message | None) -> bool:
     return parent is None or not proofs.is_person(parent.proof) or proofs.proves(reply.proof)
 
 
-def obligations(session_id: str, state: MailState) -> list[Message]:
+def obligations(session_id: str, state: InboxState) -> list[Message]:
     """Return the mail that the session (or one it continues) read, must ack, and has neither acked nor answered."""
     lineage = state.roster.lineage(session_id)
     asked = [m for m in state.messages.values() if m.ack and state.reads.by(m.id, lineage)]
@@ -43,7 +43,7 @@ def obligations(session_id: str, state: MailState) -> list[Message]:
     ]
 
 
-def unanswered(session_id: str, state: MailState) -> list[Message]:
+def unanswered(session_id: str, state: InboxState) -> list[Message]:
     """Return the mail that the session (or one it continues) sent with a request for an ack, still without ack or
     answer."""
     lineage = state.roster.lineage(session_id)
@@ -59,7 +59,7 @@ def unanswered(session_id: str, state: MailState) -> list[Message]:
     ]
 
 
-def staleness(message: Message, state: MailState, now: int) -> str:
+def staleness(message: Message, state: InboxState, now: int) -> str:
     """Return why dealing with the message may be pointless by now; empty if nothing speaks against it.
 
     The reasons: ``sender gone``, ``superseded`` (its sender wrote again below it), ``expired``.
@@ -72,7 +72,7 @@ def staleness(message: Message, state: MailState, now: int) -> str:
     return "expired" if state.expired(message, now) else ""
 
 
-def owed_on_death(session_id: str, state: MailState) -> list[str]:
+def owed_on_death(session_id: str, state: InboxState) -> list[str]:
     """Return the ids of mail that a dead agent gives back.
 
     These are:

@@ -48,16 +48,16 @@ class Caller(Record):
         """Return whether the person calls."""
         return self.kind == PERSON
 
-    def says(self, environ: Mapping[str, str]) -> str | None:
+    def said_id(self, environ: Mapping[str, str]) -> str | None:
         """Return the caller's id if the command names none; None if that is unknown."""
         if self.kind == SESSION:
             return self.sessions[0]
         if self.is_person:
             return environ.get(client_variables.OURS) or USER
         ours = client_variables.OURS if environ.keys().isdisjoint(client_variables.SERVICES) else ""
-        return client_variables.session(environ) or environ.get(ours)
+        return client_variables.session_of(environ) or environ.get(ours)
 
-    def proof(self, session_id: str) -> Proof | None:
+    def proof_for(self, session_id: str) -> Proof | None:
         """Return the proof for a record in the name of that session; None if there is none."""
         if self.is_person:
             return proofs.TERMINAL
@@ -97,7 +97,7 @@ class Caller(Record):
             )
 
 
-def of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
+def caller_of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
     """Return the caller, by this process's ancestors.
 
     ``latest``: of a client's sessions the latest counts, whatever an environment names: this process began before it.
@@ -108,13 +108,13 @@ def of(environ: Mapping[str, str], *, latest: bool = False) -> Caller:
         if line:
             host = hosts.of(process)
             if host is not None or is_client(process):
-                return _within(process, host, {} if latest else _given(line[-1], host, environ))
+                return _caller_below(process, host, {} if latest else _picking_environment(line[-1], host, environ))
         line.append(process)
     from . import outsiders  # off the path of a session's mail
 
-    found = outsiders.below_no_client(line, hosts) if line else outsiders.elsewhere(environ, hosts)
+    found = outsiders.below_no_client(line, hosts) if line else outsiders.why_elsewhere(environ, hosts)
     if isinstance(found, tuple):
-        return _within(*found, environ)
+        return _caller_below(*found, environ)
     return Caller(PROGRAM, why=found) if found else Caller(PERSON)
 
 
@@ -123,7 +123,7 @@ def is_hosted(session_id: str, environ: Mapping[str, str]) -> bool:
     return bool(HostRecords(paths.state_directory(environ)).hosting(session_id))
 
 
-def _given(child: Process, host: Host | None, environ: Mapping[str, str]) -> Mapping[str, str]:
+def _picking_environment(child: Process, host: Host | None, environ: Mapping[str, str]) -> Mapping[str, str]:
     """Return the environment that picks among a client's sessions: the one which the client gave to its own child. A
     script that runs below that may change the command's."""
     if host is None or len(host.sessions) == 1:
@@ -132,15 +132,15 @@ def _given(child: Process, host: Host | None, environ: Mapping[str, str]) -> Map
     return given if any(given.get(name) in host.sessions for name in client_variables.SESSIONS) else environ
 
 
-def _within(process: Process, host: Host | None, environ: Mapping[str, str]) -> Caller:
+def _caller_below(process: Process, host: Host | None, environ: Mapping[str, str]) -> Caller:
     """Return the caller below a client: one of its sessions. Below a client that no hook recorded it is a program,
     whatever client is further up."""
     if host is None or not host.sessions:
         return Caller(PROGRAM, client=process.pid, why=f"{UNKNOWN} (process {process.pid})")
-    return Caller(SESSION, meant(host.sessions, environ), process.pid, is_served=host.how == SERVED)
+    return Caller(SESSION, meant_sessions(host.sessions, environ), process.pid, is_served=host.how == SERVED)
 
 
-def meant(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
+def meant_sessions(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the one session of a process that the environment names; if it names none, all of them, the latest first.
     It picks among those alone."""
     named = tuple(one for one in map(environ.get, client_variables.SESSIONS) if one is not None and one in sessions)

@@ -32,12 +32,12 @@ def is_client(process: Process) -> bool:
     if process.name in NAMES:
         return True
     path = processes.executable(process.pid)
-    base = _name(path)
+    base = _program_name(path)
     if base in NAMES or any(part in path for part in _VERSIONS):
         return True
     if base not in _RUNTIMES:
         return False
-    script = next(iter(_ran(process)), "")
+    script = next(iter(_script_words(process)), "")
     return system.basename(script) in NAMES or any(part in script for part in _SCRIPTS)
 
 
@@ -54,11 +54,13 @@ def _is_codex(pid: int) -> bool:
 def is_service(process: Process) -> bool:
     """Return whether the process runs sessions in the background, and no agent started it: such a service has the
     variables of whoever did."""
-    said = tuple(_ran(process)[1:] if _base(process) in _RUNTIMES else processes.words(process.pid)[1:])
+    said = tuple(
+        _script_words(process)[1:] if _executable_name(process) in _RUNTIMES else processes.words(process.pid)[1:]
+    )
     if not any(said[: len(words)] == words for client in CLIENTS for words in client.services):
         return False
     started = processes.variables(process.pid)
-    return started is not None and is_client(process) and not marks(started)
+    return started is not None and is_client(process) and not client_marks(started)
 
 
 def is_launcher(process: Process, client: Process) -> bool:
@@ -67,35 +69,35 @@ def is_launcher(process: Process, client: Process) -> bool:
     runs."""
     if is_codex_server(client.pid) and _is_codex(process.pid):
         return not {"exec", "app-server"} & {*processes.words(process.pid)}
-    base = _base(client)
-    ran = _ran(process)
-    if _base(process) not in _RUNTIMES or not ran:
+    base = _executable_name(client)
+    ran = _script_words(process)
+    if _executable_name(process) not in _RUNTIMES or not ran:
         return False
     if base in _RUNTIMES:
         base = system.basename(ran[0])
-        if ran != _ran(client):
+        if ran != _script_words(client):
             return False
     kind = next((one for one in CLIENTS if one.has_launcher and base in one.processes), None)
     return kind is not None and (system.basename(ran[0]) == base or any(part in ran[0] for part in kind.scripts))
 
 
-def _base(process: Process) -> str:
-    return _name(processes.executable(process.pid))
+def _executable_name(process: Process) -> str:
+    return _program_name(processes.executable(process.pid))
 
 
-def _name(path: str) -> str:
+def _program_name(path: str) -> str:
     """Return a program's name by its path."""
     return system.basename(path).removesuffix(".exe")
 
 
-def _ran(process: Process) -> list[str]:
+def _script_words(process: Process) -> list[str]:
     """Return the script that an interpreter runs, and its words; without the interpreter's own options."""
     words = processes.words(process.pid)
     start = next((place for place, word in enumerate(words) if place and not word.startswith("-")), len(words))
     return words[start:]
 
 
-def marks(environ: Mapping[str, str]) -> list[str]:
+def client_marks(environ: Mapping[str, str]) -> list[str]:
     """Return the variables of clients that the environment has."""
     return [name for name in dict.fromkeys(MARKS) if environ.get(name)]
 
@@ -109,7 +111,7 @@ def started_by_client(process: Process) -> str:
         if processes.is_whole(process):
             return ""
         return f"process {process.pid} above it cannot be read" if processes.is_ours(process.pid) else ""
-    if not (found := marks(started)):
+    if not (found := client_marks(started)):
         return ""
     start = " ".join(["env", *(f"-u {name}" for name in found), process.name])
     return (

@@ -41,7 +41,7 @@ def left_out(environ: Mapping[str, str]) -> list[str]:
     return [] if environ.keys().isdisjoint(SERVICES) else [name for name in WISHES if environ.get(name)]
 
 
-def session(environ: Mapping[str, str]) -> str | None:
+def session_of(environ: Mapping[str, str]) -> str | None:
     """Return the session whose agent's terminal this is; None if no client names one.
 
     Raises ``Malformed`` for a reserved id, for two sessions, and for one beside a client that names none. A client that

@@ -30,7 +30,7 @@ INPUT = 0
 """The file descriptor of the client's JSON."""
 
 
-def proven(
+def prove_call(
     session_id: str, environ: Mapping[str, str], *, begins: bool, told: bool, is_fork: bool = False
 ) -> Proof | None:
     """Record that the calling client hosts the session, and return what that proves.
@@ -67,10 +67,10 @@ def proven(
     how = hosting.SOCKET if is_its else hosting.PIPE
     if services and ((host and host.how == hosting.SERVED) or is_fork or _is_known(session_id, hosts, environ)):
         how = hosting.SERVED
-    return _record(hosts, process, session_id, how, begins=begins)
+    return _record_host(hosts, process, session_id, how, begins=begins)
 
 
-def root(session_id: str, environ: Mapping[str, str]) -> str:
+def root_session(session_id: str, environ: Mapping[str, str]) -> str:
     """Return the session to which a subagent belongs, from the one that started it: that one, if the calling client
     hosts it. Else it is a subagent itself, and the client's latest session is meant."""
     hosts = HostRecords(paths.state_directory(environ))
@@ -78,7 +78,7 @@ def root(session_id: str, environ: Mapping[str, str]) -> str:
     return session_id if found is None or session_id in found.sessions else found.sessions[0]
 
 
-def shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> Proof | None:
+def prove_shared(session_id: str, proven_id: str, environ: Mapping[str, str]) -> Proof | None:
     """Return what a hook call, which proves one session, proves of another: that the same process hosts it, as after
     ``/clear``."""
     hosts = HostRecords(paths.state_directory(environ))
@@ -105,8 +105,8 @@ def _of_a_stranger(session_id: str, above: list[Process], maker: int | None, hos
     known = hosts.hosting(session_id)
     process = next((process for process in above if process.pid == maker), None)
     if any(hosts.is_living(host) for host in known):
-        raise _hosted(session_id, known[0])
-    return None if process is None or known else _record(hosts, process, session_id, hosting.SOCKET, begins=True)
+        raise _hosted_error(session_id, known[0])
+    return None if process is None or known else _record_host(hosts, process, session_id, hosting.SOCKET, begins=True)
 
 
 def _services(above: list[Process]) -> int:
@@ -128,7 +128,7 @@ def _may_host(
     that starts one could be any session. Raises ``Refused`` if a living client hosts it."""
     others = [host for host in hosts.hosting(session_id) if host.pid != process.pid or host.start != process.start]
     if living := [host for host in others if hosts.is_living(host)]:
-        raise _hosted(session_id, living[0])
+        raise _hosted_error(session_id, living[0])
     return not (is_nested and (others or _is_noted(session_id, environ)))
 
 
@@ -141,7 +141,7 @@ def _is_noted(session_id: str, environ: Mapping[str, str]) -> bool:
     return system.exists(system.join(paths.state_directory(environ), "sessions", session_id))
 
 
-def _record(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> Proof | None:
+def _record_host(hosts: HostRecords, process: Process, session_id: str, how: str, *, begins: bool) -> Proof | None:
     """Record it; on failure nothing is proven, and the hook goes on."""
     try:
         hosts.record(process, session_id, how, first=begins)
@@ -173,7 +173,7 @@ def _not_the_clients() -> Refused:
     )
 
 
-def _hosted(session_id: str, host: Host) -> Refused:
+def _hosted_error(session_id: str, host: Host) -> Refused:
     return Refused(
         f"session {session_id} runs in another client (process {host.pid})",
         "end it there first, or begin another session here",

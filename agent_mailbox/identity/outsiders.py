@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..store.files import system
 from ..store.user_state import processes
-from .client_processes import NAMES, marks, started_by_client
+from .client_processes import NAMES, client_marks, started_by_client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 UNSEEN = "its ancestors cannot be read"
 
 
-def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> str | tuple[Process, Host | None]:
+def why_elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> str | tuple[Process, Host | None]:
     """Return what keeps the caller from being the person where there is no ``/proc``, or the client's process above it.
 
     ``ps`` tells the ancestors. If it does not either, no variable does: each caller chooses its own.
@@ -34,7 +34,7 @@ def elsewhere(environ: Mapping[str, str], hosts: HostRecords) -> str | tuple[Pro
         host = hosts.of(process)
         if host is not None or process.name in NAMES:
             return process, host
-    found = " ".join(marks(environ)) if above else ""
+    found = " ".join(client_marks(environ)) if above else ""
     marked = f"the environment has a client's {found}; if this terminal is yours: `unset {found}`" if found else ""
     return marked or ("" if above and above[0].terminal else "it has no terminal")
 
@@ -50,7 +50,7 @@ def below_no_client(line: Sequence[Process], hosts: HostRecords) -> str:
     if not why:
         from . import terminals  # a person types, and can wait a few milliseconds
 
-        why = terminals.doubt(line)
+        why = terminals.doubt_about(line)
     return why
 
 

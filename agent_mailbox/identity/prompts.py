@@ -37,16 +37,16 @@ def is_typed(environ: Mapping[str, str]) -> bool:
         return False
     try:
         leads = shell.pid == os.getsid(0) and os.getpgid(shell.pid) != os.getpgrp()
-        listed = {os.path.realpath(name.strip()) for name in _lines(SHELLS) if name.startswith("/")}
-        reads = _device(os.stat(f"/proc/{shell.pid}/fd/0").st_rdev) == me.terminal
+        listed = {os.path.realpath(name.strip()) for name in _read_lines(SHELLS) if name.startswith("/")}
+        reads = _device_number(os.stat(f"/proc/{shell.pid}/fd/0").st_rdev) == me.terminal
     except OSError:
         return False
     named = os.path.basename(environ.get("_", "")).startswith(OURS)
     is_shell = processes.executable(shell.pid) in listed and _is_interactive(processes.words(shell.pid))
-    return leads and reads and is_shell and named and holder() is None
+    return leads and reads and is_shell and named and terminal_holder() is None
 
 
-def holder() -> Process | None:
+def terminal_holder() -> Process | None:
     """Return the program that holds the other end of this terminal and runs at another one; None if there is none.
 
     It could answer any question here. Programs of another user are the system's own (``sudo``). A multiplexer was
@@ -63,7 +63,7 @@ def holder() -> Process | None:
     return None
 
 
-def starters() -> list[Process]:
+def starting_programs() -> list[Process]:
     """Return the programs of this terminal between its shell and this process, the nearest last."""
     line = [*processes.line(os.getpid())]
     return [one for one in line[1:] if line[0].terminal and one.terminal == line[0].terminal][::-1]
@@ -84,12 +84,12 @@ def _is_interactive(words: Sequence[str]) -> bool:
     return bool(words)
 
 
-def _lines(path: str) -> list[str]:
+def _read_lines(path: str) -> list[str]:
     with open(path, encoding="utf-8", errors="replace") as file:
         return file.read().splitlines()
 
 
-def _device(number: int) -> int:
+def _device_number(number: int) -> int:
     """Return a device's number as ``/proc/PID/stat`` writes it (``new_encode_dev``)."""
     major, minor = os.major(number), os.minor(number)
     return (minor & 0xFF) | (major << 8) | ((minor & ~0xFF) << 12)

@@ -22,34 +22,34 @@ PATIENCE = 5.0
 """Seconds a multiplexer may take to answer."""
 
 
-def doubt(line: Sequence[Process]) -> str:
+def doubt_about(line: Sequence[Process]) -> str:
     """Return why the terminal of these processes, the caller first, may not be the person's; empty for no doubt.
 
     A multiplexer's terminal is the person's if somebody is attached, from a clean terminal.
     """
     for process in line[1:]:
         if process.name.startswith("tmux"):
-            return _attached("tmux", process, _tmux_clients(process))
+            return _check_attached("tmux", process, _tmux_clients(process))
         if process.name.lower().startswith("screen"):
-            return _attached("screen", process, _screen_clients(process))
+            return _check_attached("screen", process, _screen_clients(process))
     return ""
 
 
-def _attached(what: str, server: Process, attached: Sequence[int]) -> str:
+def _check_attached(what: str, server: Process, attached: Sequence[int]) -> str:
     if not attached:
         return f"nobody is attached to the {what} it runs in (process {server.pid})"
     for pid in attached:
         line = [*processes.line(pid)]
         if not line or not line[0].terminal:
             return f"process {pid}, attached to its {what}, has no terminal"
-        if unclean := next(filter(None, map(_unclean, line)), ""):
+        if unclean := next(filter(None, map(_why_unclean, line)), ""):
             return f"process {pid}, attached to its {what}, is not the person's: {unclean}"
         if any(above.pid == server.pid for above in line):
             return f"process {pid}, attached to its {what}, runs in that itself"
     return ""
 
 
-def _unclean(process: Process) -> str:
+def _why_unclean(process: Process) -> str:
     if is_client(process):
         return f"process {process.pid} ({process.name}) is a client"
     return started_by_client(process)
@@ -60,7 +60,7 @@ def _tmux_clients(server: Process) -> list[int]:
     socket is the caller's."""
     for socket in _tmux_sockets(server):
         words = [processes.executable(server.pid), "-S", socket, "list-clients", "-F", "#{pid} #{client_pid}"]
-        lines = [line.split() for line in _run(words).splitlines()]
+        lines = [line.split() for line in _run_program(words).splitlines()]
         if lines and all(len(one) == 2 and one[0] == str(server.pid) for one in lines):
             return [int(one[1]) for one in lines]
     return []
@@ -70,7 +70,7 @@ def _tmux_sockets(server: Process) -> list[str]:
     """Return the sockets that the server listens on, by the kernel's list of them."""
     inodes = set()
     for name in list_names(f"/proc/{server.pid}/fd"):
-        target = _link(f"/proc/{server.pid}/fd/{name}")
+        target = _link_target(f"/proc/{server.pid}/fd/{name}")
         if target.startswith("socket:["):
             inodes.add(target[8:-1])
     table = (read_if_possible("/proc/net/unix", 1 << 24) or b"").decode("utf-8", "surrogateescape").splitlines()
@@ -85,14 +85,14 @@ def _screen_clients(server: Process) -> list[int]:
     return [process.pid for process in own if processes.is_ours(process.pid)]
 
 
-def _link(path: str) -> str:
+def _link_target(path: str) -> str:
     try:
         return os.readlink(path)
     except OSError:
         return ""
 
 
-def _run(words: Sequence[str]) -> str:
+def _run_program(words: Sequence[str]) -> str:
     """Return a program's output; empty on failure. It gets nothing of the caller's environment."""
     try:
         done = subprocess.run(words, env={}, capture_output=True, timeout=PATIENCE, check=False)
@@ -109,7 +109,7 @@ def by_ps(pid: int) -> list[Process] | None:
     if sys.platform != "darwin":
         return None
     rows = {}
-    for row in _run(["/bin/ps", "-axo", "pid=,ppid=,tty=,lstart=,comm="]).splitlines():
+    for row in _run_program(["/bin/ps", "-axo", "pid=,ppid=,tty=,lstart=,comm="]).splitlines():
         words = row.split(None, 8)
         if len(words) == 9 and words[0].isdigit() and words[1].isdigit():
             started = " ".join(words[3:8]).replace(" ", "_")

@@ -38,7 +38,7 @@ def key_text(key: PrivateKey) -> bytes:
     return key.private_bytes(serialization.Encoding.PEM, *how)
 
 
-def text(certificate: x509.Certificate) -> bytes:
+def pem_of(certificate: x509.Certificate) -> bytes:
     """Return a certificate, in PEM."""
     from cryptography.hazmat.primitives import serialization
 
@@ -62,11 +62,11 @@ def make_authority(own: PublicKey, name: str, end: datetime, key: PrivateKey, *,
     no = ("digital_signature", "content_commitment", "key_encipherment", "data_encipherment", "key_agreement")
     usage = dict.fromkeys((*no, "encipher_only", "decipher_only"), False)
     made = (
-        _begun(own, name, name, end)
+        _begin_certificate(own, name, name, end)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(x509.KeyUsage(key_cert_sign=True, crl_sign=signs_lists, **usage), critical=True)
     )
-    return _signed(made, own, key)
+    return _sign_certificate(made, own, key)
 
 
 def make_for_host(
@@ -87,16 +87,16 @@ def make_for_host(
 
     usage = [Use.SERVER_AUTH, *([Use.CLIENT_AUTH] if is_client else [])]
     made = (
-        _begun(own, subject, by, end)
+        _begin_certificate(own, subject, by, end)
         .add_extension(x509.SubjectAlternativeName([name_of_host(host)]), critical=False)
         .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
         .add_extension(x509.ExtendedKeyUsage(usage), critical=False)
         .add_extension(x509.AuthorityKeyIdentifier.from_issuer_public_key(authority), critical=False)
     )
-    return _signed(made, own, key)
+    return _sign_certificate(made, own, key)
 
 
-def _begun(own: PublicKey, subject: str, issuer: str, end: datetime) -> x509.CertificateBuilder:
+def _begin_certificate(own: PublicKey, subject: str, issuer: str, end: datetime) -> x509.CertificateBuilder:
     from cryptography import x509
     from cryptography.x509.oid import NameOID
 
@@ -105,7 +105,7 @@ def _begun(own: PublicKey, subject: str, issuer: str, end: datetime) -> x509.Cer
     return builder.serial_number(x509.random_serial_number()).not_valid_before(BEGIN).not_valid_after(end)
 
 
-def _signed(made: x509.CertificateBuilder, own: PublicKey, key: PrivateKey) -> x509.Certificate:
+def _sign_certificate(made: x509.CertificateBuilder, own: PublicKey, key: PrivateKey) -> x509.Certificate:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

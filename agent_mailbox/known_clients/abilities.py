@@ -55,6 +55,6 @@ ABILITIES = {
 """Each ability by its name, in the order in which lists have them."""
 
 
-def of(client: KnownClient) -> tuple[str, ...]:
+def abilities_of(client: KnownClient) -> tuple[str, ...]:
     """Return the names of what a client's sessions can have."""
     return tuple(name for name, ability in ABILITIES.items() if ability.has(client))

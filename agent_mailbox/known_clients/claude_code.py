@@ -43,12 +43,12 @@ def is_attended(environ: Mapping[str, str]) -> bool:
     return environ.get("CLAUDE_CODE_ENTRYPOINT") == "cli" and is_here
 
 
-def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+def _is_calling(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
     """Return whether it calls. Another client below it inherits its variables, but they name another session."""
     return "CLAUDECODE" in environ and environ.get(SESSION) in (None, "", session_id)
 
 
-def _hooks() -> Sequence[Wanted]:
+def _wanted_hooks() -> Sequence[Wanted]:
     plain = ("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd")
     return (
         *(Wanted(event, event) for event in plain),
@@ -61,7 +61,7 @@ def _hooks() -> Sequence[Wanted]:
     )
 
 
-def _files(wording: Wording) -> Mapping[str, str]:
+def _extra_files(wording: Wording) -> Mapping[str, str]:
     """Return its commands. It lists in every conversation those that it may run by itself; these only a person runs."""
     return {
         f"commands/{name}.md": f"---\ndescription: {about}\ndisable-model-invocation: true\n---\n{text}"
@@ -84,8 +84,8 @@ CLAUDE_CODE = KnownClient(
     directories=("/claude/versions/",),  # the client's own installer names the program by its version
     services=(("daemon", "run"), ("--bg-pty-host",)),
     service_variable=SERVED,
-    calls=_calls,
-    hooks=_hooks,
+    calls=_is_calling,
+    hooks=_wanted_hooks,
     stop="context",
     conversation="transcript",
     wake_tokens=178,
@@ -97,7 +97,7 @@ CLAUDE_CODE = KnownClient(
     beside=(".mcp.json", ".claude.json"),
     # `!` in a text, and hooks of its own; its shell reads the last two before each command (2.1.329, seen live)
     running=("skills/", "commands/", "agents/", "hooks/", "session-env/", "shell-snapshots/"),
-    files=_files,
+    files=_extra_files,
     has_rules=True,
     frees_mail=True,
     limits={"wake when idle": "at a terminal; `claude -p` ends with its turn"},

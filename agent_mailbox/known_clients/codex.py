@@ -34,12 +34,12 @@ def is_rollout(path: str, session_id: str) -> bool:
     return name.startswith("rollout-") and name.endswith(f"-{session_id}.jsonl")
 
 
-def _calls(session_id: str, obj: Mapping[str, Any], _: Mapping[str, str]) -> bool:
+def _is_calling(session_id: str, obj: Mapping[str, Any], _: Mapping[str, str]) -> bool:
     path = obj.get("transcript_path")
     return "turn_id" in obj or (isinstance(path, str) and is_rollout(path, session_id))
 
 
-def _hooks() -> Sequence[Wanted]:
+def _wanted_hooks() -> Sequence[Wanted]:
     return (
         *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
         Wanted(BEFORE_TOOL, BEFORE_TOOL, "Bash"),
@@ -51,7 +51,7 @@ def _hooks() -> Sequence[Wanted]:
     )
 
 
-def _files(wording: Wording) -> Mapping[str, str]:
+def _extra_files(wording: Wording) -> Mapping[str, str]:
     """Return the tasks as skills, to be asked for by name only: one that offers itself is listed in every conversation.
     And the rules of the commands that it runs outside its sandbox, where the mailbox is."""
     import json
@@ -78,8 +78,8 @@ CODEX = KnownClient(
     processes=("codex",),
     scripts=("/@openai/codex/",),
     has_launcher=True,
-    calls=_calls,
-    hooks=_hooks,
+    calls=_is_calling,
+    hooks=_wanted_hooks,
     only_denies=True,
     changes=("Bash",),
     conversation="rollout",
@@ -88,7 +88,7 @@ CODEX = KnownClient(
     settings=("hooks.json", "hooks.json"),
     memory="AGENTS.md",
     guarded=("hooks.json", "config.toml"),
-    files=_files,
+    files=_extra_files,
     frees_mail=True,
     about="""Install hooks, two skills, an AGENTS.md section, and rules. The skills are
     $bye and $checkpoint, the rules let plain mail commands run unasked.

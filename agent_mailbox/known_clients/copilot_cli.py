@@ -17,12 +17,12 @@ PARENT = "parent_agent_id"
 """The key by which the JSON of a subagent's hook names whose subagent it is; ``session_id`` is the subagent's own."""
 
 
-def _calls(_: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+def _is_calling(_: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
     """Return whether it calls. Every client below it inherits its variable: it is asked last."""
     return MARK in environ and isinstance(obj.get("timestamp"), str)
 
 
-def _hooks() -> Sequence[Wanted]:
+def _wanted_hooks() -> Sequence[Wanted]:
     return (
         *(Wanted(event, event) for event in ("SessionStart", "UserPromptSubmit", "PostToolUse", "Stop")),
         Wanted(BEFORE_TOOL, BEFORE_TOOL, "Bash"),
@@ -32,7 +32,7 @@ def _hooks() -> Sequence[Wanted]:
     )
 
 
-def _files(wording: Wording) -> Mapping[str, str]:
+def _extra_files(wording: Wording) -> Mapping[str, str]:
     """Return the tasks as skills, which only a person runs, and the section, as an instruction for all files."""
     skills = {
         f"skills/{name}/SKILL.md": (
@@ -56,8 +56,8 @@ COPILOT_CLI = KnownClient(
     processes=("copilot",),
     scripts=("/@github/copilot/",),
     has_launcher=True,
-    calls=_calls,
-    hooks=_hooks,
+    calls=_is_calling,
+    hooks=_wanted_hooks,
     only_denies=True,
     changes=("Bash",),
     is_flat=True,
@@ -67,7 +67,7 @@ COPILOT_CLI = KnownClient(
     home_directory=".copilot",
     settings=("hooks/agent-mailbox.json", "hooks/agent-mailbox.json"),
     guarded=("hooks/",),
-    files=_files,
+    files=_extra_files,
     about="""Install hooks, two skills, and an instruction for the model. The skills are /bye
     and /checkpoint.
 

@@ -24,12 +24,12 @@ OLD_FILES = (
 """Files that an earlier version installed."""
 
 
-def _calls(session_id: str, obj: Mapping[str, Any], _: Mapping[str, str]) -> bool:
+def _is_calling(session_id: str, obj: Mapping[str, Any], _: Mapping[str, str]) -> bool:
     """Return whether it calls, by the JSON: the programs that it starts inherit its variables."""
     return obj.get(SESSION) == session_id and isinstance(obj.get("cursor_version"), str)
 
 
-def _files(_: Wording) -> Mapping[str, str]:
+def _extra_files(_: Wording) -> Mapping[str, str]:
     return dict.fromkeys(OLD_FILES, "")
 
 
@@ -40,10 +40,10 @@ CURSOR_CLI = KnownClient(
     marks=("CURSOR_AGENT",),
     processes=("cursor-agent",),
     scripts=("/cursor-agent/versions/",),
-    calls=_calls,
+    calls=_is_calling,
     is_flat=True,
     directory=".cursor",
     settings=("hooks.json", "hooks.json"),
     guarded=("hooks.json", "mcp.json"),
-    files=_files,
+    files=_extra_files,
 )

@@ -28,6 +28,6 @@ KNOWN = (*INSTALLED, MCP_CLIENT)
 """All whose sessions can have their mail."""
 
 
-def calling(session_id: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> KnownClient | None:
+def calling_client(session_id: str, obj: Mapping[str, Any], environ: Mapping[str, str]) -> KnownClient | None:
     """Return the client that calls a hook with this JSON for this session; None if it is none we know."""
     return next((client for client in CLIENTS if client.calls(session_id, obj, environ)), None)

@@ -37,11 +37,11 @@ def is_chat(path: str, session_id: str) -> bool:
     return directory.endswith("/chats") and name.startswith("session-") and name.endswith(f"-{session_id[:8]}.jsonl")
 
 
-def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+def _is_calling(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
     return environ.get(HOOK_SESSION) == session_id
 
 
-def _hooks() -> Sequence[Wanted]:
+def _wanted_hooks() -> Sequence[Wanted]:
     """Return its hooks, without SessionStart: its context would come before the first prompt. That prompt is lost when
     the session is resumed, and a command in it does not run. The first BeforeAgent registers as well."""
     events = {
@@ -58,7 +58,7 @@ def _hooks() -> Sequence[Wanted]:
     )
 
 
-def _files(wording: Wording) -> Mapping[str, str]:
+def _extra_files(wording: Wording) -> Mapping[str, str]:
     """Return its commands and policies; it reads policies of the user alone, not of a project."""
     import json
 
@@ -85,8 +85,8 @@ GEMINI_CLI = KnownClient(
     processes=("gemini",),
     scripts=("/@google/gemini-cli/",),
     has_launcher=True,
-    calls=_calls,
-    hooks=_hooks,
+    calls=_is_calling,
+    hooks=_wanted_hooks,
     only_denies=True,
     changes=("Bash",),
     conversation="chat",
@@ -96,7 +96,7 @@ GEMINI_CLI = KnownClient(
     memory="GEMINI.md",
     guarded=("settings.json", "policies/"),
     running=("commands/",),
-    files=_files,
+    files=_extra_files,
     has_comments=True,
     frees_mail=True,
     about="""Install hooks, two commands, and a GEMINI.md section. The commands are /bye and

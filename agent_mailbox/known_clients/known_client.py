@@ -59,7 +59,7 @@ class Wanted(Record):
         """Return whether it is a doorbell."""
         return self.event == BELL
 
-    def command(self, call: str) -> str:
+    def command_line(self, call: str) -> str:
         """Return the hook's command line, from the call of ours."""
         return f"{EXEC} {call}" if self.is_bell else call
 
@@ -92,7 +92,7 @@ def no_files(_: Wording) -> Mapping[str, str]:
     return {}
 
 
-def never(_: str, __: Mapping[str, Any], ___: Mapping[str, str]) -> bool:
+def never_calls(_: str, __: Mapping[str, Any], ___: Mapping[str, str]) -> bool:
     """Return that it never calls a hook."""
     return False
 
@@ -150,7 +150,7 @@ class KnownClient(Record):
     services: tuple[tuple[str, ...], ...] = ()
     service_variable: str = ""
 
-    calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never
+    calls: Callable[[str, Mapping[str, Any], Mapping[str, str]], bool] = never_calls
     hooks: Callable[[], Sequence[Wanted]] = no_hooks
     only_denies: bool = False
     changes: tuple[str, ...] = ()

@@ -14,11 +14,11 @@ SESSION = "OPENCODE_SESSION_ID"
 """Our plugin sets it for the agent's commands, and for our hooks; the client itself names no session."""
 
 
-def _calls(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
+def _is_calling(session_id: str, _: Mapping[str, Any], environ: Mapping[str, str]) -> bool:
     return environ.get(SESSION) == session_id
 
 
-def _hooks() -> Sequence[Wanted]:
+def _wanted_hooks() -> Sequence[Wanted]:
     return (
         Wanted("chat.message", "SessionStart"),
         Wanted("chat.message", "UserPromptSubmit"),
@@ -32,7 +32,7 @@ def _hooks() -> Sequence[Wanted]:
     )
 
 
-def _files(wording: Wording) -> Mapping[str, str]:
+def _extra_files(wording: Wording) -> Mapping[str, str]:
     """Return its commands, and the section, which its plugin names as an instruction. Its ``AGENTS.md`` would hide a
     project's ``CLAUDE.md`` from it."""
     tasks = {
@@ -54,8 +54,8 @@ OPENCODE = KnownClient(
     marks=("OPENCODE",),
     processes=("opencode",),
     scripts=("/opencode-ai/",),
-    calls=_calls,
-    hooks=_hooks,
+    calls=_is_calling,
+    hooks=_wanted_hooks,
     only_denies=True,
     changes=("Bash",),
     stop="",  # its turn is over, and no answer prolongs it
@@ -66,7 +66,7 @@ OPENCODE = KnownClient(
     beside=("opencode.json", "opencode.jsonc"),
     running=("command/", "commands/"),
     is_plugin=True,
-    files=_files,
+    files=_extra_files,
     frees_mail=True,
     about="""Install a plugin, two commands, and a section for the model. The plugin calls our
     hooks; the commands are /bye and /checkpoint.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from ..core.roster import Roster
     from ..store.projection.index_keys import Row
-    from ..store.projection.lookup import IndexView
+    from ..store.projection.lookup import IndexLookup
 
 LOOK = 300
 """The newest messages to a channel that one look takes in, with the answers to them; older ones are a link away."""
@@ -54,7 +54,7 @@ class Channels(Browsing):
         place = (before.timestamp, before.id) if before is not None else None
         threads.exchanged((), address, roster)
 
-        def answer(view: IndexView) -> Page:
+        def answer(view: IndexLookup) -> Page:
             direct, rows = view.conversation(parties(address, roster), place, LOOK)
             more = len(direct) == LOOK
             rows = [row for row in rows if row >= direct[-1]] if more else rows  # older ones are not all known
@@ -98,7 +98,7 @@ class Channels(Browsing):
         roster = self._mailbox.logs.read_roster()
         since = {address: begin for address, begin in since.items() if _is_address(address, roster)}
 
-        def answer(view: IndexView) -> dict[str, list[Digest]]:
+        def answer(view: IndexLookup) -> dict[str, list[Digest]]:
             parent = _remembering(view.message)
             found = {}
             for address, begin in since.items():
@@ -121,7 +121,7 @@ class Channels(Browsing):
             for address, begin in since.items()
         }
 
-    def _digest(self, view: IndexView, row: Row, parent: Parent, address: str, roster: Roster) -> Digest | None:
+    def _digest(self, view: IndexLookup, row: Row, parent: Parent, address: str, roster: Roster) -> Digest | None:
         known = self._digests.get((address, row[2]))
         if known is not None:
             return known

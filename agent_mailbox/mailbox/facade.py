@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..core.roster_changes import Decision, Registration
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
-    from ..store.projection.lookup import IndexView, Where
+    from ..store.projection.lookup import IndexLookup, Where
     from .delivery import Offering
     from .sending import Sent
 
@@ -198,7 +198,7 @@ class Mailbox(OpenMailbox):
         if self.is_large():
             from ..store.projection.lookup import ask_index  # SQLite, which a small mailbox does not need
 
-            def asked(view: IndexView) -> FoundMessage | None:
+            def asked(view: IndexLookup) -> FoundMessage | None:
                 return _indexed(message_id, view)
 
             found = ask_index(self.logs, self.archive, asked, at_once=True, patience=PATIENCE)
@@ -265,7 +265,7 @@ def _may_be_prefix(word: str) -> bool:
     return len(word.casefold()) >= MIN_MESSAGE_PREFIX
 
 
-def _indexed(word: str, index: IndexView) -> FoundMessage | None:
+def _indexed(word: str, index: IndexLookup) -> FoundMessage | None:
     """Return the one message that the word means; None for no message, and for several, which a scan tells apart."""
     matches = index.ids(word, prefix=_may_be_prefix(word))
     found = index.found(*matches) if len(matches) == 1 else None

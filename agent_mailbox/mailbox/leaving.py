@@ -22,7 +22,7 @@ from . import reachable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..core.attachments import File
+    from ..core.attachments import AttachmentFile
     from ..core.records import Message, Proof
     from ..core.roster import Roster
 
@@ -108,7 +108,7 @@ def attached(message: Message, directory: str) -> list[dict[str, Any]]:
     return found
 
 
-def _files(message: Message, directory: str) -> Iterator[tuple[File, bytes | None]]:
+def _files(message: Message, directory: str) -> Iterator[tuple[AttachmentFile, bytes | None]]:
     for file in files(message):
         yield file, attachment_files.read(directory, file) if file.size <= MOST_INLINE else b""
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..config.config import Config
     from ..config.config_file import Fault
     from ..config.own_config import OwnConfig
-    from ..core.inbox import MailState
+    from ..core.inbox import InboxState
     from ..core.records import Message, Proof
     from ..core.roster import Agent
     from ..space.copy.replica import Replica
@@ -129,8 +129,8 @@ class OpenMailbox:
         if self._replica is None:
             from ..space import space as spaces  # a mailbox of one machine is spared it
 
-            space = spaces.of(self.logs)
-            self._replica = None if space is None else spaces.opened(self.logs, space, relayed=True)
+            space = spaces.space_of(self.logs)
+            self._replica = None if space is None else spaces.open_replica(self.logs, space, relayed=True)
         return self._replica
 
     def last_seen(self, sessions: Iterable[str] | None = None) -> dict[str, int]:
@@ -141,14 +141,14 @@ class OpenMailbox:
         if (replica := self.replica) is not None:
             from ..space.order import elsewhere  # likewise
 
-            told = {who: at for one in elsewhere.load(replica.directory) for who, at in one.seen.items()}
+            told = {who: at for one in elsewhere.load_peers(replica.directory) for who, at in one.seen.items()}
             found = {**(told if wanted is None else {who: told[who] for who in wanted if who in told}), **found}
         return found
 
     def catch_up(self) -> None:
         """Take in what other machines decided, before a look that a decision follows; nothing to do for one machine."""
         if (replica := self.replica) is not None:
-            with replica.held():
+            with replica.machine_lock():
                 replica.catch_up()
 
     def in_order(self, log: Log, *, is_caught_up: bool = False) -> Log | SharedLog:
@@ -209,7 +209,7 @@ class OpenMailbox:
     def config(self) -> Config:
         """Return the mailbox's configuration, read once."""
         if self._config is None:
-            self._config = configuration.load(self.directory)
+            self._config = configuration.load_config(self.directory)
             if self._config.faults:
                 self._complain(system.join(self.directory, paths.CONFIG), self._config.faults)
         return self._config
@@ -219,8 +219,8 @@ class OpenMailbox:
         """Return the person's own configuration for the mailbox, as it is now."""
         from ..config import own_config  # where a setting of it counts
 
-        found = own_config.load(self.directory)
-        self._complain(own_config.place(), found.faults)
+        found = own_config.load_own_config(self.directory)
+        self._complain(own_config.own_config_path(), found.faults)
         return found
 
     def _complain(self, path: str, faults: Iterable[Fault]) -> None:
@@ -265,6 +265,6 @@ class OpenMailbox:
         ended = map(roster.get, HostRecords(self.logs.trail.kept()).ended())
         return self.gone_of(a for a in ended if a is not None and a.state == ALIVE and not wanted.isdisjoint(a.tags))
 
-    def state(self) -> MailState:
+    def state(self) -> InboxState:
         """Return the live logs, folded."""
         return self.logs.state(self.config.ttls)

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ..core import claims, threads
-from ..core.inbox import MailState
+from ..core.inbox import InboxState
 from ..core.instant import HOUR
 from ..core.records import Record
 from ..errors import NotFound
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..core.records import Message, Read
     from ..store.log.log import Log
     from ..store.projection.index_keys import Row
-    from ..store.projection.lookup import IndexView
+    from ..store.projection.lookup import IndexLookup
     from .selection import Selection
 
 
@@ -57,14 +57,14 @@ class Recent(Record):
 class Browsing(Library):
     """The library, page by page."""
 
-    def everything(self, since: int | None = None) -> MailState:
+    def everything(self, since: int | None = None) -> InboxState:
         """Return all mail; with ``newest_alone`` what the last bytes of the live logs hold."""
         if not self.newest_alone:
             return super().everything(since)
         logs = self._mailbox.logs
         found = parse_messages(_last_lines(logs.messages), logs.messages.view())
         ordered = sorted(found.values(), key=lambda m: m.timestamp)
-        return MailState(
+        return InboxState(
             messages={m.id: m for m in ordered if since is None or m.timestamp >= since},
             reads=claims.Reads(self._records()),
             roster=logs.read_roster(),
@@ -89,7 +89,7 @@ class Browsing(Library):
         roster = self._mailbox.logs.read_roster()
         chosen, older = chooses(selection, roster), Older(before)
 
-        def offered(view: IndexView) -> Iterator[Row]:
+        def offered(view: IndexLookup) -> Iterator[Row]:
             older.begin()
             return candidates(view, selection, roster, before.timestamp if before else None)
 
@@ -102,7 +102,7 @@ class Browsing(Library):
     def stretch(self, since: int, limit: int) -> Recent:
         """Return the newest ``limit`` messages since an instant (ms)."""
 
-        def answer(view: IndexView) -> Recent:
+        def answer(view: IndexLookup) -> Recent:
             found = view.chosen(view.between((), since), lambda _: True, limit + 1)
             return Recent(tuple(found[-limit:]), tuple(view.records(found[-limit:])), len(found) <= limit)
 
@@ -159,7 +159,7 @@ class Browsing(Library):
         if not wanted:
             return [], claims.Reads()
 
-        def answer(view: IndexView) -> tuple[list[Message], claims.Reads]:
+        def answer(view: IndexLookup) -> tuple[list[Message], claims.Reads]:
             found = [message for message in map(view.message, wanted) if message is not None]
             return found, claims.Reads(view.records(found))
 

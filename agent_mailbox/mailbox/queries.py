@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ..core import awaited, claims, dead_letters, obligations, threads, words
 from ..core.address import check_namespace
-from ..core.inbox import MailState
+from ..core.inbox import InboxState
 from ..core.instant import DAY
 from ..core.records import Message, Record
 from ..errors import NotFound
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ..core.records import Read
     from ..core.roster import Agent
     from ..store.projection.index_keys import Row
-    from ..store.projection.lookup import IndexView
+    from ..store.projection.lookup import IndexLookup
     from .facade import FoundMessage, Mailbox
 
     T = TypeVar("T")
@@ -70,7 +70,7 @@ class Library:
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
 
-    def everything(self, since: int | None = None) -> MailState:
+    def everything(self, since: int | None = None) -> InboxState:
         """Return live and archived mail with its reads, oldest first (then in log order, the live log last).
 
         A message that is in both counts once, as the live one. ``since`` (ms) leaves out what was archived and sent
@@ -86,8 +86,8 @@ class Library:
         return {i: m for i, m in found.items() if since is None or m.timestamp >= since}
 
     def _with_archive(
-        self, live: MailState, live_reads: Iterable[Read], archived: dict[str, Message], since: int | None
-    ) -> MailState:
+        self, live: InboxState, live_reads: Iterable[Read], archived: dict[str, Message], since: int | None
+    ) -> InboxState:
         messages = {i: m for i, m in archived.items() if i not in live.messages} | dict(live.messages)
         ordered = sorted(messages.values(), key=lambda m: m.timestamp)
         reads = claims.Reads([*self._mailbox.archive.reads(since), *live_reads])
@@ -128,7 +128,7 @@ class Library:
         box, now = self._mailbox, self._mailbox.now()
         lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
         roster, reads = box.logs.read_roster(), claims.Reads(lonely.reads)
-        state = MailState(messages=lonely.messages, reads=reads, roster=roster, ttls=box.config.ttls)
+        state = InboxState(messages=lonely.messages, reads=reads, roster=roster, ttls=box.config.ttls)
         return _waiting(session_id, state, now)
 
     def owing(self, found: FoundMessage) -> list[Owing]:
@@ -137,7 +137,7 @@ class Library:
             return []
         roster, box = self._mailbox.logs.read_roster(), self._mailbox
         messages = {m.id: m for m in self.thread(found.message.id)[0]}
-        state = MailState(messages=messages, reads=found.reads, roster=roster, ttls=box.config.ttls)
+        state = InboxState(messages=messages, reads=found.reads, roster=roster, ttls=box.config.ttls)
         repliers = obligations.repliers(state).get(found.message.id)
         return awaited.owing(found.message, state, repliers or (), box.now())
 
@@ -193,7 +193,7 @@ class Library:
             box.logs, session_id, box.config.ttls, now, about=moved, since=since or 0, newest=limit
         )
         roster = box.logs.read_roster()
-        live = MailState(messages=lonely.messages, reads=claims.Reads(), roster=roster, ttls=box.config.ttls)
+        live = InboxState(messages=lonely.messages, reads=claims.Reads(), roster=roster, ttls=box.config.ttls)
         state = self._with_archive(live, lonely.reads, archived, lately)
         found = dead_letters.dead_letters(state, now, session_id)
         chosen = [(m, reason) for m, reason in found if since is None or m.timestamp >= since]
@@ -245,7 +245,7 @@ class Library:
         return self._newest(lambda view: candidates(view, selection, roster), chooses(selection, roster), limit)
 
     def _newest(
-        self, candidates: Callable[[IndexView], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
+        self, candidates: Callable[[IndexLookup], Iterator[Row]], wanted: Callable[[Message], bool], limit: int
     ) -> tuple[list[Message], claims.Reads]:
         answer = self._ask(lambda index: index.newest(candidates(index), wanted, limit))
         if answer is None:
@@ -260,7 +260,7 @@ class Library:
         if self._mailbox.is_large():
             self._ask(lambda _: True)
 
-    def _ask(self, question: Callable[[IndexView], T | None]) -> T | None:
+    def _ask(self, question: Callable[[IndexLookup], T | None]) -> T | None:
         """Return the index's answer; None without an index."""
         from ..store.projection import lookup  # likewise
 
@@ -287,13 +287,13 @@ class Library:
                     return unread
 
 
-def _waiting(session_id: str | None, state: MailState, now: int) -> list[Message]:
+def _waiting(session_id: str | None, state: InboxState, now: int) -> list[Message]:
     lineage = None if session_id is None else state.roster.lineage(session_id)
     mine = (m for m in state.messages.values() if lineage is None or m.sender in lineage)
     return [m for m in mine if awaited.waits_for_nobody(m, state, now)]
 
 
-def _chain(message_id: str, index: IndexView) -> tuple[list[Message], claims.Reads] | None:
+def _chain(message_id: str, index: IndexLookup) -> tuple[list[Message], claims.Reads] | None:
     """Return the thread of the one message that the word means; None for no message, and for several."""
     ids = index.ids(message_id, prefix=len(message_id.casefold()) >= MIN_MESSAGE_PREFIX)
     if len(ids) != 1:

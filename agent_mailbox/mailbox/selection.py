@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..core.records import Message
     from ..core.roster import Roster
     from ..store.projection.index_keys import Row
-    from ..store.projection.lookup import IndexView
+    from ..store.projection.lookup import IndexLookup
 
 
 class Selection(Record):
@@ -69,7 +69,7 @@ def chooses(selection: Selection, roster: Roster) -> Callable[[Message], bool]:
     return chosen
 
 
-def candidates(view: IndexView, selection: Selection, roster: Roster, until: int | None = None) -> Iterator[Row]:
+def candidates(view: IndexLookup, selection: Selection, roster: Roster, until: int | None = None) -> Iterator[Row]:
     """Yield the index's rows, newest first, that may belong to the selection; none later than ``until`` (ms)."""
     until = min((end for end in (selection.until, until) if end is not None), default=None)
     phrases = words.phrases(selection.query)

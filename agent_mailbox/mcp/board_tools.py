@@ -41,7 +41,7 @@ def words_of(given: Given, name: str) -> list[str]:
 
 def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
     """Do one deed with a task; return its text and its data."""
-    desk, me = Tasking(box), app.me(given.get("session"), box)
+    desk, me = Tasking(box), app.acting_session(given.get("session"), box)
     text, deed = given.get("body", ""), given["do"]
     if deed == "list":
         found = desk.tasks(me)
@@ -55,14 +55,14 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
     if deed == "claim":
         word = given.get("task", "")
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me)
-        return task_output.whole_text(view, desk, frame.plain, app.command), _data(view)
+        return task_output.whole_text(view, desk, frame.plain, app.complete_command), _data(view)
     (word,) = need(given, "task")
     if deed == "show":
         view = desk.task(word, me)
         history = desk.task_history(view)
         data = _data(view)
         data["task"]["history"] = task_output.history_json(history)
-        return task_output.whole_text(view, desk, frame.plain, app.command, history), data
+        return task_output.whole_text(view, desk, frame.plain, app.complete_command, history), data
     if deed == "cancel":
         return _step(desk, desk.cancel_task(me, word, text)[0])
     if deed == "drop":
@@ -83,13 +83,13 @@ def _data(view: TaskView) -> dict[str, Any]:
 def settle_claim(app: CallContext, box: Mailbox, given: Given, told: Told) -> None:
     """Record that the client was shown the task that it claimed."""
     if given["do"] == "claim":
-        desk, me = Tasking(box), app.me(given.get("session"), box)
+        desk, me = Tasking(box), app.acting_session(given.get("session"), box)
         desk.read_assignment(me, desk.task(told[1]["task"]["id"], me))
 
 
 def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
     """Do one deed with a note; return its text and its data."""
-    desk, me = Noting(box), app.me(given.get("session"), box)
+    desk, me = Noting(box), app.acting_session(given.get("session"), box)
     roster, deed = box.logs.read_roster(), given["do"]
     if deed == "list":
         found = desk.notes(given.get("on", ""))[-MOST:]
@@ -101,7 +101,7 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
         made = desk.all_notes().get(made.message.id, made)
     elif deed == "show":
         made = desk.find_note(*need(given, "note"))
-        text = note_output.note_text(made, roster, frame.plain, app.command)
+        text = note_output.note_text(made, roster, frame.plain, app.complete_command)
         return text, {"note": note_output.note_json(made, whole=True)}
     else:
         made = desk.drop_note(me, *need(given, "note"))[0]

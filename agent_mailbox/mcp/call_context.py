@@ -36,13 +36,13 @@ class CallContext(Context):
         """Return the caller; the person's terminal above a client that we do not know is that client's."""
         if self._caller is None:
             environ = {name: value for name, value in self.environ.items() if name not in client_variables.SESSIONS}
-            found = callers.of(environ, latest=True)
+            found = callers.caller_of(environ, latest=True)
             self._caller = Caller(callers.PROGRAM, why=WHY) if found.is_person else found
         return self._caller
 
-    def me(self, given: str | None, desk: OpenMailbox, option: str = "session") -> str:  # noqa: ARG002 - a tool has one
+    def acting_session(self, given: str | None, desk: OpenMailbox, option: str = "session") -> str:  # noqa: ARG002 - a tool has one
         """Return the session that the call acts as: one of the client's own. Raises ``Refused`` for any other."""
-        own = self._own()
+        own = self._own_sessions()
         who = own[0] if given is None else given
         if who not in own:
             mine = ", ".join(own[:4])
@@ -53,7 +53,7 @@ class CallContext(Context):
             self.act_as(who, desk)
         return who
 
-    def _own(self) -> tuple[str, ...]:
+    def _own_sessions(self) -> tuple[str, ...]:
         """Return the client's sessions: those that its hooks recorded, else the one that its configuration names."""
         caller = self.caller
         if caller.kind == callers.SESSION:
@@ -75,6 +75,6 @@ class CallContext(Context):
         """Return no colours."""
         return frame.plain
 
-    def warn(self, text: str) -> None:
+    def give_warning(self, text: str) -> None:
         """Keep a line for the answer."""
-        self.warnings.append(neutral(self.hint(text)))
+        self.warnings.append(neutral(self.complete_hint(text)))

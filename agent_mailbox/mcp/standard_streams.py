@@ -1,8 +1,8 @@
 """Standard input and output as the server's two ends: bounded lines in, whole answers out.
 
 Belongs here: what the SDK's own streams lack. Lines have a limit, and the client must take its answers in time. The
-input ends with the client, though another process may hold the pipe. ``Output`` tells when the client has taken the
-answer to a request: only then is mail recorded as read.
+input ends with the client, though another process may hold the pipe. ``OutputStream`` tells when the client has taken
+the answer to a request: only then is mail recorded as read.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TAKEN = 2.0
 _CHUNK = 4096  # PIPE_BUF: what poll(2) calls writable takes this much without blocking
 
 
-class Input(io.TextIOBase):
+class InputStream(io.TextIOBase):
     """Lines of a file descriptor, up to its end or that of the process that started this one."""
 
     def __init__(self, fd: int) -> None:
@@ -50,13 +50,13 @@ class Input(io.TextIOBase):
             seen = len(self._data)
             if seen > LONGEST:
                 raise BadData(f"a request is over the limit of {LONGEST} bytes", "send a path in place of the text")
-            if not (more := self._more()):
+            if not (more := self._read_more()):
                 return ""
             self._data += more
         line, self._data = self._data[: end + 1], self._data[end + 1 :]
         return line.removeprefix(BOM).decode("utf-8", "replace")
 
-    def _more(self) -> bytes:
+    def _read_more(self) -> bytes:
         while True:
             if self._poll.poll(_LOOK * 1000):
                 try:
@@ -67,7 +67,7 @@ class Input(io.TextIOBase):
                 return b""
 
 
-class Output(io.TextIOBase):
+class OutputStream(io.TextIOBase):
     """Answers on a file descriptor; ``taken`` is called with the id of each request whose answer the client has."""
 
     def __init__(self, fd: int, taken: Callable[[object], None]) -> None:
@@ -82,7 +82,7 @@ class Output(io.TextIOBase):
         for start in range(0, len(data), _CHUNK):
             piece = data[start : start + _CHUNK]
             while piece:
-                self._await()
+                self._wait_until_writable()
                 try:
                     piece = piece[os.write(self._fd, piece) :]
                 except BlockingIOError:  # another process that holds the pipe filled it
@@ -92,14 +92,14 @@ class Output(io.TextIOBase):
             self._taken(message.get("id"))
         return len(text)
 
-    def _await(self) -> None:
+    def _wait_until_writable(self) -> None:
         until = time.monotonic() + PATIENCE
         while not self._poll.poll(1000):
             if time.monotonic() > until:
                 raise Busy("the client does not read its answers", "start the client again", code="output_blocked")
 
 
-def claim(taken: Callable[[object], None]) -> tuple[Input, Output]:
+def claim_streams(taken: Callable[[object], None]) -> tuple[InputStream, OutputStream]:
     """Return the two ends. Whatever else writes to standard output then writes to standard error."""
     ends = os.dup(0), os.dup(1)
     nothing = os.open(os.devnull, os.O_RDONLY)
@@ -107,4 +107,4 @@ def claim(taken: Callable[[object], None]) -> tuple[Input, Output]:
     os.close(nothing)
     sys.stdout.flush()
     os.dup2(2, 1)
-    return Input(ends[0]), Output(ends[1], taken)
+    return InputStream(ends[0]), OutputStream(ends[1], taken)

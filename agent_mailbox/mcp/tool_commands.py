@@ -24,7 +24,7 @@ from ..mailbox.queries import Library
 from ..store.polling import offers
 from . import board_tools
 from .call_context import CallContext
-from .tool_schemas import MOST, TOOLS, ToolAnswer, arguments
+from .tool_schemas import MOST, TOOLS, ToolAnswer, checked_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -47,26 +47,26 @@ WHOLE = 1 << 16
 """Characters of the one message that a call asks for by its id."""
 
 
-def call(directory: str | None, tool: str, given: Given, write: Write) -> None:
+def answer_call(directory: str | None, tool: str, given: Given, write: Write) -> None:
     """Answer a call through ``write``, which returns once the client has the answer."""
     app = CallContext(directory)
     try:
         if tool not in TOOLS:
             raise Malformed(f"no such tool: {tool!r:.100}", f"call one of {', '.join(TOOLS)}", code="usage")
-        desk = app.desk(Mailbox)
+        desk = app.open_desk(Mailbox)
         desk.weigh_mail()
-        _ANSWERS[tool](app, desk, arguments(tool, given), write)
+        _ANSWERS[tool](app, desk, checked_arguments(tool, given), write)
     except Exception as error:
-        known = boundary.known(error)
+        known = boundary.as_mailbox_error(error)
         if known.code.startswith("output"):
             raise known from None
-        write(_failure(app, known))
+        write(_failure_answer(app, known))
 
 
-def _failure(app: CallContext, error: MailboxError) -> ToolAnswer:
-    what, hint = (clipped(as_arguments(said), SAID) for said in boundary.told(error, app.hint))
+def _failure_answer(app: CallContext, error: MailboxError) -> ToolAnswer:
+    what, hint = (clipped(as_arguments(said), SAID) for said in boundary.error_lines(error, app.complete_hint))
     text = f"error: {what}\n" + (f"hint: {hint}\n" if hint else "")
-    return _answer(app, text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
+    return _make_answer(app, text, {"error": {"code": error.code, "message": what, "hint": hint}}, failed=True)
 
 
 def as_arguments(said: str) -> str:
@@ -85,36 +85,36 @@ _HINTS = {
 """Hints of commands that mean something else in a tool."""
 
 
-def _answer(app: CallContext, text: str, data: dict[str, Any], *, failed: bool = False) -> ToolAnswer:
+def _make_answer(app: CallContext, text: str, data: dict[str, Any], *, failed: bool = False) -> ToolAnswer:
     """Return an answer with the warnings of the call before its text, and in its data."""
     warnings = [clipped(line, SAID) for line in app.warnings[:WARNINGS]]
     warned = "".join(f"warning: {line}\n" for line in warnings)
     return ToolAnswer(warned + text, data | ({"warnings": warnings} if warnings else {}), failed)
 
 
-def _check(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _check_mail(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Show unread mail, as much as there is room for; it is recorded as read once the client has it."""
-    me, limit = app.me(given.get("session"), desk), given.get("limit", MOST)
+    me, limit = app.acting_session(given.get("session"), desk), given.get("limit", MOST)
     room = desk.config.hook_tokens * TOKEN
     offer = Offering(None, 0, "", {}, set(), quiet=not offers.load(desk.logs, me))
 
-    def choose(items: list[Item]) -> Sequence[Item]:
-        return _fitting(items[:limit], desk.logs.read_roster(), room, desk.directory)
+    def choose_items(items: list[Item]) -> Sequence[Item]:
+        return _fitting_items(items[:limit], desk.logs.read_roster(), room, desk.directory)
 
-    def show(items: list[Item]) -> Sequence[Item]:
-        roster, shown, box = desk.logs.read_roster(), choose(items), desk.directory
+    def show_items(items: list[Item]) -> Sequence[Item]:
+        roster, shown, box = desk.logs.read_roster(), choose_items(items), desk.directory
         more = len(items) - len(shown) + desk.part(Delivery).left
         data = {"session": me, "messages": [_item_data(i, roster, room, box) for i in shown], "count": len(shown)}
-        write(_answer(app, _check_text(me, shown, more, roster, room, box), data | {"more": more}))
-        offer.titles.update(i.message.id for i in shown if len(_whole(i, roster, box)) > room)  # those were cut
+        write(_make_answer(app, _check_text(me, shown, more, roster, room, box), data | {"more": more}))
+        offer.titles.update(i.message.id for i in shown if len(_whole_message(i, roster, box)) > room)  # those were cut
         return shown
 
-    desk.deliver(me, show, choose=choose, offering=offer)
+    desk.deliver(me, show_items, choose=choose_items, offering=offer)
 
 
-def _block(item: Item, roster: Roster, room: int, box: str) -> str:
+def _message_block(item: Item, roster: Roster, room: int, box: str) -> str:
     """Return a message in its frame, cut to the room."""
-    text = _whole(item, roster, box)
+    text = _whole_message(item, roster, box)
     if len(text) <= room:
         return text
     kept = text[:room].rpartition("\n")[0] if "\n" in text[:room] else ""
@@ -122,15 +122,15 @@ def _block(item: Item, roster: Roster, room: int, box: str) -> str:
     return f"{body}\n(cut; all: search id:{frame.short(item.message.id)})"
 
 
-def _whole(item: Item, roster: Roster, box: str) -> str:
+def _whole_message(item: Item, roster: Roster, box: str) -> str:
     return "\n".join(message_frame.item(item, roster, box=box))
 
 
-def _fitting(items: Sequence[Item], roster: Roster, room: int, box: str) -> list[Item]:
+def _fitting_items(items: Sequence[Item], roster: Roster, room: int, box: str) -> list[Item]:
     """Return the first items whose texts fit into the room: at least one."""
     fitting: list[Item] = []
     for item in items:
-        room -= len(_block(item, roster, room if not fitting else 1 << 30, box)) + 2
+        room -= len(_message_block(item, roster, room if not fitting else 1 << 30, box)) + 2
         if fitting and room < 0:
             break
         fitting.append(item)
@@ -140,8 +140,8 @@ def _fitting(items: Sequence[Item], roster: Roster, room: int, box: str) -> list
 def _check_text(me: str, shown: Sequence[Item], more: int, roster: Roster, room: int, box: str) -> str:
     if not shown:
         return "no new mail\n"
-    head = f"{mail_output.plural(len(shown), 'unread message')} for {frame.name_of(me, roster)}"
-    blocks = [_block(item, roster, room, box) for item in shown]
+    head = f"{mail_output.count_noun(len(shown), 'unread message')} for {frame.name_of(me, roster)}"
+    blocks = [_message_block(item, roster, room, box) for item in shown]
     return "\n\n".join([head, *blocks, *([f"{more} more: check again"] if more else [])]) + "\n"
 
 
@@ -149,87 +149,87 @@ def _item_data(item: Item, roster: Roster, room: int, box: str) -> dict[str, Any
     """Return a message for programs, and for models that are shown nothing else: its words are framed."""
     m = item.message
     known = {"thread": m.thread, "ack": m.ack or None, "mode": item.mode}
-    return _sender(m, roster) | _given(known) | {"text": _block(item, roster, room, box)}
+    return _sender_object(m, roster) | _drop_missing(known) | {"text": _message_block(item, roster, room, box)}
 
 
-def _sender(message: Message, roster: Roster) -> dict[str, Any]:
+def _sender_object(message: Message, roster: Roster) -> dict[str, Any]:
     """Return id, sender and proof; a line that merely claims to be the person's says so in its sender, too."""
     sender = frame.sender_of(message, roster) if message.sender == USER else message.sender
     return {"id": message.id, "sender": sender, "proof": proofs.told(message)}
 
 
-def _given(values: Mapping[str, Any]) -> dict[str, Any]:
+def _drop_missing(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _send(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _send_message(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Send a message."""
-    draft = _draft(app, desk, given, verbs.split_recipients([given["to"]]))
+    draft = _draft_from(app, desk, given, verbs.split_recipients([given["to"]]))
     if draft.thread is not None:
         draft = draft.replace(thread=desk.find(draft.thread).message.id)
-    _confirm(app, desk, desk.send(draft), write)
+    _confirm_sending(app, desk, desk.send(draft), write)
 
 
-def _draft(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()) -> Draft:
+def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str] = ()) -> Draft:
     """Return what is to be sent: the text is the text, and names no file."""
     return Draft(
-        sender=app.me(given.get("session"), desk),
+        sender=app.acting_session(given.get("session"), desk),
         to=tuple(to),
         content=given["body"],
         subject=given.get("subject"),
         thread=given.get("thread"),
-        expires_at=values.expiry(given.get("expires_at"), desk.now()),
+        expires_at=values.parse_expiry(given.get("expires_at"), desk.now()),
         ack=given.get("ack", False),
         priority=given.get("priority", "normal"),
     )
 
 
-def _confirm(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
-    app.warnings += [neutral(app.hint(warning)) for warning in sent.warnings]
+def _confirm_sending(app: CallContext, desk: Mailbox, sent: Sent, write: Write) -> None:
+    app.warnings += [neutral(app.complete_hint(warning)) for warning in sent.warnings]
     roster = desk.logs.read_roster()
     found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
-    text = verbs.sent_text(sent, found, roster, frame.plain, app.command)
+    text = verbs.sent_text(sent, found, roster, frame.plain, app.complete_command)
     whole = mail_output.arrival_json(found)
     reasons = {who: why for who, why in whole.pop("reasons").items() if who in whole["agents"][:AGENTS]}
     delivery = {way: parties[:AGENTS] for way, parties in whole.items()} | {"reasons": reasons}
     message = {"id": sent.message.id, "proof": proofs.told(sent.message)}
-    write(_answer(app, text, {"message": message, "delivery": delivery}))
+    write(_make_answer(app, text, {"message": message, "delivery": delivery}))
 
 
-def _reply(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _send_reply(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Answer a message in its thread."""
-    sent = desk.reply(given["id"], _draft(app, desk, given), everyone=given.get("all", False))
-    _confirm(app, desk, sent, write)
+    sent = desk.reply(given["id"], _draft_from(app, desk, given), everyone=given.get("all", False))
+    _confirm_sending(app, desk, sent, write)
 
 
-def _search(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _search_messages(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Find messages by their words, or one by its id, whole."""
     query = given["query"]
     if query.startswith("id:"):
-        _show(app, desk, query.removeprefix("id:").strip(), write)
+        _show_message(app, desk, query.removeprefix("id:").strip(), write)
         return
     words.check(query)
     messages, reads = Library(desk).search(query, given.get("limit", MOST))
     roster = desk.logs.read_roster()
     text = render.messages_text(messages, reads, roster, frame.plain) or "no message contains all these words\n"
-    data = [_sender(m, roster) | {"title": frame.title(m)} for m in messages]
-    write(_answer(app, text, {"messages": data}))
+    data = [_sender_object(m, roster) | {"title": frame.title(m)} for m in messages]
+    write(_make_answer(app, text, {"messages": data}))
 
 
-def _show(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
+def _show_message(app: CallContext, desk: Mailbox, message_id: str, write: Write) -> None:
     found = desk.find(message_id)
     roster = desk.logs.read_roster()
     text = "\n".join(render.message_text(found.message, roster, frame.plain, desk.directory)) + "\n"
     is_all = len(text) <= WHOLE
     text = text if is_all else f"{text[:WHOLE]}\n(cut; it has {len(text)} characters)\n"
-    write(_answer(app, text, {"messages": [_sender(found.message, roster) | {"text": text}]}))
+    write(_make_answer(app, text, {"messages": [_sender_object(found.message, roster) | {"text": text}]}))
     if is_all and (me := app.own_session) is not None:
         show_verbs.note_told(app, desk, me, [found.message], found.reads)
 
 
-def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
+def _list_agents(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """List the agents that are not dead, the latest seen first; tell who calls."""
-    me = app.me(given.get("session"), desk)
+    me = app.acting_session(given.get("session"), desk)
     found: list[tuple[Agent, int]]
     if "agent" in given:
         agent, seen = agents.one(desk, given["agent"])
@@ -242,7 +242,7 @@ def _who(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     text = f"you: {frame.whole_id(me)}\n" + render.agents_text(shown, gone, frame.plain)
     text += f"{more} more: who with their name or id\n" if more > 0 else ""
     data = [_agent_data(agent, seen, gone) for agent, seen in shown]
-    write(_answer(app, text, {"session": me, "agents": data, "more": max(more, 0)}))
+    write(_make_answer(app, text, {"session": me, "agents": data, "more": max(more, 0)}))
 
 
 def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:
@@ -253,21 +253,21 @@ def _agent_data(agent: Agent, seen: int, gone: Any) -> dict[str, Any]:
 def _task(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Do one deed with a task."""
     told = board_tools.do_task(app, desk, given)
-    write(_answer(app, *told))
+    write(_make_answer(app, *told))
     board_tools.settle_claim(app, desk, given, told)
 
 
 def _note(app: CallContext, desk: Mailbox, given: Given, write: Write) -> None:
     """Do one deed with a note."""
-    write(_answer(app, *board_tools.do_note(app, desk, given)))
+    write(_make_answer(app, *board_tools.do_note(app, desk, given)))
 
 
 _ANSWERS: dict[str, Callable[[CallContext, Mailbox, Given, Write], None]] = {
-    "check": _check,
-    "send": _send,
-    "reply": _reply,
+    "check": _check_mail,
+    "send": _send_message,
+    "reply": _send_reply,
     "task": _task,
     "note": _note,
-    "search": _search,
-    "who": _who,
+    "search": _search_messages,
+    "who": _list_agents,
 }

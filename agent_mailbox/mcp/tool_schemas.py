@@ -1,7 +1,7 @@
 """The tools as a client sees them, and the check of their arguments.
 
 Belongs here: names, descriptions, input schemas. A client keeps all of it in every session's context, so each word
-costs; a test measures them. ``arguments`` holds a call to the schema of its tool.
+costs; a test measures them. ``checked_arguments`` holds a call to the schema of its tool.
 """
 
 from __future__ import annotations
@@ -35,98 +35,98 @@ class ToolAnswer(NamedTuple):
     failed: bool = False
 
 
-def _tool(description: str, required: tuple[str, ...] = (), **properties: dict[str, Any]) -> ToolSchema:
+def _tool_schema(description: str, required: tuple[str, ...] = (), **properties: dict[str, Any]) -> ToolSchema:
     needed = {"required": [*required]} if required else {}
     return ToolSchema(
         description, {"type": "object", "properties": properties, **needed, "additionalProperties": False}
     )
 
 
-def _text(description: str = "") -> dict[str, Any]:
+def _text_schema(description: str = "") -> dict[str, Any]:
     return {"type": "string", **({"description": description} if description else {})}
 
 
 _FLAG = {"type": "boolean"}
 _LIMIT = {"type": "integer", "minimum": 1, "maximum": MOST}
-_SESSION = _text()
+_SESSION = _text_schema()
 TOOLS: dict[str, ToolSchema] = {
-    "check": _tool(
+    "check": _tool_schema(
         "Show your unread mail, and mark it as read.",
         limit=_LIMIT,
-        session=_text("Only if your client has several: the id of yours"),
+        session=_text_schema("Only if your client has several: the id of yours"),
     ),
-    "send": _tool(
+    "send": _tool_schema(
         "Send a message.",
         ("to", "body"),
-        to=_text("Name, id, role:R, tag or all; comma-separated"),
-        body=_text(),
-        subject=_text(),
-        thread=_text(),
+        to=_text_schema("Name, id, role:R, tag or all; comma-separated"),
+        body=_text_schema(),
+        subject=_text_schema(),
+        thread=_text_schema(),
         ack=_FLAG | {"description": "Ask for an ack"},
-        expires_at=_text("A time, or such as 90m, 24h"),
+        expires_at=_text_schema("A time, or such as 90m, 24h"),
         priority={"enum": [*PRIORITIES]},
         session=_SESSION,
     ),
-    "reply": _tool(
+    "reply": _tool_schema(
         "Answer a message; counts as its ack.",
         ("id", "body"),
-        id=_text(),
-        body=_text(),
+        id=_text_schema(),
+        body=_text_schema(),
         all=_FLAG | {"description": "To everyone it was for"},
         session=_SESSION,
     ),
-    "task": _tool(
+    "task": _tool_schema(
         "List, claim and report tasks. claim without task: the next.",
         ("do",),
         do={"enum": ["list", "claim", "progress", "done", "drop", "add", "cancel", "show"]},
-        task=_text(),
-        to=_text(),
-        title=_text(),
-        body=_text("Instructions, summary or reason"),
+        task=_text_schema(),
+        to=_text_schema(),
+        title=_text_schema(),
+        body=_text_schema("Instructions, summary or reason"),
         phase={"enum": [phase for phase in PHASES if phase != "done"]},
-        after=_text(),
+        after=_text_schema(),
         session=_SESSION,
     ),
-    "note": _tool(
+    "note": _tool_schema(
         "Read and keep what all on a tag should know. add with note: replaces it.",
         ("do",),
         do={"enum": ["list", "show", "add", "drop"]},
-        note=_text(),
-        on=_text(),
-        title=_text(),
-        body=_text(),
+        note=_text_schema(),
+        on=_text_schema(),
+        title=_text_schema(),
+        body=_text_schema(),
         session=_SESSION,
     ),
-    "search": _tool(
+    "search": _tool_schema(
         "Find mail that has every word.",
         ("query",),
-        query=_text("Words, or id:ID for that message's whole text"),
+        query=_text_schema("Words, or id:ID for that message's whole text"),
         limit=_LIMIT,
     ),
-    "who": _tool(
+    "who": _tool_schema(
         "List agents, and tell who you are.",
-        agent=_text("Only this one"),
+        agent=_text_schema("Only this one"),
         session=_SESSION,
     ),
 }
 _KINDS = {"string": str, "boolean": bool, "integer": int}
 
 
-def arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
+def checked_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return the arguments of a call; raises ``Malformed`` for one that the tool's schema does not have."""
     schema = TOOLS[tool].schema
     known = schema["properties"]
     for name, value in given.items():
         if name not in known:
             raise Malformed(f"{tool} has no argument: {name!r}", f"pass only {', '.join(known)}", code="usage")
-        _check(tool, name, value, known[name])
+        _check_value(tool, name, value, known[name])
     for name in schema.get("required", ()):
         if name not in given:
             raise Malformed(f"{tool} lacks an argument: {name!r}", f"pass {name}", code="usage")
     return dict(given)
 
 
-def _check(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> None:
+def _check_value(tool: str, name: str, value: Any, schema: Mapping[str, Any]) -> None:
     if "enum" in schema:
         if value not in schema["enum"]:
             raise Malformed(f"{tool}: {name} is none of {', '.join(schema['enum'])}: {value!r:.100}", code="usage")

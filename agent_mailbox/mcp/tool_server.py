@@ -49,24 +49,24 @@ class ToolServer:
         self._calls: set[_Call] = set()
         self._waiting: dict[object, threading.Event] = {}
 
-    def run(self) -> None:
+    def serve_client(self) -> None:
         """Serve until the client is gone."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # the reading thread would hold up an orderly end
-        ends = standard_streams.claim(self._taken)
+        ends = standard_streams.claim_streams(self._note_taken)
         try:
-            anyio.run(self._serve, *ends)
+            anyio.run(self._serve_streams, *ends)
         except BaseExceptionGroup as group:
-            raise _first(group) from None
+            raise _first_error(group) from None
         if self._one.acquire(timeout=PATIENCE):  # a record of mail that the client has
             self._one.release()
 
-    async def _serve(self, lines: standard_streams.Input, answers: standard_streams.Output) -> None:
+    async def _serve_streams(self, lines: standard_streams.InputStream, answers: standard_streams.OutputStream) -> None:
         server: Server[Any] = Server(
             "agent-mailbox",
             version=self._version,
             instructions=INSTRUCTIONS,
-            on_list_tools=_listed,
-            on_call_tool=self._call,
+            on_list_tools=_list_tools,
+            on_call_tool=self._call_tool,
         )
         async with stdio_server(anyio.wrap_file(cast("IO[str]", lines)), anyio.wrap_file(cast("IO[str]", answers))) as (
             incoming,
@@ -74,30 +74,32 @@ class ToolServer:
         ):
             await server.run(incoming, outgoing, server.create_initialization_options())
 
-    def _taken(self, request: object) -> None:
+    def _note_taken(self, request: object) -> None:
         waiting = self._waiting.pop(request, None)
         if waiting is not None:
             waiting.set()
 
-    async def _call(
+    async def _call_tool(
         self, context: ServerRequestContext[Any], request: types.CallToolRequestParams
     ) -> types.CallToolResult:
         if len(self._calls) >= MANY:
-            return _refusal(f"too many calls at once: {MANY}", "wait for their answers, then call again")
+            return _refusal_result(f"too many calls at once: {MANY}", "wait for their answers, then call again")
         call = _Call(asyncio.get_running_loop(), self._waiting, context.request_id)
         self._calls.add(call)
-        work = threading.Thread(target=self._work, args=(call, request.name, request.arguments or {}), daemon=True)
+        work = threading.Thread(
+            target=self._work_in_thread, args=(call, request.name, request.arguments or {}), daemon=True
+        )
         work.start()
         try:
             with anyio.fail_after(LONG):
-                return _result(await call.answer)
+                return _tool_result(await call.answer)
         except TimeoutError:
-            return _refusal(f"{request.name} took over {LONG:.0f} seconds", _LATE)
+            return _refusal_result(f"{request.name} took over {LONG:.0f} seconds", _LATE)
 
-    def _work(self, call: _Call, tool: str, given: dict[str, Any]) -> None:
+    def _work_in_thread(self, call: _Call, tool: str, given: dict[str, Any]) -> None:
         try:
             with self._one:
-                self._answering(tool, given, call.write)
+                self._answering(tool, given, call.hand_over)
         except MailboxError as error:  # the client has an answer, or takes none
             sys.stderr.write(f"error: {error}\n")
         finally:
@@ -117,45 +119,45 @@ class _Call:
         self._waiting = waiting
         self._handed = False
 
-    def write(self, answer: ToolAnswer) -> None:
+    def hand_over(self, answer: ToolAnswer) -> None:
         """Hand the answer over; return once the client has it. Raises ``Busy`` if it does not take it."""
         if self._handed:
             raise Busy(f"it has an answer already; {answer.text.strip()}")
         self._handed = True
         taken = self._waiting[self.request] = threading.Event()
         try:
-            self._loop.call_soon_threadsafe(self._settle, answer)
+            self._loop.call_soon_threadsafe(self._settle_answer, answer)
         except RuntimeError:
             raise Busy("the client is gone; nothing was marked as read", code="output_blocked") from None
         if not taken.wait(PATIENCE) or self.answer.cancelled():
             raise Busy("the client did not take the answer; nothing was marked as read", code="output_blocked")
 
-    def _settle(self, answer: ToolAnswer) -> None:
+    def _settle_answer(self, answer: ToolAnswer) -> None:
         if self.answer.done():  # the client took its request back
             self._waiting[self.request].set()
         else:
             self.answer.set_result(answer)
 
 
-def _first(error: BaseException) -> BaseException:
+def _first_error(error: BaseException) -> BaseException:
     """Return the first error of a group; it ended the others."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
 
 
-def _refusal(what: str, hint: str) -> types.CallToolResult:
+def _refusal_result(what: str, hint: str) -> types.CallToolResult:
     data = {"error": {"code": "busy", "message": what, "hint": hint}}
-    return _result(ToolAnswer(f"error: {what}\nhint: {hint}\n", data, failed=True))
+    return _tool_result(ToolAnswer(f"error: {what}\nhint: {hint}\n", data, failed=True))
 
 
-def _result(answer: ToolAnswer) -> types.CallToolResult:
+def _tool_result(answer: ToolAnswer) -> types.CallToolResult:
     """Return an answer in the protocol's form."""
     text = types.TextContent(type="text", text=answer.text)
     return types.CallToolResult(content=[text], structured_content=answer.data, is_error=answer.failed)
 
 
-async def _listed(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+async def _list_tools(_: ServerRequestContext[Any], __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
     return types.ListToolsResult(
         tools=[types.Tool(name=n, description=t.description, input_schema=t.schema) for n, t in TOOLS.items()]
     )

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from . import runners, shell
-from .denied_words import program
-from .quoting import MANY, ONE, formed, mould
+from .denied_words import plain_program
+from .quoting import MANY, ONE, form_of, make_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -51,54 +51,54 @@ MAX_DEPTH = 4
 MAX_WRAPPED, MAX_CODE = 100, 1000
 """Limits: texts within each other, words behind a wrapper, words of code. Honest commands stay below."""
 _UNKNOWN = frozenset((ONE, MANY, *"$`*?[{"))
-_HANDED = formed("…", MANY)
+_HANDED = make_word("…", MANY)
 _HANDED.is_handed = True
 """The words that a program such as ``xargs`` adds at the end."""
 
 
-def _computes(simple: shell.SimpleCommand) -> bool:
+def _is_computing(simple: shell.ShellCommand) -> bool:
     return simple.computes or simple.words[:1] in (["(("], ["[["], ["let"])
 
 
-def _holds_commands(simple: shell.SimpleCommand) -> bool:
+def _holds_commands(simple: shell.ShellCommand) -> bool:
     """Return whether a word holds a substitution as text, which runs only if something computes with it."""
-    return any("$(" in mould(word) or "`" in mould(word) for word in simple.words)
+    return any("$(" in form_of(word) or "`" in form_of(word) for word in simple.words)
 
 
-def forms(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
+def forms_of_commands(text: str, depth: int = 0) -> Iterator[Sequence[str]]:
     """Yield the words of every command the text may run. Raises ``Unreadable`` if that is uncertain."""
     if depth > MAX_DEPTH:
         raise shell.Unreadable("too deep")
     aliases: dict[str, str] = {}
-    found = shell.commands(text)
-    if any(map(_computes, found)) and any(map(_holds_commands, found)):
+    found = shell.simple_commands(text)
+    if any(map(_is_computing, found)) and any(map(_holds_commands, found)):
         raise shell.Unreadable("an expansion may run what a quoted text holds")
     for simple in found:
-        words = unset(simple.words)
+        words = without_assignments(simple.words)
         if not simple.inputs and _is_handed(words):
             raise shell.Unreadable("what runs is known only at run time")
-        yield from _spellings(words, depth)
+        yield from _spellings_of(words, depth)
         if words[:1] == ["alias"]:
             aliases.update((word.partition("=")[0], word.partition("=")[2]) for word in words[1:])
         elif words and words[0] in aliases:
-            for meant in shell.commands(aliases[words[0]]):
-                yield from _spellings([*unset(meant.words), *words[1:]], depth)
-        if any(base(word) in _READING for word in simple.words):
+            for meant in shell.simple_commands(aliases[words[0]]):
+                yield from _spellings_of([*without_assignments(meant.words), *words[1:]], depth)
+        if any(program_name(word) in _READING for word in simple.words):
             for body in simple.inputs:
-                yield from forms(body, depth + 1)
-        elif any(_plain(word) in _CODE or word == "uv" for word in words):
+                yield from forms_of_commands(body, depth + 1)
+        elif any(_name_without_version(word) in _CODE or word == "uv" for word in words):
             for body in simple.inputs:
                 yield from _in_code(body)
 
 
-def _spellings(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
+def _spellings_of(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
     """Yield the words, and those of every command that they may run."""
-    filled, starts = _starts(words)
+    filled, starts = _possible_starts(words)
     for place, sure in starts.items():
-        yield from _spelled(filled[place:], depth, sure=sure)
+        yield from _spellings_of_command(filled[place:], depth, sure=sure)
         if place:
-            yield from _loosely(filled[place], depth)
-        name = _plain(filled[place])
+            yield from _loose_commands(filled[place], depth)
+        name = _name_without_version(filled[place])
         if name in _CODE:
             for word in filled[place + 1 :]:
                 yield from _in_code(word)
@@ -106,18 +106,18 @@ def _spellings(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
             yield from _git_aliases(filled[place:], depth)
 
 
-def _starts(words: Sequence[str]) -> tuple[Sequence[str], dict[int, bool]]:
+def _possible_starts(words: Sequence[str]) -> tuple[Sequence[str], dict[int, bool]]:
     """Return the words, filled, and where commands may begin in them; whether one surely does."""
     starts = dict.fromkeys(range(bool(words)), True)
     todo, wraps, end = [*starts], False, len(words)
     for place in todo:
-        name = _plain(words[place])
-        found = dict.fromkeys((place + n for n in runners.commands(name, words[place:])), False)
+        name = _name_without_version(words[place])
+        found = dict.fromkeys((place + n for n in runners.command_places(name, words[place:])), False)
         if name in WRAPPERS and not wraps:  # where its own options end, only the wrapper knows
-            wraps, found = True, _suffixes(words, place)
+            wraps, found = True, _places_behind(words, place)
         if name in _FILLING and end == len(words):
             part = f"./{ONE}" if name == "find" and _is_below(words[place + 1 :]) else ONE
-            words = [*words[: place + 1], *_filled(words[place + 1 :], part), _HANDED]
+            words = [*words[: place + 1], *_fill_words(words[place + 1 :], part), _HANDED]
         new = [number for number in found if number < end and number not in starts]
         starts.update((number, found[number]) for number in new)
         todo += new
@@ -126,7 +126,7 @@ def _starts(words: Sequence[str]) -> tuple[Sequence[str], dict[int, bool]]:
     return words, starts
 
 
-def _suffixes(words: Sequence[str], place: int) -> dict[int, bool]:
+def _places_behind(words: Sequence[str], place: int) -> dict[int, bool]:
     """Return each place behind a wrapper's; ``True`` for all up to the first that is neither option nor value."""
     found, sure = {}, True
     for number, word in enumerate(words[place + 1 :], place + 1):
@@ -135,23 +135,23 @@ def _suffixes(words: Sequence[str], place: int) -> dict[int, bool]:
     return found
 
 
-def _spelled(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[Sequence[str]]:
+def _spellings_of_command(words: Sequence[str], depth: int, *, sure: bool) -> Iterator[Sequence[str]]:
     """Yield the spellings of the command these words make. ``sure``: a command begins with the first word."""
-    if sure and set(mould(words[0])) & _UNKNOWN and words[0] not in ("[", "[[", "*"):
+    if sure and set(form_of(words[0])) & _UNKNOWN and words[0] not in ("[", "[[", "*"):
         raise shell.Unreadable("what runs is known only at run time")
     yield words
-    if base(words[0]) in _INTERPRETERS:
+    if program_name(words[0]) in _INTERPRETERS:
         for word in (*words[1:], " ".join(words[1:])):
             if not word.startswith("-"):
-                yield from forms(word, depth + 1)
+                yield from forms_of_commands(word, depth + 1)
 
 
-def _loosely(word: str, depth: int) -> Iterator[Sequence[str]]:
+def _loose_commands(word: str, depth: int) -> Iterator[Sequence[str]]:
     """Yield the commands of a word that a program may hand to a shell (``-c 'x y'``, ``-S'x y'``, ``--run='x y'``)."""
     text = word.partition("=")[2] if word.startswith("--") else word.removeprefix("-S")
     if any(char.isspace() for char in text):
         try:
-            found = [*forms(text, depth + 1)]
+            found = [*forms_of_commands(text, depth + 1)]
         except shell.Unreadable:
             found = [text.split()]
         yield from found
@@ -172,7 +172,7 @@ def _git_aliases(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
         if word.startswith("alias."):
             meant = word.partition("=")[2] or following
             if meant.startswith("!"):
-                yield from forms(meant[1:], depth + 1)
+                yield from forms_of_commands(meant[1:], depth + 1)
             elif meant:
                 yield [words[0], *meant.split()]
 
@@ -182,7 +182,7 @@ def _is_below(words: Sequence[str]) -> bool:
     return words[:1] != [] and words[0][:1] in (".", "/", "~") and not set(words[0]) & {ONE, MANY}
 
 
-def _filled(words: Sequence[str], part: str) -> list[str]:
+def _fill_words(words: Sequence[str], part: str) -> list[str]:
     """Return the words, with those that the program fills as unknown ones."""
     marks = {"{}"}
     for word, following in zip(words, [*words[1:], ""], strict=False):  # a program alone has no words
@@ -193,34 +193,36 @@ def _filled(words: Sequence[str], part: str) -> list[str]:
         elif word.startswith("--replace="):
             marks.add(word.partition("=")[2])
     end = next((number for number, word in enumerate(words) if word[:3] == ":::"), len(words))
-    filled = [formed(word, part) if any(mark in word for mark in marks) else word for word in words[:end]]
-    return [*filled, *(formed(word, MANY) for word in words[end:])]
+    filled = [make_word(word, part) if any(mark in word for mark in marks) else word for word in words[:end]]
+    return [*filled, *(make_word(word, MANY) for word in words[end:])]
 
 
-def _plain(word: str) -> str:
+def _name_without_version(word: str) -> str:
     """Return a program's name without its version."""
-    name = program(word)
+    name = plain_program(word)
     return name if name in WRAPPERS else name.rstrip("0123456789.") or name
 
 
 def _is_handed(words: Sequence[str]) -> bool:
     """Return whether a shell in these words reads its commands from a pipe or a device."""
-    wraps = bool(words) and base(words[0]) in WRAPPERS and base(words[0]) != "find" and words[1:2] != ["-v"]
+    wraps = (
+        bool(words) and program_name(words[0]) in WRAPPERS and program_name(words[0]) != "find" and words[1:2] != ["-v"]
+    )
     for number, word in enumerate(words if wraps else words[:1]):
-        if base(word) in SHELLS or (not number and word in _SOURCING):
+        if program_name(word) in SHELLS or (not number and word in _SOURCING):
             rest = words[number + 1 :]
             operands = [one for one in rest if one[:1] not in ("-", "+")]
             return operands[0].startswith("/dev/") if operands else not {"--version", "--help"} & {*rest}
     return False
 
 
-def unset(words: list[str]) -> list[str]:
+def without_assignments(words: list[str]) -> list[str]:
     """Return the words without the leading assignments (``NAME=value``)."""
     while words and shell.is_setting(words[0]):
         words = words[1:]
     return words
 
 
-def base(word: str) -> str:
+def program_name(word: str) -> str:
     """Return a program's name without its directory."""
     return word.rstrip("/").rpartition("/")[2]

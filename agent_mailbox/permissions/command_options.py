@@ -88,46 +88,49 @@ def takes_value(name: str, option: str) -> int:
     return NO if is_joined or option[0] == "+" else MAY
 
 
-def holds(name: str, given: Sequence[str], wanted: Sequence[str]) -> bool:
+def has_every(name: str, given: Sequence[str], wanted: Sequence[str]) -> bool:
     """Return whether the options of a command of this program hold every wanted one."""
     longs = [pair.split(":") for pair in _LONG.get(name, _LONG[""]).split()]
-    return all(_has(longs, given, one) for one in wanted)
+    return all(_has_option(longs, given, one) for one in wanted)
 
 
-def helps(name: str, given: str, wanted: Sequence[str]) -> bool:
+def is_helpful(name: str, given: str, wanted: Sequence[str]) -> bool:
     """Return whether an option is one of the wanted, or a part of one."""
-    parts = [f"-{letter}" for one in wanted for letter in _letters(one, _MOST_WANTED)]
-    return any(holds(name, [given], [one]) for one in (*wanted, *parts))
+    parts = [f"-{letter}" for one in wanted for letter in _cluster_letters(one, _MOST_WANTED)]
+    return any(has_every(name, [given], [one]) for one in (*wanted, *parts))
 
 
-def _letters(option: str, most: int) -> str:
+def _cluster_letters(option: str, most: int) -> str:
     """Return the letters of a cluster of short options; none for an option that is no cluster."""
     letters = option[1:]
     return letters if option[0] == "-" and letters.isalpha() and letters.isascii() and len(letters) <= most else ""
 
 
-def _has(longs: Sequence[Sequence[str]], given: Sequence[str], wanted: str) -> bool:
+def _has_option(longs: Sequence[Sequence[str]], given: Sequence[str], wanted: str) -> bool:
     """Return whether the options hold the wanted one, in any of its spellings."""
     plain = wanted.lstrip("-").removesuffix("=*")
-    if any(one == wanted or (len(plain) > 1 and plain in (_name(one), one.lstrip("-"))) for one in given):
+    if any(one == wanted or (len(plain) > 1 and plain in (_option_name(one), one.lstrip("-"))) for one in given):
         return True
     if wanted[:2] == "--":
         shorts = [letter for letter, long in longs if long == plain]
-        return any(_begins(one, plain) for one in given) or any(_has_letter([], given, one) for one in shorts)
-    letters = _letters(wanted, _MOST_WANTED)
+        return any(_is_beginning_of(one, plain) for one in given) or any(_has_letter([], given, one) for one in shorts)
+    letters = _cluster_letters(wanted, _MOST_WANTED)
     return bool(letters) and all(_has_letter(longs, given, letter) for letter in letters)
 
 
-def _name(option: str) -> str:
+def _option_name(option: str) -> str:
     return option.lstrip("-").partition("=")[0]
 
 
-def _begins(option: str, long: str) -> bool:
+def _is_beginning_of(option: str, long: str) -> bool:
     """Return whether an option is this long one, or a beginning of it: many programs take that."""
-    return option[:2] == "--" and len(option) > 2 and long.startswith(_name(option))
+    return option[:2] == "--" and len(option) > 2 and long.startswith(_option_name(option))
 
 
 def _has_letter(longs: Sequence[Sequence[str]], given: Sequence[str], letter: str) -> bool:
     names = {long for short, long in longs if short == letter}
     same = {letter, *(short for short, long in longs if long in names)}
-    return any(same & {*_letters(one, _MOST_GIVEN)} or any(_begins(one, long) for long in names) for one in given)
+    return any(
+        same & {*_cluster_letters(one, _MOST_GIVEN)} or any(_is_beginning_of(one, long) for long in names)
+        for one in given
+    )

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from . import command_options, patterns, shell
 from .command_options import IS, MAY, NO, NUMBER
-from .quoting import MANY, ONE, mould
+from .quoting import MANY, ONE, form_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _ENDINGS = (".exe", ".cmd", ".bat")
 
 
-def program(word: str) -> str:
+def plain_program(word: str) -> str:
     """Return a program's name as a system that ignores case reads it: without its directory, package and version.
 
     ``/usr/bin/git``, ``git.exe``, ``nixpkgs#git``, ``npm@latest`` and ``bitnami/kubectl:1.2`` are programs.
@@ -32,10 +32,10 @@ def program(word: str) -> str:
     return next((name[: -len(end)] for end in _ENDINGS if name.endswith(end)), name)
 
 
-def meant(spec: str, words: Sequence[str]) -> str | None:
+def match_denied(spec: str, words: Sequence[str]) -> str | None:
     """Return None if the rule does not mean this command, nothing if it does, and what makes it possible if it may."""
-    for wanted in _spellings(spec.removesuffix(":*").split() + ["*"] * spec.endswith(":*")):
-        for given in _spellings(words):
+    for wanted in _spellings_of(spec.removesuffix(":*").split() + ["*"] * spec.endswith(":*")):
+        for given in _spellings_of(words):
             if _is_meant(wanted, given, wild=False):
                 return ""
             unknown = next((word for word in given if _is_wild(word)), None)
@@ -44,7 +44,7 @@ def meant(spec: str, words: Sequence[str]) -> str | None:
     return None
 
 
-def _spellings(words: Sequence[str]) -> Iterator[Sequence[str]]:
+def _spellings_of(words: Sequence[str]) -> Iterator[Sequence[str]]:
     """Yield the words, and those of a program's second name: ``git-push`` is ``git push``."""
     yield words
     name, dash, verb = (words[0] if words else "").rpartition("/")[2].partition("-")
@@ -58,12 +58,16 @@ def _is_meant(wanted: Sequence[str], words: Sequence[str], *, wild: bool) -> boo
     if not wanted or not words:
         return False
     known = not _is_wild(words[0])
-    if not patterns.like(program(wanted[0]), program(words[0])) if known else len(wanted) == 1 or not wild:
+    if (
+        not patterns.is_like(plain_program(wanted[0]), plain_program(words[0]))
+        if known
+        else len(wanted) == 1 or not wild
+    ):
         return False
     options = [word for word in wanted[1:] if _is_option(word)]
     operands = [word for word in wanted[1:] if not _is_option(word)]
-    search = _Search(operands, options, program(wanted[0]), is_open=is_open, wild=wild and known)
-    return search.run(words[1:]) and (known or any(word in operands for word in words[1:]))
+    search = _Search(operands, options, plain_program(wanted[0]), is_open=is_open, wild=wild and known)
+    return search.is_found(words[1:]) and (known or any(word in operands for word in words[1:]))
 
 
 class _Search:
@@ -76,12 +80,12 @@ class _Search:
         self.is_open, self.wild = is_open, wild
         self.slots = len(operands) + len(options)  # words of the rule behind the program
 
-    def run(self, words: Sequence[str]) -> bool:
+    def is_found(self, words: Sequence[str]) -> bool:
         """Return whether the words behind the program hold the rule's."""
         states = {(0, NO)}
         found = self.is_open and not self.operands
         for word in words:
-            states = {after for state in states for after in self._steps(state, word)}
+            states = {after for state in states for after in self._next_states(state, word)}
             found = found or (self.is_open and any(self._is_found(state) for state in states))
             if found or not states:
                 break
@@ -90,7 +94,7 @@ class _Search:
     def _is_found(self, state: tuple[int, int]) -> bool:
         return all(word == "*" for word in self.operands[state[0] :])
 
-    def _steps(self, state: tuple[int, int], word: str) -> Iterator[tuple[int, int]]:
+    def _next_states(self, state: tuple[int, int], word: str) -> Iterator[tuple[int, int]]:
         """Yield the states behind this word."""
         number, value = state
         if value == IS or (value == NUMBER and (word.isdigit() or _is_wild(word))):
@@ -101,21 +105,21 @@ class _Search:
         wanted = self.operands[number] if number < len(self.operands) else None
         if wanted == "*":
             yield number, NO
-            yield from self._steps((number + 1, NO), word)
+            yield from self._next_states((number + 1, NO), word)
         if _is_option(word):
             yield number, command_options.takes_value(self.name, word)
         elif shell.is_setting(word) or (wanted is not None and self.name in command_options.TARGETS):
             yield number, NO
-        if wanted is not None and (patterns.like(wanted, word) or self._is_short(number, word)):
+        if wanted is not None and (patterns.is_like(wanted, word) or self._is_short(number, word)):
             yield number + 1, NO
         if self.wild and _is_wild(word):
-            yield from self._unknown(number, mould(word))
+            yield from self._unknown_states(number, form_of(word))
 
     def _is_short(self, number: int, word: str) -> bool:
         """Return whether a word is the beginning of a verb, for npm, which takes ``pub`` for ``publish``."""
         return self.name == "npm" and not number and len(word) > 2 and self.operands[0].startswith(word)
 
-    def _unknown(self, number: int, form: str) -> Iterator[tuple[int, int]]:
+    def _unknown_states(self, number: int, form: str) -> Iterator[tuple[int, int]]:
         """Yield the states behind a word that is known only at run time."""
         left = self.operands[number:]
         if form[0] in (ONE, MANY):
@@ -132,7 +136,7 @@ class _Search:
         if not self.options:
             return True
         given = [word for word in words if _is_option(word)]
-        if command_options.holds(self.name, given, self.options):
+        if command_options.has_every(self.name, given, self.options):
             return True
         if not self.wild:
             return False
@@ -140,8 +144,8 @@ class _Search:
         for word in words[: [*words, "--"].index("--")]:
             if word[:1] == "-" and word[:2] != "--" and _is_wild(word):  # a cluster such as -r$F
                 return True
-            helps = _is_option(word) and command_options.helps(self.name, word, self.options)
-            if value != IS and place < self.slots and _is_wild(word) and not mould(word).strip(ONE + MANY):
+            helps = _is_option(word) and command_options.is_helpful(self.name, word, self.options)
+            if value != IS and place < self.slots and _is_wild(word) and not form_of(word).strip(ONE + MANY):
                 return not getattr(word, "is_handed", False)
             if _is_option(word):
                 place, value = place + helps, NO if helps else command_options.takes_value(self.name, word)
@@ -155,7 +159,7 @@ def _is_option(word: str) -> bool:
 
 
 def _is_wild(word: str) -> bool:
-    form = mould(word)
+    form = form_of(word)
     return ONE in form or MANY in form
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .command_forms import base
+from .command_forms import program_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,7 +28,7 @@ def names_mailbox(word: str) -> bool:
     return any(name in word for name in VARIABLES) or word.startswith(f"{_SEARCH}=")
 
 
-def beside(words: Sequence[str]) -> list[str]:
+def directories_for(words: Sequence[str]) -> list[str]:
     """Return the directories in which a program is told to run what follows: ``env -C DIR``."""
     found = []
     for word, following in zip(words, [*words[1:], ""], strict=True):
@@ -40,13 +40,13 @@ def beside(words: Sequence[str]) -> list[str]:
     return found
 
 
-def after(words: Sequence[str]) -> list[str]:
+def directory_after(words: Sequence[str]) -> list[str]:
     """Return the directory in which the words leave the shell; none if they leave it where it is."""
     while words and words[0] in _WRAPPED:
         words = words[1:]
-    if not words or base(words[0]) not in _CHANGING:
+    if not words or program_name(words[0]) not in _CHANGING:
         return []
     operands = [word for word in words[1:] if word == UNKNOWN or not word.startswith("-")]
-    if base(words[0]) in ("popd", "pushd") and not operands:
+    if program_name(words[0]) in ("popd", "pushd") and not operands:
         return [UNKNOWN]
     return operands[:1] or ["~"]

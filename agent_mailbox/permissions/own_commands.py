@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ..core.text import clipped, neutral
 from . import directory_changes, shell
-from .command_forms import SHELLS, TAKING_COMMANDS, base, unset
+from .command_forms import SHELLS, TAKING_COMMANDS, program_name, without_assignments
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,13 +97,13 @@ _DATA = (
 TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-=/$")
 
 
-def refusal(text: str, member: str) -> str | None:
+def refusal_for_teammate(text: str, member: str) -> str | None:
     """Return why a teammate may not run this, with what to do instead; None if it may. ``member``: its id."""
     if not any(name in text for name in NAMES):
         return None
     found = find_calls(text)
-    judged = [_call(call, member) for call in found.calls]
-    judged += [_loosely(part, member) for part in found.opaque]
+    judged = [_judge_call(call, member) for call in found.calls]
+    judged += [_judge_loosely(part, member) for part in found.opaque]
     return next((why for why in judged if why), None)
 
 
@@ -111,7 +111,7 @@ def find_calls(text: str) -> OwnCommands:
     """Read a command line; one that cannot be read is opaque as a whole."""
     found = OwnCommands(text)
     try:
-        found.read(text, 0)
+        found.read_text(text, 0)
     except (shell.Unreadable, RecursionError):
         found.opaque.append(text)
     return found
@@ -136,75 +136,75 @@ class OwnCommands:
         self._scripts: list[str] = []
         self._runs_scripts = False
 
-    def read(self, text: str, depth: int) -> None:
+    def read_text(self, text: str, depth: int) -> None:
         """Read a shell's text and those within it. Raises ``Unreadable``."""
         if depth > shell.MAX_DEPTH:
             raise shell.Unreadable("too deep")
-        for simple in shell.commands(text, depth):
+        for simple in shell.simple_commands(text, depth):
             words = simple.words
-            if not words or base(words[0]) not in _DATA:
+            if not words or program_name(words[0]) not in _DATA:
                 self.named += filter(directory_changes.names_mailbox, words)
-            words = unset(words)
+            words = without_assignments(words)
             known, moved = len(self.calls), len(self._moves)
             if words:
-                self._moves += directory_changes.beside(words)
-                self._command(words, simple.inputs, depth)
-                if base(words[0]) != "eval":
+                self._moves += directory_changes.directories_for(words)
+                self._read_command(words, simple.inputs, depth)
+                if program_name(words[0]) != "eval":
                     del self._moves[moved:]
-                self._moves += directory_changes.after(words)
+                self._moves += directory_changes.directory_after(words)
             if len(self.calls) > known:
                 self.sources += [source for source in simple.sources if source != "/dev/null"]
         if self._runs_scripts and not depth:  # the text may run a script that it writes
             for script in self._scripts:
-                self.read(script, depth + 1)
+                self.read_text(script, depth + 1)
 
-    def _command(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
-        if base(words[0]) in _DATA:
+    def _read_command(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
+        if program_name(words[0]) in _DATA:
             self._scripts += inputs
             return None
         for number, word in enumerate(words):
-            name, rest = base(word), [*words[number + 1 :]]
+            name, rest = program_name(word), [*words[number + 1 :]]
             if name in SHELLS:
-                return self._shell(rest, inputs, depth)
+                return self._read_shell(rest, inputs, depth)
             if name.rstrip("0123456789.") in _INTERPRETERS:
-                return self._interpreter(name, rest, inputs)
+                return self._read_interpreter(name, rest, inputs)
             if name == "eval":
-                return self.read(" ".join(rest), depth + 1)
+                return self.read_text(" ".join(rest), depth + 1)
             if name in _QUOTING:
                 for quoted in rest:
                     if any(character.isspace() for character in quoted):
-                        self.read(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
+                        self.read_text(quoted.partition("=")[2] if name == "alias" else quoted, depth + 1)
             named = word == PACKAGE if words[number - 1] == "-m" and number else is_ours(word)
-            if named and (not number or _verb(rest) in VERBS or _hidden(rest)):
-                return self._ours(word, [*rest, "…"] if base(words[0]) == "xargs" else rest)
-        if words[0][:1] in ("$", "`") and _verb(words[1:]) in VERBS:
-            return self._ours("", words[1:])  # the program's name is in a variable
+            if named and (not number or _verb_of(rest) in VERBS or _is_hidden(rest)):
+                return self._note_call(word, [*rest, "…"] if program_name(words[0]) == "xargs" else rest)
+        if words[0][:1] in ("$", "`") and _verb_of(words[1:]) in VERBS:
+            return self._note_call("", words[1:])  # the program's name is in a variable
         self._scripts += inputs
         self._runs_scripts |= words[0].startswith("./") or words[0].endswith(".sh")
         return None
 
-    def _ours(self, word: str, arguments: Sequence[str]) -> None:
-        call = ["roster", *arguments] if base(word) == ROSTER else [*arguments]
+    def _note_call(self, word: str, arguments: Sequence[str]) -> None:
+        call = ["roster", *arguments] if program_name(word) == ROSTER else [*arguments]
         self.calls.append(call)
         self.places.append([*self._moves])
-        if _hidden(call):
+        if _is_hidden(call):
             self.opaque.append(self._text)
 
-    def _shell(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
+    def _read_shell(self, words: Sequence[str], inputs: Sequence[str], depth: int) -> None:
         for number, word in enumerate(words):
             if word.startswith("-") and not word.startswith("--") and "c" in word:
                 text = next((w for w in words[number + 1 :] if not w.startswith(("-", "+"))), "")
-                return self.read(text, depth + 1)
+                return self.read_text(text, depth + 1)
             if not word.startswith(("-", "+")) and not (number and words[number - 1] in ("-o", "+o")):
                 self._runs_scripts = True
-                return self._ours(word, words[number + 1 :]) if is_ours(word) else None
+                return self._note_call(word, words[number + 1 :]) if is_ours(word) else None
         for text in inputs:
-            self.read(text, depth + 1)
+            self.read_text(text, depth + 1)
         if not inputs:
             self.opaque.append(self._text)  # the commands come from a pipe
         return None
 
-    def _interpreter(self, name: str, words: Sequence[str], inputs: Sequence[str]) -> None:
+    def _read_interpreter(self, name: str, words: Sequence[str], inputs: Sequence[str]) -> None:
         before, operands = "", 0
         for number, word in enumerate(words):
             rest = words[number + 1 :]
@@ -212,8 +212,8 @@ class OwnCommands:
                 inputs, operands = ["\n".join([*rest, *inputs])], 0
                 break
             module = word.removeprefix("-m").partition(".")[0] if before == "-m" or word.startswith("-m") else None
-            if (module == PACKAGE or (module is None and is_ours(word))) and (not operands or _verb(rest) in VERBS):
-                return self._ours(word, rest)
+            if (module == PACKAGE or (module is None and is_ours(word))) and (not operands or _verb_of(rest) in VERBS):
+                return self._note_call(word, rest)
             operands += not word.startswith("-") and before not in ("-X", "-W")
             before = word
         if not operands:
@@ -225,24 +225,24 @@ class OwnCommands:
 
 def is_ours(word: str) -> bool:
     """Return whether the word is our program, one of its scripts, or its package."""
-    name = base(word.removesuffix("/__main__.py"))
+    name = program_name(word.removesuffix("/__main__.py"))
     return name in (PROGRAM, f"{PROGRAM}-python", f"{PACKAGE}.py", ROSTER) or (name == PACKAGE and word != PACKAGE)
 
 
-def _hidden(arguments: Sequence[str]) -> bool:
+def _is_hidden(arguments: Sequence[str]) -> bool:
     """Return whether a variable holds the verb or the options."""
-    given = _parsed(arguments)[1]
+    given = _parse_arguments(arguments)[1]
     return any(word.startswith("$") and not word.startswith("$(") for word in given)
 
 
-def _verb(arguments: Sequence[str]) -> str:
-    return next(iter(_parsed(arguments)[1]), "")
+def _verb_of(arguments: Sequence[str]) -> str:
+    return next(iter(_parse_arguments(arguments)[1]), "")
 
 
 # -- judging them -----------------------------------------------------------------------------------------------------
 
 
-def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
+def _parse_arguments(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]:
     """Return the options that say who acts, each with its value, and the words that belong to no option."""
     named: list[tuple[str, str]] = []
     words: list[str] = []
@@ -261,8 +261,8 @@ def _parsed(arguments: Sequence[str]) -> tuple[list[tuple[str, str]], list[str]]
     return named, words
 
 
-def _call(arguments: Sequence[str], member: str) -> str | None:
-    named, words = _parsed(arguments)
+def _judge_call(arguments: Sequence[str], member: str) -> str | None:
+    named, words = _parse_arguments(arguments)
     verb, what, *more = [*words, "", ""]
     changes = verb == "roster" and what in CHANGES
     if (verb in SPEAKING or changes) and member not in [*(value for _, value in named), *more]:
@@ -287,31 +287,33 @@ def _call(arguments: Sequence[str], member: str) -> str | None:
 
 def _as_another(option: str, value: str) -> str:
     return (
-        f"`{option} {shown(value)}` would make the command act as somebody else than you. "
+        f"`{option} {show_word(value)}` would make the command act as somebody else than you. "
         f"Name yourself there, or leave {option} out."
     )
 
 
 def _of_another(what: str, other: str) -> str:
     return (
-        f"`roster {what}` of {shown(other)} would change another session's entry in the roster. Only that session "
+        f"`roster {what}` of {show_word(other)} would change another session's entry in the roster. Only that session "
         "may, or the person in a terminal of their own."
     )
 
 
-def shown(word: str) -> str:
+def show_word(word: str) -> str:
     return clipped(neutral(word), 80)
 
 
-def _loosely(text: str, member: str) -> str | None:
+def _judge_loosely(text: str, member: str) -> str | None:
     """Judge a text that is not shell, or unreadable: a word of ours beside a word that is refused."""
     tokens = "".join(char if char in TOKEN else " " for char in text).split()
     places = [n for n, token in enumerate(tokens) if is_ours(token) or token == PACKAGE]
     if not places:
         return None
-    judged = [_as_another(*named) for named in _parsed(tokens)[0] if named[1] != member]
+    judged = [_as_another(*named) for named in _parse_arguments(tokens)[0] if named[1] != member]
     for place, following in zip(places, [*places[1:], len(tokens)], strict=True):
         arguments = tokens[place + 1 : following]
-        judged.append(_call(["roster", *arguments] if base(tokens[place]) == ROSTER else arguments, member) or "")
+        judged.append(
+            _judge_call(["roster", *arguments] if program_name(tokens[place]) == ROSTER else arguments, member) or ""
+        )
     why = next(filter(None, judged), None)
     return why and f"{why} (This command cannot be read with certainty; write it plainly, one call by itself.)"

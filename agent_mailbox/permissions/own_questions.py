@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from .directory_changes import UNKNOWN, VARIABLES, names_mailbox
-from .own_commands import NAMES, PACKAGE, TOKEN, VALUED, find_calls, is_ours, shown
+from .own_commands import NAMES, PACKAGE, TOKEN, VALUED, find_calls, is_ours, show_word
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -37,33 +37,33 @@ _PLACES = ("--dir", "--home")
 _OWN = tuple(form for name in VARIABLES for form in (f"${name}", f"${{{name}}}"))
 
 
-def question(text: str, place: Place) -> str | None:
+def question_about(text: str, place: Place) -> str | None:
     """Return why the client must ask its person before it runs the text; None if it need not."""
     if not any(name in text for name in NAMES):
         return None
     found = find_calls(text)
-    file = _file(found)
+    file = _sent_file(found)
     if file is not None:
-        return f"this sends the file {shown(file)}. `--body -` with a here-document needs no permission."
-    elsewhere = next(_elsewhere(found, place), None)
+        return f"this sends the file {show_word(file)}. `--body -` with a here-document needs no permission."
+    elsewhere = next(_words_elsewhere(found, place), None)
     if elsewhere is not None:
-        return f"this uses another mailbox than this project's own ({shown(elsewhere)}), or nobody can tell which."
+        return f"this uses another mailbox than this project's own ({show_word(elsewhere)}), or nobody can tell which."
     return None
 
 
 # -- files ------------------------------------------------------------------------------------------------------------
 
 
-def _file(found: OwnCommands) -> str | None:
+def _sent_file(found: OwnCommands) -> str | None:
     """Return a file whose content our commands send. The client's rules on reading cover files the shell opens, not
     those our arguments name."""
-    named = next((file for call in found.calls for file in _files(call)), next(iter(found.sources), None))
-    for tokens in _opaque(found) if named is None else ():
-        named = named or next(iter(_files(tokens)), None)
+    named = next((file for call in found.calls for file in _sent_files(call)), next(iter(found.sources), None))
+    for tokens in _opaque_calls(found) if named is None else ():
+        named = named or next(iter(_sent_files(tokens)), None)
     return named
 
 
-def _files(arguments: Sequence[str]) -> list[str]:
+def _sent_files(arguments: Sequence[str]) -> list[str]:
     """Return the files whose content a call sends."""
     found = []
     for word, following in zip(arguments, [*arguments, ""][1:], strict=True):
@@ -76,7 +76,7 @@ def _files(arguments: Sequence[str]) -> list[str]:
     return found
 
 
-def _opaque(found: OwnCommands) -> Iterator[list[str]]:
+def _opaque_calls(found: OwnCommands) -> Iterator[list[str]]:
     """Yield the words of each part that is not read with certainty and that calls us."""
     for part in found.opaque:
         tokens = "".join(char if char in TOKEN else " " for char in part).split()
@@ -87,17 +87,21 @@ def _opaque(found: OwnCommands) -> Iterator[list[str]]:
 # -- mailboxes --------------------------------------------------------------------------------------------------------
 
 
-def _elsewhere(found: OwnCommands, place: Place) -> Iterator[str]:
+def _words_elsewhere(found: OwnCommands, place: Place) -> Iterator[str]:
     """Yield each word by which a call of ours may use another mailbox."""
     for call, moves in zip(found.calls, found.places, strict=True):
-        named = list(_named(call))
+        named = list(_named_directories(call))
         yield from (word for word in named if word not in _OWN and not place.is_own([*moves, word]))
         if moves and not named and not place.finds_own(moves):
             yield moves[-1]
     if found.calls:
         yield from (word for word in found.named if word not in _OWN and not _sets_own(word, place))
-    for tokens in _opaque(found):
-        yield from (word for word in _named(tokens, all_of_them=True) if word not in _OWN and not place.is_own([word]))
+    for tokens in _opaque_calls(found):
+        yield from (
+            word
+            for word in _named_directories(tokens, all_of_them=True)
+            if word not in _OWN and not place.is_own([word])
+        )
         yield from (word for word in tokens if names_mailbox(word) and not _sets_own(word, place))
 
 
@@ -107,7 +111,7 @@ def _sets_own(word: str, place: Place) -> bool:
     return name == VARIABLES[0] and bool(equals) and place.is_own([value])
 
 
-def _named(arguments: Sequence[str], *, all_of_them: bool = False) -> Iterator[str]:
+def _named_directories(arguments: Sequence[str], *, all_of_them: bool = False) -> Iterator[str]:
     """Yield the directories that a call's options name. A part of an option's name counts; ``all_of_them``: so does a
     word that may be another option's value."""
     left = [*arguments]

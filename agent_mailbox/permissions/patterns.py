@@ -22,7 +22,7 @@ _EXPANDED = frozenset("*?[]{}$`")
 """Characters by which a shell makes other words of a word."""
 
 
-def _itself(path: str) -> str:
+def _same_path(path: str) -> str:
     return path
 
 
@@ -33,10 +33,10 @@ class Where(Record):
     cwd: str = "/"
     root: str = "/"
     home: str = "/"
-    resolve: Callable[[str], str] = _itself
+    resolve: Callable[[str], str] = _same_path
 
 
-def like(pattern: str, text: str) -> bool:
+def is_like(pattern: str, text: str) -> bool:
     """Return whether the text matches: ``*`` matches any characters, none and spaces included; others match
     themselves."""
     parts = pattern.split("*")
@@ -53,15 +53,15 @@ def like(pattern: str, text: str) -> bool:
     return True
 
 
-def command(pattern: str, text: str) -> bool:
+def is_command_like(pattern: str, text: str) -> bool:
     """Return whether a command matches: ``:*`` or `` *`` at the end also match the end of a word. Runs of spaces count
     as one."""
     pattern = pattern[:-2] + " *" if pattern.endswith(":*") else pattern
     pattern, text = " ".join(pattern.split()), " ".join(text.split())
-    return like(pattern, text) or (pattern.endswith(" *") and like(pattern[:-2], text))
+    return is_like(pattern, text) or (pattern.endswith(" *") and is_like(pattern[:-2], text))
 
 
-def host(pattern: str, name: str) -> bool:
+def is_host_like(pattern: str, name: str) -> bool:
     """Return whether a host matches. A leading ``*.`` matches subdomains at any depth, ``*`` alone every host, any
     other star within one label."""
     pattern, name = _plain_host(pattern) or pattern, _plain_host(name) or name
@@ -70,9 +70,9 @@ def host(pattern: str, name: str) -> bool:
     if pattern.startswith("*."):
         rest = pattern[2:].count(".") + 1
         labels = name.split(".")
-        return len(labels) > rest and host(pattern[2:], ".".join(labels[-rest:]))
+        return len(labels) > rest and is_host_like(pattern[2:], ".".join(labels[-rest:]))
     wanted, labels = pattern.split("."), name.split(".")
-    return len(wanted) == len(labels) and all(map(like, wanted, labels))
+    return len(wanted) == len(labels) and all(map(is_like, wanted, labels))
 
 
 def host_of(url: str) -> str | None:
@@ -95,7 +95,7 @@ def _plain_host(name: str) -> str | None:
     """Return a host as a browser's address line shows it (URL standard, "host parsing"); None if it is malformed, or
     programs read it differently."""
     if name.startswith("["):
-        return _six(name[1:-1]) if name.endswith("]") else None
+        return _parse_ipv6(name[1:-1]) if name.endswith("]") else None
     if not name.isascii():
         try:
             if set(name) & set("ßςẞ\u200c\u200d"):
@@ -114,7 +114,7 @@ def _plain_host(name: str) -> str | None:
     return name
 
 
-def _six(name: str) -> str | None:
+def _parse_ipv6(name: str) -> str | None:
     try:
         return str(IPv6Address(name))
     except ValueError:
@@ -124,7 +124,7 @@ def _six(name: str) -> str | None:
 # -- paths ------------------------------------------------------------------------------------------------------------
 
 
-def absolute(path: str, where: Where) -> str:
+def absolute_path(path: str, where: Where) -> str:
     """Return the path without ``.``, ``..`` and ``~``."""
     if path == "~" or path.startswith("~/"):
         path = where.home + path[1:]
@@ -137,7 +137,7 @@ def absolute(path: str, where: Where) -> str:
     return "/" + "/".join(parts)
 
 
-def path(pattern: str, name: str, where: Where, *, loose: bool, expands: bool = False) -> bool:
+def is_path_like(pattern: str, name: str, where: Where, *, loose: bool, expands: bool = False) -> bool:
     """Return whether a path matches, as with gitignore.
 
     A pattern begins at the root (``//``), the home (``~/``), where the client started (``/``), else in the working
@@ -156,7 +156,7 @@ def path(pattern: str, name: str, where: Where, *, loose: bool, expands: bool = 
         segments = pattern.rstrip("/").split("/")
         if len(segments) == 1 or (loose and len(segments) == 2 and segments[1] == "**"):
             pattern = f"**/{pattern}"
-    target, base = absolute(name, where), absolute(base, where)
+    target, base = absolute_path(name, where), absolute_path(base, where)
     if loose:
         pattern, target, base = pattern.lower(), target.lower(), base.lower()
     base = base.rstrip("/") + "/"
@@ -165,10 +165,10 @@ def path(pattern: str, name: str, where: Where, *, loose: bool, expands: bool = 
     if not target.startswith(base):
         return target + "/" == base and not pattern.strip("*/")
     wanted = [part for part in pattern.split("/") if part not in ("", ".")]
-    return _segments(wanted, target[len(base) :].split("/"), _may_be if expands else _segment)
+    return _match_segments(wanted, target[len(base) :].split("/"), _may_be if expands else _match_segment)
 
 
-def _segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[[str, str], bool]) -> bool:
+def _match_segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[[str, str], bool]) -> bool:
     """Return whether the path, or a directory it lies in, matches; ``**`` takes any number of segments."""
     reached = {0}
     for number in range(len(wanted)):
@@ -179,24 +179,24 @@ def _segments(wanted: Sequence[str], there: Sequence[str], fits: Callable[[str, 
     return bool(reached - {0} if wanted and wanted[-1] == "**" else reached)
 
 
-def _segment(pattern: str, name: str) -> bool:
+def _match_segment(pattern: str, name: str) -> bool:
     if not set(pattern) & set("?[\\"):
-        return like(pattern, name)
+        return is_like(pattern, name)
     return fnmatchcase(name, pattern)
 
 
 def _may_be(pattern: str, name: str) -> bool:
     """Return whether the segment matches, or a shell's expansion of it may."""
     if not set(name) & _EXPANDED:
-        return _segment(pattern, name)
-    begins, ends = _ends(name)
-    wanted = _ends(pattern) if set(pattern) & _EXPANDED else (pattern, pattern)
+        return _match_segment(pattern, name)
+    begins, ends = _fixed_ends(name)
+    wanted = _fixed_ends(pattern) if set(pattern) & _EXPANDED else (pattern, pattern)
     return (begins.startswith(wanted[0]) or wanted[0].startswith(begins)) and (
         ends.endswith(wanted[1]) or wanted[1].endswith(ends)
     )
 
 
-def _ends(text: str) -> tuple[str, str]:
+def _fixed_ends(text: str) -> tuple[str, str]:
     """Return how all matches of a pattern begin and end."""
     at = [number for number, char in enumerate(text) if char in _EXPANDED]
     ends = "" if set(text) & set("$`") else text[at[-1] + 1 :]

@@ -70,7 +70,7 @@ class Judgement(Record):
 NO_OPINION = Judgement(None)
 
 
-def judge(
+def judge_call(
     policy: Policy, tool: str, given: Mapping[str, Any], where: Where | None = None, free: Sequence[str] = ()
 ) -> Judgement:
     """Return the policy's judgement of a call of this tool with this input.
@@ -78,27 +78,31 @@ def judge(
     ``free``: rules for what stays possible in every mode (mail), unless the policy denies it.
     """
     where = where or Where()
-    caught = _caught(policy.deny, tool, given, where)
+    caught = _catching_rule(policy.deny, tool, given, where)
     if caught is not None:
-        return _verdict(DENY, f"the policy of this session denies {_shown(caught)}{_doubt(caught, tool, given)}")
+        return _make_judgement(
+            DENY, f"the policy of this session denies {_show_rule(caught)}{_describe_doubt(caught, tool, given)}"
+        )
     if not policy.binds:
         return NO_OPINION
-    is_free = rules.allows(_parsed(free), tool, given, where) is not None
+    is_free = rules.allowing_rule(_parse_rules(free), tool, given, where) is not None
     if is_free and not (policy.mode == "locked-down" and _sends_files(given)):
         return NO_OPINION
-    held = _held(policy, tool, given, where)
+    held = _judge_by_mode(policy, tool, given, where)
     if held is not None:
         return held
-    caught = _caught(policy.ask, tool, given, where)
+    caught = _catching_rule(policy.ask, tool, given, where)
     if caught is not None:
-        return _verdict(ASK, f"the policy of this session asks about {_shown(caught)}{_doubt(caught, tool, given)}")
-    host = _host(policy, given)
+        return _make_judgement(
+            ASK, f"the policy of this session asks about {_show_rule(caught)}{_describe_doubt(caught, tool, given)}"
+        )
+    host = _judge_host(policy, given)
     if host is not None:
         return host
-    allowed = rules.allows(_parsed(policy.allow), tool, given, where)
+    allowed = rules.allowing_rule(_parse_rules(policy.allow), tool, given, where)
     if allowed is not None:
-        return _verdict(ALLOW, f"the policy of this session allows {_shown(allowed)}")
-    return _unruled(policy, tool, given, where)
+        return _make_judgement(ALLOW, f"the policy of this session allows {_show_rule(allowed)}")
+    return _judge_unruled(policy, tool, given, where)
 
 
 def is_reading(tool: str, given: Mapping[str, Any], where: Where | None = None) -> bool:
@@ -109,7 +113,7 @@ def is_reading(tool: str, given: Mapping[str, Any], where: Where | None = None) 
     if not isinstance(text, str) or given.get("run_in_background") or given.get("dangerouslyDisableSandbox"):
         return False
     try:
-        found = shell.commands(text)
+        found = shell.simple_commands(text)
     except (shell.Unreadable, RecursionError):
         return False
     programs = {simple.words[0] for simple in found if simple.words}
@@ -122,65 +126,69 @@ def is_reading(tool: str, given: Mapping[str, Any], where: Where | None = None) 
 # -- the parts of a judgement -----------------------------------------------------------------------------------------
 
 
-def _verdict(decision: str, reason: str) -> Judgement:
+def _make_judgement(decision: str, reason: str) -> Judgement:
     return Judgement(decision, clipped(neutral(reason), MAX_REASON))
 
 
-def _shown(rule: Rule) -> str:
+def _show_rule(rule: Rule) -> str:
     """Return a rule for a sentence of ours: any program may write one that denies, and any text into it."""
     return term(rule.text, MAX_REASON - 60)
 
 
-def _doubt(rule: Rule, tool: str, given: Mapping[str, Any]) -> str:
+def _describe_doubt(rule: Rule, tool: str, given: Mapping[str, Any]) -> str:
     """Return why a command may be one that the rule means, and what to do; nothing if it is one for certain."""
-    why = rules.doubt(rule.spec, given) if rule.spec and tool in rules.SHELLS and rule.tool in rules.SHELLS else None
+    why = (
+        rules.doubt_about(rule.spec, given)
+        if rule.spec and tool in rules.SHELLS and rule.tool in rules.SHELLS
+        else None
+    )
     return f" and this may be one ({clipped(neutral(why), 120)})" if why else ""
 
 
-def _parsed(texts: Sequence[str]) -> list[Rule]:
-    return [rules.parse(text) for text in texts]
+def _parse_rules(texts: Sequence[str]) -> list[Rule]:
+    return [rules.parse_rule(text) for text in texts]
 
 
-def _caught(texts: Sequence[str], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
-    return next((rule for rule in _parsed(texts) if rules.catches(rule, tool, given, where)), None)
+def _catching_rule(texts: Sequence[str], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
+    return next((rule for rule in _parse_rules(texts) if rules.may_catch(rule, tool, given, where)), None)
 
 
-def _held(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement | None:
+def _judge_by_mode(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement | None:
     """Return the denial of a mode or an unapproved plan, which no rule can lift; None if there is none."""
     planning = policy.plan_required or policy.mode == "plan"
     if not planning and policy.mode != "locked-down" and policy.mode in MODES:
         return None
-    if is_reading(tool, given, where) and (planning or _inside(tool, given, where)):
+    if is_reading(tool, given, where) and (planning or _is_inside(tool, given, where)):
         return None
     if planning and policy.mode != "locked-down" and _writes_the_plan(tool, given, where):
         return None
     if policy.plan_required:
-        return _verdict(DENY, "this session may not act before its lead has approved its plan")
+        return _make_judgement(DENY, "this session may not act before its lead has approved its plan")
     if policy.mode not in MODES:
-        return _verdict(DENY, f"the mode of this session is unknown: {policy.mode}")
-    return _verdict(DENY, f"this session is in mode {policy.mode}, which lets it only read")
+        return _make_judgement(DENY, f"the mode of this session is unknown: {policy.mode}")
+    return _make_judgement(DENY, f"this session is in mode {policy.mode}, which lets it only read")
 
 
-def _unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement:
+def _judge_unruled(policy: Policy, tool: str, given: Mapping[str, Any], where: Where) -> Judgement:
     """Return the mode's judgement of a call that no rule names."""
     if policy.mode == "safe" and not is_reading(tool, given, where):
-        return _verdict(ASK, "this session is in mode safe: its lead is asked about everything but reading")
-    if policy.mode == "acceptEdits" and tool in rules.WRITING and _inside(tool, given, where):
-        return _verdict(ALLOW, "this session is in mode acceptEdits")
+        return _make_judgement(ASK, "this session is in mode safe: its lead is asked about everything but reading")
+    if policy.mode == "acceptEdits" and tool in rules.WRITING and _is_inside(tool, given, where):
+        return _make_judgement(ALLOW, "this session is in mode acceptEdits")
     return NO_OPINION
 
 
-def _inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
+def _is_inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
     """Return whether the call's files are in the project, and the client guards none. A shell command may name any:
     no."""
     if tool in rules.SHELLS:
         return False
     key = rules.READING.get(tool) or rules.WRITING.get(tool)
     value = given.get(key, where.cwd) if key else where.cwd
-    if not isinstance(value, str) or rules.strays(tool, given):
+    if not isinstance(value, str) or rules.may_stray(tool, given):
         return False
-    name = patterns.absolute(value, where)
-    root = patterns.absolute(where.root, where).rstrip("/") + "/"
+    name = patterns.absolute_path(value, where)
+    root = patterns.absolute_path(where.root, where).rstrip("/") + "/"
     for spelled in (name, where.resolve(name)):
         inner = f"{spelled}/".removeprefix(root)
         if not f"{spelled}/".startswith(root) or (tool in rules.WRITING and inner.startswith(".")):
@@ -189,40 +197,43 @@ def _inside(tool: str, given: Mapping[str, Any], where: Where) -> bool:
 
 
 def _writes_the_plan(tool: str, given: Mapping[str, Any], where: Where) -> bool:
-    return tool in ("Write", "Edit") and rules.allows([rules.parse(f"Edit({PLANS})")], tool, given, where) is not None
+    return (
+        tool in ("Write", "Edit")
+        and rules.allowing_rule([rules.parse_rule(f"Edit({PLANS})")], tool, given, where) is not None
+    )
 
 
 def _sends_files(given: Mapping[str, Any]) -> bool:
     """Return whether our command sends a file's content. Mail must not get around rules on reading."""
     text = given.get("command")
-    words = [word for simple in shell.commands(text if isinstance(text, str) else "") for word in simple.words]
+    words = [word for simple in shell.simple_commands(text if isinstance(text, str) else "") for word in simple.words]
     return any(word.startswith(("@", "--jsonl", "--attach")) or "=@" in word for word in words)
 
 
-def _host(policy: Policy, given: Mapping[str, Any]) -> Judgement | None:
+def _judge_host(policy: Policy, given: Mapping[str, Any]) -> Judgement | None:
     """Return the judgement on a host that the policy does not list; None if there is none."""
     if policy.hosts is None:
         return None
-    for url in _urls(given):
+    for url in _urls_in(given):
         name = patterns.host_of(url)
-        if name is None or not any(patterns.host(pattern, name) for pattern in policy.hosts):
-            return _asked(name, url)
+        if name is None or not any(patterns.is_host_like(pattern, name) for pattern in policy.hosts):
+            return _ask_about_host(name, url)
     return None
 
 
-def _urls(given: Mapping[str, Any]) -> Iterator[str]:
+def _urls_in(given: Mapping[str, Any]) -> Iterator[str]:
     for key, value in given.items():
         if key.lower() in _URLS:
             yield from (one for one in (value if isinstance(value, list | tuple) else [value]) if isinstance(one, str))
 
 
-def _asked(name: str | None, url: str) -> Judgement:
+def _ask_about_host(name: str | None, url: str) -> Judgement:
     shown = name or clipped(url, 100)
-    said = _verdict(ASK, f"{shown} is not among the hosts that this session may go to")
+    said = _make_judgement(ASK, f"{shown} is not among the hosts that this session may go to")
     return said.replace(host=name) if name else said.replace(decision=DENY)
 
 
-def _only_reads(simple: shell.SimpleCommand) -> bool:
+def _only_reads(simple: shell.ShellCommand) -> bool:
     if any(target != "/dev/null" for target in simple.targets) or not simple.words:
         return False
     if any(source.startswith("/dev/") for source in simple.sources):  # some shells open connections for such names

@@ -45,19 +45,19 @@ class Word(str):
     is_handed = False
 
 
-def formed(text: str, form: str) -> Word:
+def make_word(text: str, form: str) -> Word:
     """Return the word of this text and form."""
     word = Word(text)
     word.form = form
     return word
 
 
-def mould(word: str) -> str:
+def form_of(word: str) -> str:
     """Return the form of a word: one that no shell read is what it looks like."""
     return word.form if isinstance(word, Word) else word
 
 
-def computes(text: str) -> bool:
+def may_compute(text: str) -> bool:
     """Return whether an expansion in the text may compute with what a variable holds, or set one.
 
     A shell runs commands that it finds there. An example: ``echo 'a[$(w)]'; echo ${HOME:_}`` runs ``w``, and so does
@@ -85,7 +85,7 @@ def _is_plain(rest: str) -> bool:
     return after.startswith(_PLAIN) or bool(after[:1] == ":" and closed and not place.strip(" 0123456789:-"))
 
 
-class Words:
+class QuotingReader:
     """A text and the place reached in it (``at``). A subclass reads what is within substitutions."""
 
     def __init__(self, text: str) -> None:
@@ -93,42 +93,42 @@ class Words:
         self.at = 0
         self._form: list[str] = []
 
-    def nested(self) -> None:
+    def read_substitution(self) -> None:
         """Read a substitution, from behind its parenthesis to behind its end."""
         raise NotImplementedError
 
-    def quoted(self, text: str) -> None:
+    def read_backticks_text(self, text: str) -> None:
         """Read the text of backticks."""
         raise NotImplementedError
 
-    def word(self) -> Word:
+    def read_word(self) -> Word:
         """Return the word that begins here, without its quotes and unexpanded."""
         parts: list[str] = []
         self._form = []
         while self.at < len(self.text) and (char := self.text[self.at]) not in ENDS:
-            parts.append(self.piece(char))
+            parts.append(self.read_piece(char))
         form = "".join(self._form)
-        return formed("".join(parts), _expanded(form) if {_OPEN, _CLOSE, _SET} & set(form) else form)
+        return make_word("".join(parts), _expanded_form(form) if {_OPEN, _CLOSE, _SET} & set(form) else form)
 
-    def _sure(self, text: str) -> str:
+    def _certain_text(self, text: str) -> str:
         """Return the text, which is so in the word's form as well."""
         self._form.append(text)
         return text
 
-    def piece(self, char: str) -> str:
+    def read_piece(self, char: str) -> str:
         """Return the next piece of a word: a character, or all that is quoted or substituted."""
         if char == "\\":
             self.at += 2
             following = self.text[self.at - 1 : self.at]
-            return self._sure("" if following == "\n" else following)
+            return self._certain_text("" if following == "\n" else following)
         if char == "'":
-            return self._sure(self._until("'"))
+            return self._certain_text(self._read_until("'"))
         if char == '"':
-            return self._double()
+            return self._read_double_quoted()
         if char == "$":
-            return self.dollar()
+            return self.read_dollar()
         if char == "`":
-            return self.backticks()
+            return self.read_backticks()
         self.at += 1
         self._form.append(_EXPANDING.get(char, char))
         return char
@@ -138,7 +138,7 @@ class Words:
         if self.text.startswith(JOINED, self.at):
             raise Unreadable("an operator in two lines")
 
-    def _until(self, quote: str) -> str:
+    def _read_until(self, quote: str) -> str:
         end = self.text.find(quote, self.at + 1)
         if end < 0:
             raise Unreadable(f"no second {quote}")
@@ -146,7 +146,7 @@ class Words:
         self.at = end + 1
         return found
 
-    def _double(self) -> str:
+    def _read_double_quoted(self) -> str:
         self.at += 1
         parts: list[str] = []
         while self.at < len(self.text):
@@ -157,19 +157,21 @@ class Words:
             if char == "\\":
                 following = self.text[self.at + 1 : self.at + 2]
                 parts.append(
-                    self._sure({"\n": ""}.get(following, following if following in '"\\$`' else char + following))
+                    self._certain_text(
+                        {"\n": ""}.get(following, following if following in '"\\$`' else char + following)
+                    )
                 )
                 self.at += 2
             elif char == "$":
-                parts.append(self.dollar(quoted=True))
+                parts.append(self.read_dollar(quoted=True))
             elif char == "`":
-                parts.append(self.backticks(quoted=True))
+                parts.append(self.read_backticks(quoted=True))
             else:
-                parts.append(self._sure(char))
+                parts.append(self._certain_text(char))
                 self.at += 1
         raise Unreadable('no second "')
 
-    def dollar(self, *, quoted: bool = False) -> str:
+    def read_dollar(self, *, quoted: bool = False) -> str:
         """Pass over a substitution; returns its text."""
         start, before = self.at, len(self._form)
         self.at += 1
@@ -179,25 +181,25 @@ class Words:
             self._form.append(MANY)
             return "$"
         if following == "(":
-            if not self.arithmetic():
+            if not self.read_arithmetic():
                 self.at += 1
-                self.nested()
+                self.read_substitution()
         elif following == "{":
-            self._braces(quoted=quoted)
+            self._read_braces(quoted=quoted)
         elif following == "[":
             raise Unreadable("arithmetic in its old form")
         elif following == "'" and not quoted:
-            return self._ansi()
+            return self._read_ansi_quoted()
         elif following == '"' and not quoted:
-            return self._double()
-        elif not self._name():
-            return self._sure("$")
+            return self._read_double_quoted()
+        elif not self._pass_name():
+            return self._certain_text("$")
         text = self.text[start : self.at]
         is_many = not quoted or text[1] == "@" or text.startswith("${@") or "[@]" in text
         self._form[before:] = [MANY if is_many else ONE]
         return text
 
-    def _name(self) -> bool:
+    def _pass_name(self) -> bool:
         """Pass over a parameter's name; returns whether one is there."""
         start = self.at
         if self.text[start : start + 1] in tuple("0123456789@*#?-!"):
@@ -207,7 +209,7 @@ class Words:
                 self.at += 1
         return self.at > start
 
-    def arithmetic(self) -> bool:
+    def read_arithmetic(self) -> bool:
         """Pass over ``((…))``, and read the commands within; returns whether it was there."""
         if not self.text.startswith(("((", f"({JOINED}"), self.at):
             return False
@@ -215,7 +217,7 @@ class Words:
         while self.at < len(self.text):
             char = self.text[self.at]
             if char in "'\"$`\\":
-                self.piece(char)
+                self.read_piece(char)
                 continue
             self.at += 1
             level += (char == "(") - (char == ")")
@@ -226,7 +228,7 @@ class Words:
                 return True
         raise Unreadable("no ))")
 
-    def _braces(self, *, quoted: bool) -> None:
+    def _read_braces(self, *, quoted: bool) -> None:
         """Pass over ``${…}``, and read the commands within."""
         self.at += 1
         while self.at < len(self.text):
@@ -237,23 +239,23 @@ class Words:
             if char == "'" and quoted:
                 raise Unreadable("an apostrophe in quoted ${…}, which shells read differently")
             if char == "$":
-                self.dollar(quoted=quoted)
+                self.read_dollar(quoted=quoted)
             else:
-                self.piece(char)
+                self.read_piece(char)
         raise Unreadable("no }")
 
-    def _ansi(self) -> str:
+    def _read_ansi_quoted(self) -> str:
         self.at += 1
         parts: list[str] = []
         while self.at < len(self.text):
             char = self.text[self.at]
             self.at += 1
             if char == "'":
-                return self._sure("".join(parts))
-            parts.append(self._escape() if char == "\\" else char)
+                return self._certain_text("".join(parts))
+            parts.append(self._read_escape() if char == "\\" else char)
         raise Unreadable("no second '")
 
-    def _escape(self) -> str:
+    def _read_escape(self) -> str:
         """Return the character for a backslash sequence in ``$'…'``."""
         char = self.text[self.at : self.at + 1]
         base, most = _NUMBERS.get(char, (8, 3))
@@ -269,7 +271,7 @@ class Words:
         self.at += char not in _NUMBERS
         return _ESCAPES.get(char, char)
 
-    def backticks(self, *, quoted: bool = False) -> str:
+    def read_backticks(self, *, quoted: bool = False) -> str:
         """Pass over a substitution in backticks; returns its text."""
         start = self.at
         self._form.append(ONE if quoted else MANY)
@@ -283,7 +285,7 @@ class Words:
         if self.at >= len(self.text):
             raise Unreadable("no second `")
         self.at += 1
-        self.quoted("".join(parts))
+        self.read_backticks_text("".join(parts))
         return self.text[start : self.at]
 
 
@@ -291,7 +293,7 @@ _EXPANDING = {"*": MANY, "?": MANY, "[": _SET, "{": _OPEN, "}": _CLOSE}
 """Characters that expand where no quote covers them."""
 
 
-def _expanded(form: str) -> str:
+def _expanded_form(form: str) -> str:
     """Return the form with ``MANY`` for braces and brackets that expand; others (``HEAD@{1}``) are characters."""
     begins, _, rest = form.partition(_OPEN)
     inner, close, ends = rest.rpartition(_CLOSE)

@@ -1,9 +1,9 @@
 """Permission rules in the client's own syntax: which calls of tools does one match?
 
 Belongs here: ``Tool``, ``Tool(specifier)``, and what the client's documentation says they match. Pure. A rule that
-allows (``allows``) must match for certain: every command of a compound, both a link and its target. A rule that denies
-or asks (``catches``) matches wherever it may: in a compound, behind wrappers, within ``bash -c``, in unreadable text.
-So both fail closed; the client itself matches a little more narrowly.
+allows (``allowing_rule``) must match for certain: every command of a compound, both a link and its target. A rule that
+denies or asks (``may_catch``) matches wherever it may: in a compound, behind wrappers, within ``bash -c``, in
+unreadable text. So both fail closed; the client itself matches a little more narrowly.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Rule(Record):
     sound: bool = True
 
 
-def parse(text: str) -> Rule:
+def parse_rule(text: str) -> Rule:
     """Parse a rule's text."""
     text = text.strip()
     tool, opening, rest = text.partition("(")
@@ -59,68 +59,70 @@ def parse(text: str) -> Rule:
 # -- what denies and asks ---------------------------------------------------------------------------------------------
 
 
-def catches(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
+def may_catch(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
     """Return whether a rule that denies or asks may mean this call. One that is not sound means every call of its
     tool."""
     tool = ALIASES.get(tool, tool)
-    files = _files(tool, given)
+    files = _files_of(tool, given)
     if tool == "Monitor" and rule.tool == "Bash":
         rule = rule.replace(tool=tool)
     if rule.spec is None:
-        return _names(rule.tool, tool)
+        return _names_tool(rule.tool, tool)
     if rule.tool in ("Read", "Edit", "Write"):
         if tool in SHELLS:
-            return _touches(rule, given, where)
+            return _may_touch(rule, given, where)
         # a file that must not be read must not be overwritten
         meant = tool in WRITING or (rule.tool == "Read" and tool in READING)
-        return meant and (not files or any(_at(rule.spec, name, where) for name in files))
-    if not _names(rule.tool, tool):
+        return meant and (not files or any(_matches_path(rule.spec, name, where) for name in files))
+    if not _names_tool(rule.tool, tool):
         return False
-    if _says(rule.spec, given):
+    if _matches_input(rule.spec, given):
         return True
     if tool in SHELLS:
-        return _runs(rule.spec, given)
+        return _matches_command(rule.spec, given)
     if tool == "WebFetch" and rule.spec.startswith("domain:"):
-        name = _host(given)
-        return name is None or patterns.host(rule.spec[len("domain:") :].strip(), name)
+        name = _host_of(given)
+        return name is None or patterns.is_host_like(rule.spec[len("domain:") :].strip(), name)
     if tool == "Agent" and ":" not in rule.spec:
         kind = given.get("subagent_type")
-        return not isinstance(kind, str) or patterns.like(rule.spec, kind)
+        return not isinstance(kind, str) or patterns.is_like(rule.spec, kind)
     if tool == "Skill":
-        return any(patterns.command(rule.spec, value) for value in given.values() if isinstance(value, str))
+        return any(patterns.is_command_like(rule.spec, value) for value in given.values() if isinstance(value, str))
     return ":" not in rule.spec  # an unknown specifier; ``key:value`` was checked above
 
 
-def _names(pattern: str, tool: str) -> bool:
+def _names_tool(pattern: str, tool: str) -> bool:
     if "*" in pattern:
-        return patterns.like(pattern, tool)
+        return patterns.is_like(pattern, tool)
     return pattern == tool or (pattern.startswith("mcp__") and tool.startswith(f"{pattern}__"))
 
 
-def _says(spec: str, given: Mapping[str, Any]) -> bool:
+def _matches_input(spec: str, given: Mapping[str, Any]) -> bool:
     """Return whether ``key:value`` matches; any key of a tool's input but the primary ones."""
     key, colon, value = (part.strip() for part in spec.partition(":"))
     there = given.get(key)
     if not colon or key in _PRIMARY or isinstance(there, dict | list | None):
         return False
-    return patterns.like(value, {True: "true", False: "false"}.get(there, str(there)))
+    return patterns.is_like(value, {True: "true", False: "false"}.get(there, str(there)))
 
 
-def _runs(spec: str, given: Mapping[str, Any]) -> bool:
-    return doubt(spec, given) is not None
+def _matches_command(spec: str, given: Mapping[str, Any]) -> bool:
+    return doubt_about(spec, given) is not None
 
 
-def doubt(spec: str, given: Mapping[str, Any]) -> str | None:
+def doubt_about(spec: str, given: Mapping[str, Any]) -> str | None:
     """Return None if a command is none that the rule denies, nothing if it is, and why it may be one."""
     text = given.get("command")
-    if not isinstance(text, str) or patterns.command(spec, text):
+    if not isinstance(text, str) or patterns.is_command_like(spec, text):
         return ""
     said = None
     try:
-        for words in command_forms.forms(text):
-            if patterns.command(spec, " ".join(words)) or patterns.command(spec, _based(words)):
+        for words in command_forms.forms_of_commands(text):
+            if patterns.is_command_like(spec, " ".join(words)) or patterns.is_command_like(
+                spec, _words_with_base(words)
+            ):
                 return ""
-            unknown = denied_words.meant(spec, words)
+            unknown = denied_words.match_denied(spec, words)
             if unknown == "":
                 return ""
             said = said or (unknown and f"{unknown} is known only when it runs: write it out")
@@ -129,20 +131,20 @@ def doubt(spec: str, given: Mapping[str, Any]) -> str | None:
     return said
 
 
-def _based(words: Sequence[str]) -> str:
-    return " ".join([command_forms.base(words[0]), *words[1:]])
+def _words_with_base(words: Sequence[str]) -> str:
+    return " ".join([command_forms.program_name(words[0]), *words[1:]])
 
 
-def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
+def _may_touch(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
     """Return whether a shell command may name a file the rule is about. Any word counts, also for ``Edit``: which
     programs write is unknown."""
     text = given.get("command")
     try:
-        found = shell.commands(text) if isinstance(text, str) else []
+        found = shell.simple_commands(text) if isinstance(text, str) else []
     except (shell.Unreadable, RecursionError):
         return True
     spec = rule.spec or "**"
-    places = _places(found, where)
+    places = _places_of(found, where)
     if len(places) > MAX_PLACES:
         return True
     named: dict[str, None] = {}
@@ -150,24 +152,24 @@ def _touches(rule: Rule, given: Mapping[str, Any], where: Where) -> bool:
         for word in (*simple.words[1:], *simple.sources, *simple.targets, *simple.inputs):
             plain = word.replace("=", " ").split()
             named.update(dict.fromkeys((word, *plain, *(part[1:] for part in plain if part[0] == "@"))))
-    parts = [_home(part) for part in named if 0 < len(part) <= MAX_NAME]
-    return any(_at(spec, part, place, expands=True) for part in parts for place in places)
+    parts = [_at_home(part) for part in named if 0 < len(part) <= MAX_NAME]
+    return any(_matches_path(spec, part, place, expands=True) for part in parts for place in places)
 
 
-def _places(found: Sequence[shell.SimpleCommand], where: Where) -> list[Where]:
+def _places_of(found: Sequence[shell.ShellCommand], where: Where) -> list[Where]:
     """Return where a text's commands may run: here, and wherever it changes to."""
     places = {where.cwd: where}
     for simple in found:
         for number, word in enumerate(simple.words):
-            if word == "-C" or command_forms.base(word) in ("cd", "pushd"):
+            if word == "-C" or command_forms.program_name(word) in ("cd", "pushd"):
                 to = next((one for one in simple.words[number + 1 :] if one[:1] != "-"), "~")
                 for place in (where, [*places.values()][-1]):
-                    cwd = patterns.absolute(_home(to), place)
+                    cwd = patterns.absolute_path(_at_home(to), place)
                     places.setdefault(cwd, place.replace(cwd=cwd))
     return [*places.values()]
 
 
-def _home(word: str) -> str:
+def _at_home(word: str) -> str:
     """Return the path without the usual variables."""
     for name, stands_for in (("$HOME", "~"), ("${HOME}", "~"), ("$PWD", "."), ("${PWD}", ".")):
         if word == name or word.startswith(f"{name}/"):
@@ -175,25 +177,25 @@ def _home(word: str) -> str:
     return word
 
 
-def _at(spec: str, name: str, where: Where, *, expands: bool = False) -> bool:
-    full = patterns.absolute(name, where)
+def _matches_path(spec: str, name: str, where: Where, *, expands: bool = False) -> bool:
+    full = patterns.absolute_path(name, where)
     spelled = {full, where.resolve(full)}
-    return any(patterns.path(spec, one, where, loose=True, expands=expands) for one in spelled)
+    return any(patterns.is_path_like(spec, one, where, loose=True, expands=expands) for one in spelled)
 
 
-def strays(tool: str, given: Mapping[str, Any]) -> bool:
+def may_stray(tool: str, given: Mapping[str, Any]) -> bool:
     """Return whether a search for names may leave its directory."""
     pattern = given.get("pattern") if tool == "Glob" else None
     return isinstance(pattern, str) and (pattern.startswith(("/", "~")) or ".." in pattern)
 
 
-def _files(tool: str, given: Mapping[str, Any]) -> list[str]:
+def _files_of(tool: str, given: Mapping[str, Any]) -> list[str]:
     key = READING.get(tool) or WRITING.get(tool)
     value = given.get(key) if key else None
     return [value] if isinstance(value, str) and value else []
 
 
-def _host(given: Mapping[str, Any]) -> str | None:
+def _host_of(given: Mapping[str, Any]) -> str | None:
     url = given.get("url")
     return patterns.host_of(url) if isinstance(url, str) else None
 
@@ -201,16 +203,16 @@ def _host(given: Mapping[str, Any]) -> str | None:
 # -- what allows ------------------------------------------------------------------------------------------------------
 
 
-def allows(rules: Sequence[Rule], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
+def allowing_rule(rules: Sequence[Rule], tool: str, given: Mapping[str, Any], where: Where) -> Rule | None:
     """Return a rule that allows the call for certain; for a compound, the one of its first command."""
     tool = ALIASES.get(tool, tool)
     mine = [rule for rule in rules if rule.sound and _may_allow(rule)]
-    whole = next((rule for rule in mine if rule.spec is None and _names(rule.tool, tool)), None)
+    whole = next((rule for rule in mine if rule.spec is None and _names_tool(rule.tool, tool)), None)
     if whole is not None:
         return whole
     if tool in SHELLS:
         return _all_allowed([rule for rule in mine if rule.tool == tool and rule.spec], given)
-    return next((rule for rule in mine if rule.spec is not None and _allows(rule, tool, given, where)), None)
+    return next((rule for rule in mine if rule.spec is not None and _is_allowing(rule, tool, given, where)), None)
 
 
 def _may_allow(rule: Rule) -> bool:
@@ -219,19 +221,19 @@ def _may_allow(rule: Rule) -> bool:
     return not star or (before.startswith("mcp__") and before[len("mcp__") :].find("__") > 0)
 
 
-def _allows(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
+def _is_allowing(rule: Rule, tool: str, given: Mapping[str, Any], where: Where) -> bool:
     spec = rule.spec or ""
     if (rule.tool == "Read" and tool in READING) or (rule.tool == "Edit" and tool in WRITING):
-        if strays(tool, given):
+        if may_stray(tool, given):
             return False
-        names = [patterns.absolute(name, where) for name in _files(tool, given)]
+        names = [patterns.absolute_path(name, where) for name in _files_of(tool, given)]
         spelled = [*names, *map(where.resolve, names)]
-        return bool(spelled) and all(patterns.path(spec, name, where, loose=False) for name in spelled)
+        return bool(spelled) and all(patterns.is_path_like(spec, name, where, loose=False) for name in spelled)
     if rule.tool != tool:
         return False
     if tool == "WebFetch" and spec.startswith("domain:"):
-        name = _host(given)
-        return name is not None and patterns.host(spec[len("domain:") :].strip(), name)
+        name = _host_of(given)
+        return name is not None and patterns.is_host_like(spec[len("domain:") :].strip(), name)
     if tool == "Agent":
         return given.get("subagent_type") == spec
     return False
@@ -245,14 +247,14 @@ def _all_allowed(rules: Sequence[Rule], given: Mapping[str, Any]) -> Rule | None
     if exact is not None:
         return exact
     try:
-        found = shell.commands(text)
+        found = shell.simple_commands(text)
     except (shell.Unreadable, RecursionError):
         return None
     by = [_allowed_by(rules, simple) for simple in found]
     return by[0] if by and all(by) else None
 
 
-def _allowed_by(rules: Sequence[Rule], simple: shell.SimpleCommand) -> Rule | None:
+def _allowed_by(rules: Sequence[Rule], simple: shell.ShellCommand) -> Rule | None:
     """Return the rule for a command that hides nothing: no file written, no variable set or computed with, no input
     text."""
     if any(target != "/dev/null" for target in simple.targets) or simple.inputs or not simple.words:
@@ -265,4 +267,4 @@ def _allowed_by(rules: Sequence[Rule], simple: shell.SimpleCommand) -> Rule | No
     while len(words) > 1 and words[0] in ("time", "nohup", "command", "builtin", "noglob") and words[1][0:1] != "-":
         words = words[1:]
     text = " ".join(words)
-    return next((rule for rule in rules if rule.spec and patterns.command(rule.spec, text)), None)
+    return next((rule for rule in rules if rule.spec and patterns.is_command_like(rule.spec, text)), None)

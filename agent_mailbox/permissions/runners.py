@@ -47,20 +47,20 @@ _OWN = ("rm", "ls", "ln", "test", "install", "link", "env", "why", "pack", "list
 """Words that such a program takes for a verb of its own before it looks for a program."""
 
 
-def commands(name: str, words: Sequence[str]) -> Iterator[int]:
+def command_places(name: str, words: Sequence[str]) -> Iterator[int]:
     """Yield the places in the words of this program where a command that it runs may begin."""
     found: dict[int, None] = {}
     for phrase in _RUNNERS.get(name, ()):
         *verbs, last = phrase.split() or [""]
         skipped = int(last) if last.isdigit() else 0
-        place = _behind(words, verbs if last.isdigit() or not last else [*verbs, last])
+        place = _place_behind(words, verbs if last.isdigit() or not last else [*verbs, last])
         if place:
-            starts = dict.fromkeys(_candidates(words, place, skipped))
+            starts = dict.fromkeys(_candidate_places(words, place, skipped))
             found.update({n: None for n in starts if phrase or words[n] not in _OWN})
     yield from found
 
 
-def _behind(words: Sequence[str], verbs: Sequence[str]) -> int:
+def _place_behind(words: Sequence[str], verbs: Sequence[str]) -> int:
     """Return the place behind the verbs, which follow in order; 0 if they do not."""
     at = 1
     for verb in verbs:
@@ -72,7 +72,7 @@ def _behind(words: Sequence[str], verbs: Sequence[str]) -> int:
     return at
 
 
-def _candidates(words: Sequence[str], start: int, skipped: int) -> Iterator[int]:
+def _candidate_places(words: Sequence[str], start: int, skipped: int) -> Iterator[int]:
     """Yield where the command may begin: behind options, each with a value or without, and ``skipped`` words."""
     may_be_value = False
     for number in range(start, len(words)):

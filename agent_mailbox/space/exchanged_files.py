@@ -59,25 +59,25 @@ class ExchangedFiles:
         self.wanted: dict[str, WantedFile] = {}
         self.due: dict[str, None] = {}
         self.ours: dict[str, int] = {}
-        self._load()
+        self._load_state()
 
-    def turn(self, now: int) -> None:
+    def take_turn(self, now: int) -> None:
         """Do what is due, a part of it at a time. Trouble with files is told, once, and is no trouble for mail."""
-        before = self._saved()
+        before = self._state_to_save()
         try:
-            self._read(now)
-            self._ship(now)
-            self._fetch(now)
-            self._sweep(now)
+            self._read_new_messages(now)
+            self._ship_due(now)
+            self._fetch_wanted(now)
+            self._sweep_daily(now)
             self._said = ""
         except MailboxError as error:
             if error.what != self._said:
                 self._told(f"attached files: {error.what}")
             self._said = error.what
-        if self._saved() != before:
-            cache.save(self._path, codec.dumps(self._saved()).encode())
+        if self._state_to_save() != before:
+            cache.save(self._path, codec.dumps(self._state_to_save()).encode())
 
-    def _read(self, now: int) -> None:
+    def _read_new_messages(self, now: int) -> None:
         """Note the files of new messages."""
         fd = self._logs.messages.open()
         if fd is None:
@@ -89,14 +89,14 @@ class ExchangedFiles:
             if there.st_size == self._place:
                 return
             end = boundary(fd, there.st_size)
-            for message in _messages(line for _, line in lines_of(fd, self._place, end)):
+            for message in _messages_with_files(line for _, line in lines_of(fd, self._place, end)):
                 for file in attachments.files(message)[: attachments.MOST]:
-                    self._note(file, now)
+                    self._note_file(file, now)
             self._place = end
         finally:
             system.close(fd)
 
-    def _note(self, file: attachments.File, now: int) -> None:
+    def _note_file(self, file: attachments.AttachmentFile, now: int) -> None:
         if file.stored in self.wanted or file.sha256 in self.ours:
             return
         if attachment_files.is_there(self._logs.directory, file):
@@ -104,34 +104,34 @@ class ExchangedFiles:
         elif len(self.wanted) < MOST_WANTED and file.size <= attachment_files.MOST_BYTES:
             self.wanted[file.stored] = WantedFile(file.name, file.size, now)
 
-    def _ship(self, now: int) -> None:
+    def _ship_due(self, now: int) -> None:
         for stored in [*self.due][:AT_ONCE]:
             digest = stored[:64]
             data = attachment_files.content(self._logs.directory, stored)
             if data is not None and digest not in self.ours:
-                self._files.ship(digest, data)
+                self._files.ship_file(digest, data)
                 self.ours[digest] = now
             del self.due[stored]
 
-    def _fetch(self, now: int) -> None:
+    def _fetch_wanted(self, now: int) -> None:
         asked = [stored for stored, one in self.wanted.items() if one.due <= now][:AT_ONCE]
         for stored in asked:
             one = self.wanted[stored]
             self.wanted[stored] = one.replace(due=now + one.pause, pause=min(one.pause * 2, LATE))
-            for data in self._files.fetch(stored[:64]):
+            for data in self._files.fetch_copies(stored[:64]):
                 if len(data) == one.size and attachment_files.digest(data) == stored[:64]:
                     attachment_files.put(self._logs.directory, one.name, [data])
                     del self.wanted[stored]
                     break
 
-    def _sweep(self, now: int) -> None:
+    def _sweep_daily(self, now: int) -> None:
         """Once a day, take back and stop to look for what no live message names any more."""
         if 0 <= now - self._swept < DAY:
             return
         self._swept = now
         named = {
             file.stored
-            for message in _messages(line for _, line in self._logs.messages.lines())
+            for message in _messages_with_files(line for _, line in self._logs.messages.lines())
             for file in attachments.files(message)
         }
         digests = {stored[:64] for stored in named}
@@ -140,12 +140,12 @@ class ExchangedFiles:
             self._files.take_back(digest)
             del self.ours[digest]
 
-    def _saved(self) -> dict[str, object]:
+    def _state_to_save(self) -> dict[str, object]:
         wanted = {stored: [one.name, one.size] for stored, one in self.wanted.items()}
         marks = {"inode": self._inode, "place": self._place, "swept": self._swept}
         return {**marks, "wanted": wanted, "due": [*self.due], "ours": dict(self.ours)}
 
-    def _load(self) -> None:
+    def _load_state(self) -> None:
         body = cache.load(self._path)
         found = codec.parse(body, len(body)) if body is not None else None
         if isinstance(found, dict):
@@ -154,7 +154,7 @@ class ExchangedFiles:
             self.due, self.ours = dict.fromkeys(found["due"]), found["ours"]
 
 
-def awaited(logs: Logs) -> set[str]:
+def awaited_files(logs: Logs) -> set[str]:
     """Return the stored names of the files that are on their way to this machine, as its replicator last knew."""
     if not logs.is_shared or logs.custody is None:
         return set()
@@ -163,7 +163,7 @@ def awaited(logs: Logs) -> set[str]:
     return set(found["wanted"]) if isinstance(found, dict) else set()
 
 
-def _messages(lines: Iterator[bytes]) -> Iterator[Message]:
+def _messages_with_files(lines: Iterator[bytes]) -> Iterator[Message]:
     for line in lines:
         if may_have(line, b"sha256"):
             message = codec.message(line)

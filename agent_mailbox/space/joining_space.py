@@ -14,7 +14,7 @@ from ..errors import NotFound, Refused, Unavailable
 from . import purging
 from . import space as spaces
 from .copy import comparison, following, publishing
-from .order import elsewhere, passed
+from .order import elsewhere, follow_progress
 from .order.order import PASSED, ROSTER
 from .trust import machine_keys, machine_trust, space_judge, space_trust
 
@@ -62,43 +62,43 @@ class SpaceStanding(Record):
     refused: dict[str, int]
 
 
-def join(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> SpaceStanding:
+def join_space(logs: Logs, space: Space, changes: Iterable[RightsChange] = ()) -> SpaceStanding:
     """Put the mailbox into a space, publish what is here, archived mail too, take in what is there;
     idempotent.
 
     ``changes`` are the person's word on other machines, by which what is here already is judged again, too.
     Raises ``Refused`` if another mailbox has the machine's name, or if this mailbox is in another space."""
-    present = spaces.of(logs)
+    present = spaces.space_of(logs)
     if present is not None and (present.space, present.machine) != (space.space, space.machine):
         raise Refused(
             f"mailbox is in another space: {present.space} as {present.machine}", "run `agent-mailbox engine leave`"
         )
-    copy = spaces.opened(logs, space)
+    copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
-    _make(order, spaces.files_of(order))
+    _make_space(order, spaces.files_of(order))
     mine = spaces.record_of(logs).id.decode()
-    if order.named(mine) != mine:
+    if order.take_name(mine) != mine:
         raise Refused(f"machine's name is another mailbox's: {space.machine}", "choose another --machine")
-    with copy.held():
-        machine_keys.make(copy.directory)
-        space_trust.change(copy.directory, space.machine, changes)
+    with copy.machine_lock():
+        machine_keys.make_key(copy.directory)
+        space_trust.change_rights(copy.directory, space.machine, changes)
         copy.catch_up()
         if following.hand_over(copy):
             copy.catch_up()
-        comparison.compare(copy)
-        spaces.save(logs, space)
+        comparison.compare_with_order(copy)
+        spaces.save_space(logs, space)
         copy.catch_up()
-        space_trust.apply(copy)
-    return standing(logs)
+        space_trust.judge_waiting(copy)
+    return read_standing(logs)
 
 
-def _make(order: SpaceOrder, files: SpaceFiles) -> None:
+def _make_space(order: SpaceOrder, files: SpaceFiles) -> None:
     """Make the space unless it is there; a server that was just started may take a moment until it can."""
     end = monotonic() + STARTING
     while True:
         try:
-            order.make()
-            files.make()
+            order.make_unless_there()
+            files.make_unless_there()
             return
         except Unavailable as error:
             if error.code == "outdated":
@@ -109,35 +109,35 @@ def _make(order: SpaceOrder, files: SpaceFiles) -> None:
             sleep(PAUSE)
 
 
-def leave(logs: Logs) -> SpaceStanding:
+def leave_space(logs: Logs) -> SpaceStanding:
     """Publish what is here alone, compare, and make the mailbox one machine's; its files stay.
 
     An engine that is out of reach hinders nothing: what is here stays here."""
-    space = _joined(logs)
-    copy = spaces.opened(logs, space)
-    with copy.held():
+    space = _require_space(logs)
+    copy = spaces.open_replica(logs, space)
+    with copy.machine_lock():
         try:
             copy.catch_up()
-            comparison.compare(copy)
+            comparison.compare_with_order(copy)
         except Unavailable:
             pass
-        found = standing(logs)
+        found = read_standing(logs)
         if found.queued:
             raise Refused(f"mail still waits for the engine: {found.queued} sends", "leave when it is in reach")
-        spaces.forget(logs)
+        spaces.forget_space(logs)
     return found
 
 
-def forget(desk: Mailbox, machine: str) -> list[str]:
+def forget_machine(desk: Mailbox, machine: str) -> list[str]:
     """Give up another machine; return its sessions, which the caller has to give up (``absence.give_up``).
 
     Raises ``NotFound`` if no such machine joined, ``Refused`` for this one."""
-    space = _joined(desk.logs)
+    space = _require_space(desk.logs)
     if machine == space.machine:
         raise Refused(f"machine is this one: {machine}", "run `agent-mailbox engine leave`")
     order = spaces.order_of(space)
     try:
-        there = order.machines()
+        there = order.joined_machines()
         if machine not in there:
             raise NotFound(f"machine is not in the space: {machine}", f"these are: {', '.join(there)}")
         return give_up(desk, order, machine)
@@ -146,7 +146,7 @@ def forget(desk: Mailbox, machine: str) -> list[str]:
 
 
 def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> list[str]:
-    """Do what ``forget`` does, for a machine that joined, by a way to the space."""
+    """Do what ``forget_rights`` does, for a machine that joined, by a way to the space."""
     desk.catch_up()
     registered = {
         event.session_id: None
@@ -157,44 +157,44 @@ def give_up(desk: Mailbox, order: SpaceOrder, machine: str) -> list[str]:
     }
     homes = space_judge.homes_of(desk.logs)
     theirs = [who for who in registered if not homes.is_another_s(who, machine)]
-    order.append(PASSED, [passed.gave_up(machine)])
-    space_trust.forget(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
+    order.append_lines(PASSED, [follow_progress.gave_up(machine)])
+    space_trust.forget_rights(spaces.record_of(desk.logs).path(spaces.PLACE), machine)
     return theirs
 
 
-def purge(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool = False) -> PurgePlan:
+def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_run: bool = False) -> PurgePlan:
     """Remove from the engine what all machines have archived, by a way to it that may; return what went.
 
     Raises ``Refused`` if it may not. ``dry_run``: change nothing."""
-    space = _joined(logs)
-    copy = spaces.opened(logs, space)
+    space = _require_space(logs)
+    copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
-    with copy.held():
+    with copy.machine_lock():
         copy.catch_up()
-    found = purging.plan(order, order.machines())
+    found = purging.plan_purge(order, order.joined_machines())
     if not dry_run:
         other = space.replace(url=url or space.url, credential=credential or space.credential)
-        purging.purge(order, found, spaces.order_of(other))
+        purging.purge_records(order, found, spaces.order_of(other))
     return found
 
 
-def standing(logs: Logs) -> SpaceStanding:
+def read_standing(logs: Logs) -> SpaceStanding:
     """Return how far this machine is; asks the engine, and changes nothing."""
-    space = _joined(logs)
-    copy = spaces.opened(logs, space)
-    copy.look()
+    space = _require_space(logs)
+    copy = spaces.open_replica(logs, space)
+    copy.look_locally()
     records, trouble = copy.state.applied, ""
     try:
-        records = copy.order.end()
+        records = copy.order.last_position()
     except (Unavailable, Refused) as error:
         trouble = error.what
-    queued = len(copy.queue.entries())
-    waiting = sum(1 for _ in publishing.waiting(copy))
+    queued = len(copy.queue.read_entries())
+    waiting = sum(1 for _ in publishing.lines_to_publish(copy))
     serving = spaces.is_serving(logs)
     where = space.space, space.machine, space.url
     others = tuple(
         {"machine": one.machine, "behind": max(records - one.applied, 0), "heard": instant.text(one.heard)}
-        for one in elsewhere.load(copy.directory)
+        for one in elsewhere.load_peers(copy.directory)
     )
     key = None if copy.judge is None else copy.judge.key
     return SpaceStanding(
@@ -204,24 +204,24 @@ def standing(logs: Logs) -> SpaceStanding:
         copy.state.applied,
         waiting,
         queued,
-        copy.queue.unsent(),
+        copy.queue.count_unsent(),
         trouble,
         others,
-        "" if key is None else machine_keys.fingerprint(key.public),
-        tuple(_trusted(copy)),
-        tuple(dict(one.__dict__) for one in space_trust.unheard(logs)),
+        "" if key is None else machine_keys.key_fingerprint(key.public),
+        tuple(_describe_trust(copy)),
+        tuple(dict(one.__dict__) for one in space_trust.unheard_lines(logs)),
         {} if copy.judge is None else copy.judge.refused,
     )
 
 
-def _trusted(copy: Replica) -> Iterator[dict[str, object]]:
-    for machine, one in machine_trust.load(copy.directory).items():
+def _describe_trust(copy: Replica) -> Iterator[dict[str, object]]:
+    for machine, one in machine_trust.load_rights(copy.directory).items():
         speaks = [*([USER] if one.user else []), *one.sessions]
         yield {"machine": machine, "fingerprint": one.fingerprint, "speaks": speaks}
 
 
-def _joined(logs: Logs) -> Space:
-    space = spaces.of(logs)
+def _require_space(logs: Logs) -> Space:
+    space = spaces.space_of(logs)
     if space is None:
         raise NotFound(f"mailbox is in no space: {logs.directory}", "`agent-mailbox engine join URL --space NAME`")
     return space

@@ -36,13 +36,13 @@ class LocalCopy(Protocol):
     judge: SpaceJudge | None
     parts: Mapping[str, Unordered]
 
-    def part(self, log: Log) -> Unordered:
+    def part_of(self, log: Log) -> Unordered:
         """Return what is known of a local log's lines."""
 
-    def replaced(self, fresh: Replaced) -> None:
+    def go_on_in(self, fresh: Replaced) -> None:
         """Go on in the log that took the place of one of the local logs."""
 
-    def everything(self) -> Iterator[Ordered]:
+    def all_records(self) -> Iterator[Ordered]:
         """Return all records of the order."""
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 from ..core.records import Record
 from ..errors import Refused
 from ..store.log.unordered import digest, unsealed
-from .order import passed
-from .order.bundles import unpacked
+from .order import follow_progress
+from .order.bundles import unpack_bundle
 from .order.order import ARCHIVE, PASSED, is_known
 
 if TYPE_CHECKING:
@@ -39,18 +39,18 @@ class PurgePlan(Record):
     others: tuple[int, ...]
 
 
-def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
+def plan_purge(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
     """Return what may be removed, where these machines joined. Reads all records twice."""
-    standing, bundled, last, count = passed.Followers(), dict[bytes, int](), dict[str, int](), 0
-    for record in _everything(order):
+    standing, bundled, last, count = follow_progress.FollowProgress(), dict[bytes, int](), dict[str, int](), 0
+    for record in _all_records(order):
         count += 1
         last[record.log] = record.position
         if record.log == PASSED:
-            standing.take(record)
-        elif record.log == ARCHIVE and not record.damaged and (bundle := unpacked(record.line)) is not None:
+            standing.take_record(record)
+        elif record.log == ARCHIVE and not record.damaged and (bundle := unpack_bundle(record.line)) is not None:
             bundled.update((digest(line), record.position) for line in bundle.lines)
     machines = [machine for machine in machines if machine not in standing.gone]
-    floor, told = standing.floor(machines), {*standing.latest.values()}
+    floor, told = standing.common_floor(machines), {*standing.latest.values()}
 
     def may_go(record: Ordered) -> bool:
         if record.log == PASSED:
@@ -63,7 +63,7 @@ def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
         return not kept and record.position < bundled.get(digest(unsealed(record.line)), 0) <= floor
 
     positions, others, whole, kept = list[int](), list[int](), dict[str, int](), set[str]()
-    for record in _everything(order):
+    for record in _all_records(order):
         if not may_go(record):
             kept.add(record.log)
             continue
@@ -76,21 +76,21 @@ def plan(order: TotalOrder, machines: Iterable[str]) -> PurgePlan:
     return PurgePlan(floor, followed, tuple(positions), count, whole, tuple(others))
 
 
-def purge(order: TotalOrder, found: PurgePlan, remover: TotalOrder) -> None:
+def purge_records(order: TotalOrder, found: PurgePlan, remover: TotalOrder) -> None:
     """Remove what the plan says, by a way to the space that may; idempotent, at whatever record it was killed."""
     if not found.positions:
         return
-    order.append(PASSED, [passed.purged(found.floor)])
+    order.append_lines(PASSED, [follow_progress.purged_line(found.floor)])
     try:
         for log, position in found.whole.items():
             remover.remove_through(log, position)
-        remover.remove(found.others)
+        remover.remove_records(found.others)
     except Refused:  # by a credential of an earlier `engine config`, it may remove one by one alone
-        remover.remove(found.positions)
+        remover.remove_records(found.positions)
 
 
-def _everything(order: TotalOrder) -> Iterator[Ordered]:
+def _all_records(order: TotalOrder) -> Iterator[Ordered]:
     after = 0
-    while records := order.read(after, PAGE):
+    while records := order.read_after(after, PAGE):
         yield from records
         after = records[-1].position

@@ -24,7 +24,7 @@ LONGEST = 30.0
 """Most seconds between two attempts to reach an engine that is away."""
 
 
-def run(
+def run_replicator(
     copy: Replica,
     files: ExchangedFiles,
     ended: Callable[[], bool],
@@ -39,34 +39,34 @@ def run(
     is_sure, restored = False, 0
     while not ended():
         try:
-            if words := order.told():
-                elsewhere.keep(copy.directory, words, time_ns() // 1_000_000)
+            if words := order.latest_words():
+                elsewhere.keep_words(copy.directory, words, time_ns() // 1_000_000)
             if not is_sure:  # a server that was away may have lost what it had
-                copy.doubt()
-                with copy.held():
+                copy.check_order_again()
+                with copy.machine_lock():
                     copy.catch_up()
                     if copy.look_closer():
                         copy.catch_up()
                 is_sure = True
             if monotonic() - spoke >= elsewhere.EVERY:  # behind the look: before it the copy knows no record
-                order.tell(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
+                order.tell_machines(elsewhere.own_word(copy.logs, copy.state.applied, time_ns() // 1_000_000))
                 spoke = monotonic()
             if copy.restored > restored:
                 restored = copy.restored
-                told(lost(restored))
+                told(lost_warning(restored))
             before = copy.logs.ends()
             if ends != before or is_new:
-                copy.look()  # a command of this machine has done it, most often: its lock is left to the next one
-                if copy.lacks():
-                    with copy.held():
+                copy.look_locally()  # most often a command of this machine did it: its lock is left to the next one
+                if copy.is_behind():
+                    with copy.machine_lock():
                         copy.catch_up()
                     known = _tell_strange(copy, known, told)
                 ends = before  # what came meanwhile is seen next time
-            files.turn(time_ns() // 1_000_000)
+            files.take_turn(time_ns() // 1_000_000)
             if away:
                 told("engine is back")
             away, delay = "", TURN
-            is_new = order.wait(copy.state.applied, TURN)
+            is_new = order.wait_for_record(copy.state.applied, TURN)
         except (Unavailable, Busy, StorageFailed) as error:
             if error.what != away:
                 told(error.what)
@@ -75,7 +75,7 @@ def run(
             delay = min(delay * 2, LONGEST)
 
 
-def lost(count: int) -> str:
+def lost_warning(count: int) -> str:
     """Return what the person is told of an engine from whose order something was missing."""
     return f"engine had lost records: {count} bundles bring them back"
 

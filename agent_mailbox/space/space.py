@@ -62,7 +62,7 @@ def record_of(logs: Logs) -> Custody:
     return logs.custody
 
 
-def of(logs: Logs) -> Space | None:
+def space_of(logs: Logs) -> Space | None:
     """Return the space that the mailbox is in; None if it is in none."""
     record = logs.custody
     text = None if record is None else read_file(record.path(PLACE, FILE))
@@ -77,7 +77,7 @@ def of(logs: Logs) -> Space | None:
     raise BadData(f"record of the space has another form: {record.path(PLACE, FILE)}", "`agent-mailbox engine join`")
 
 
-def save(logs: Logs, space: Space) -> None:
+def save_space(logs: Logs, space: Space) -> None:
     """Keep the space; the mailbox is shared from now on."""
     record = record_of(logs)
     system.make_directory(record.path(PLACE))
@@ -85,7 +85,7 @@ def save(logs: Logs, space: Space) -> None:
     replace_file(record.path(PLACE, FILE), codec.dumps(space.__dict__).encode())
 
 
-def forget(logs: Logs) -> None:
+def forget_space(logs: Logs) -> None:
     """Make the mailbox one machine's again; its files stay as they are."""
     record = record_of(logs)
     for name in (FILE, "state"):
@@ -100,16 +100,16 @@ def is_serving(logs: Logs) -> bool:
 
 def why_late(logs: Logs) -> str:
     """Return why mail of other machines may not be here yet; empty if the replicator keeps the copy up."""
-    if (space := of(logs)) is None or is_serving(logs):
+    if (space := space_of(logs)) is None or is_serving(logs):
         return ""
-    applied = copy_state.load(record_of(logs).path(PLACE)).applied
+    applied = copy_state.load_state(record_of(logs).path(PLACE)).applied
     return (
         f"the replicator does not run, so mail of other machines is here only up to record {applied} of space"
         f" {space.space}: `agent-mailbox engine serve` brings what comes"
     )
 
 
-def opened(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:
+def open_replica(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:
     """Return the mailbox's copy in the space; connects at the first call.
 
     ``relayed``: by way of the replicator, if it runs and connecting to the engine would take longer."""
@@ -124,7 +124,7 @@ def opened(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool
 
 
 def order_in(copy: Replica) -> SpaceOrder:
-    """Return the order of a copy that ``opened`` made: an engine keeps it."""
+    """Return the order of a copy that ``open_replica`` made: an engine keeps it."""
     return copy.order  # type: ignore[return-value] # a copy needs less of its order
 
 

@@ -35,41 +35,41 @@ LIMITS = ("max_msgs", "max_bytes", "max_age", "max_msgs_per_subject")
 """The settings that would have the server remove records, or refuse them."""
 
 
-def problems(logs: Logs, system: str | None = None) -> Iterator[str]:
+def space_problems(logs: Logs, system: str | None = None) -> Iterator[str]:
     """Yield the troubles, each as a sentence without a full stop.
 
     ``system`` is the credential of a user who may ask each server for its settings."""
-    found = joining_space.standing(logs)
-    space = spaces.of(logs)
+    found = joining_space.read_standing(logs)
+    space = spaces.space_of(logs)
     if found.trouble or space is None:
         yield found.trouble
         return
-    copy = spaces.opened(logs, space)
+    copy = spaces.open_replica(logs, space)
     try:
         yield from _of_engine(copy.order, space, system)
-        with copy.held():
+        with copy.machine_lock():
             copy.catch_up()
             if copy.look_closer(at_all=True):
                 copy.catch_up()
-            strange = comparison.compare(copy)
+            strange = comparison.compare_with_order(copy)
         yield from _of_others(strange)
     except MailboxError as error:
         yield error.what
     if copy.restored:
-        yield replicator.lost(copy.restored)
+        yield replicator.lost_warning(copy.restored)
     if found.unsent:
         yield f"messages were never sent, since their ids are other messages': {found.unsent}"
-    yield from space_words.wrong(joining_space.standing(logs))
+    yield from space_words.describe_wrong_seals(joining_space.read_standing(logs))
     if not found.serving:
         yield "replicator does not run: `agent-mailbox engine serve` keeps this machine's copy up"
 
 
-def notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
+def space_notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
     """Yield what is in order, and yet for the person to know: whose lines count for nothing, and who may do all."""
-    found = joining_space.standing(logs)
-    yield from space_words.unheard(found, command)
-    yield from _ignored(logs, command)
-    space = spaces.of(logs)
+    found = joining_space.read_standing(logs)
+    yield from space_words.describe_unheard(found, command)
+    yield from _ignored_lines(logs, command)
+    space = spaces.space_of(logs)
     if found.trouble or space is None or space.is_postgres:
         return
     order = cast(NatsOrder, spaces.order_of(space))
@@ -81,7 +81,7 @@ def notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
     order.close()
 
 
-def _ignored(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
+def _ignored_lines(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:
     """Yield how many lines of each machine tell of sessions that are not its own."""
     lines = (line for log in (logs.roster, logs.reads) for _, line in log.lines() if space_seals.is_ignored(line))
     for machine, count in sorted(Counter(term(space_seals.ignored_of(line), 40) for line in lines).items()):
@@ -101,9 +101,9 @@ def _of_others(passed: Mapping[str, int]) -> Iterator[str]:
 
 def _of_engine(order: TotalOrder, space: Space, system: str | None) -> Iterator[str]:
     if space.is_postgres:
-        yield from database_checks.problems(cast(PostgresOrder, order))
+        yield from database_checks.database_problems(cast(PostgresOrder, order))
         return
-    info = cast(NatsOrder, order).info()
+    info = cast(NatsOrder, order).stream_info()
     yield from _of_stream(info)
     yield from server_checks.of_copies(info)
     if system is not None:

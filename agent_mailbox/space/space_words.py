@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .joining_space import SpaceStanding
 
 
-def standing(found: SpaceStanding, command: Callable[[str], str]) -> str:
+def describe_standing(found: SpaceStanding, command: Callable[[str], str]) -> str:
     """Return a machine's place in its space; ``command`` completes the next one."""
     lines = [
         f"space      {found.space} as {found.machine}, {neutral(found.url)}",
@@ -29,45 +29,46 @@ def standing(found: SpaceStanding, command: Callable[[str], str]) -> str:
     lines += [
         f"{one['machine']:<10} {one['behind']} records behind, by its word of {one['heard']}" for one in found.machines
     ]
-    return "".join(f"{line}\n" for line in (*lines, *trust(found, command)))
+    return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command)))
 
 
-def trust(found: SpaceStanding, command: Callable[[str], str]) -> Iterator[str]:
+def describe_trust(found: SpaceStanding, command: Callable[[str], str]) -> Iterator[str]:
     """Yield the keys, and whose word counts here; ``command`` completes the next one."""
     yield f"key        {found.fingerprint or 'none: nothing of this machine counts elsewhere'}"
     for one in found.trusted:
-        yield f"{one['machine']:<10} speaks for {_speakers(one['speaks'])}; key {one['fingerprint']}"
-    yield from (f"refused    {text}" for text in wrong(found))
-    yield from (f"waits      {text}" for text in unheard(found, command))
+        yield f"{one['machine']:<10} speaks for {_list_speakers(one['speaks'])}; key {one['fingerprint']}"
+    yield from (f"refused    {text}" for text in describe_wrong_seals(found))
+    yield from (f"waits      {text}" for text in describe_unheard(found, command))
 
 
-def wrong(found: SpaceStanding) -> Iterator[str]:
+def describe_wrong_seals(found: SpaceStanding) -> Iterator[str]:
     """Yield the troubles with other machines' seals: another key than the person confirmed, and what was refused."""
     keys = {one["machine"]: one["fingerprint"] for one in found.trusted}
     for one in found.unheard:
         if keys.get(one["machine"], one["fingerprint"]) != one["fingerprint"]:
-            yield f"{_lines(one)} by another key than you confirmed: {one['fingerprint']}"
+            yield f"{_count_lines(one)} by another key than you confirmed: {one['fingerprint']}"
     for machine, count in found.refused.items():
-        yield f"{_lines({'machine': machine, 'lines': count})} whose seal is wrong, was used before, or came late"
+        yield f"{_count_lines({'machine': machine, 'lines': count})} whose seal is wrong, was used before, or came late"
 
 
-def unheard(found: SpaceStanding, command: Callable[[str], str]) -> Iterator[str]:
+def describe_unheard(found: SpaceStanding, command: Callable[[str], str]) -> Iterator[str]:
     """Yield what waits for the person's word on its machine, or on its writers, with the command that says it."""
     keys = {one["machine"]: one["fingerprint"] for one in found.trusted}
     for one in found.unheard:
         if one["machine"] not in keys:
             key = f"{neutral(str(one['machine']))}={one['fingerprint']}"
             confirm = command(f"engine join --key {key} --speaks {neutral(str(one['machine']))}=user,all")
-            yield f"{_lines(one)} until you say for whom it speaks; if its own `engine status` has this key: {confirm}"
+            until = "until you say for whom it speaks"
+            yield f"{_count_lines(one)} {until}; if its own `engine status` has this key: {confirm}"
         elif keys[one["machine"]] == one["fingerprint"]:
             more = command(f"engine join --speaks {neutral(str(one['machine']))}=WHO,…")
-            yield f"{_lines(one)} by writers for whom it may not speak yet: {more}"
+            yield f"{_count_lines(one)} by writers for whom it may not speak yet: {more}"
 
 
-def _speakers(speaks: Any) -> str:
+def _list_speakers(speaks: Any) -> str:
     return ", ".join(map(neutral, speaks)) or "nobody"
 
 
-def _lines(one: Mapping[str, object]) -> str:
+def _count_lines(one: Mapping[str, object]) -> str:
     count = "1 line" if one["lines"] == 1 else f"{one['lines']} lines"
     return f"{count} of {neutral(str(one['machine']))}"

@@ -187,12 +187,12 @@ _LINK = "__modules__"
 """The name by which a bundled module knows the others."""
 
 
-def save(verb: str, path: str) -> None:
+def save_bundle(verb: str, path: str) -> None:
     """Write a hot verb's bundle to a path; on failure, starting stays a little slower."""
     aside = f"{path}.{os.getpid()}"
     try:
         seal = int.from_bytes(os.urandom(4), "big") >> 1
-        body = marshal.dumps(_contents(verb))
+        body = marshal.dumps(_bundle_contents(verb))
         with open(aside, "xb") as file:
             file.write(b"%010d\n" % seal + body)
         os.utime(aside, (seal, seal))
@@ -201,17 +201,17 @@ def save(verb: str, path: str) -> None:
         pass
 
 
-def _contents(verb: str) -> Contents:
+def _bundle_contents(verb: str) -> Contents:
     """Return what a verb's bundle holds; raise ``OSError`` if a module has no source."""
     linked, later = (_of_verb(verb, modules) for modules in (HOT_MODULES, LATER_MODULES))
     compiled = [name for name, importer in _COMPILED.items() if f"{_PACKAGE}.{importer}" in linked]
     specs = [(name, find_spec(name)) for name in compiled]  # this run may not have needed each of them
     return (
-        tuple(_source(name)[0] for name in (_PACKAGE, f"{_PACKAGE}.launch", *linked)),
+        tuple(_source_of(name)[0] for name in (_PACKAGE, f"{_PACKAGE}.launch", *linked)),
         tuple((name, spec.origin) for name, spec in specs if spec is not None and spec.has_location and spec.origin),
         _LINK,
-        tuple(_module(name, linked) for name in linked),
-        tuple((name, _source(name)[0], marshal.dumps(_module(name, linked)[3])) for name in later),
+        tuple(_module_entry(name, linked) for name in linked),
+        tuple((name, _source_of(name)[0], marshal.dumps(_module_entry(name, linked)[3])) for name in later),
     )
 
 
@@ -219,7 +219,7 @@ def _of_verb(verb: str, modules: Mapping[str, str]) -> list[str]:
     return [f"{_PACKAGE}.{module}" for module, verbs in modules.items() if verb in verbs.split()]
 
 
-def _source(name: str) -> tuple[Source, ModuleSpec]:
+def _source_of(name: str) -> tuple[Source, ModuleSpec]:
     """Return a module's source file as it is now, and the module's spec."""
     spec = find_spec(name)
     if spec is None or spec.origin is None:
@@ -228,14 +228,14 @@ def _source(name: str) -> tuple[Source, ModuleSpec]:
     return (spec.origin, at.st_size, at.st_mtime_ns), spec
 
 
-def _module(name: str, linked: Collection[str]) -> Module:
-    (path, _, _), spec = _source(name)
+def _module_entry(name: str, linked: Collection[str]) -> Module:
+    (path, _, _), spec = _source_of(name)
     with open(path, "rb") as file:
-        code = _code(file.read(), path, _Lean(spec.parent or "", linked))
+        code = _lean_code(file.read(), path, _Lean(spec.parent or "", linked))
     return name, path, spec.submodule_search_locations is not None, code
 
 
-def _code(source: bytes, path: str, lean: _Lean) -> CodeType:
+def _lean_code(source: bytes, path: str, lean: _Lean) -> CodeType:
     """Return a module's lean code."""
     tree = lean.visit(ast.parse(source, path))
     flags = __future__.annotations.compiler_flag
@@ -254,12 +254,12 @@ class _Lean(ast.NodeTransformer):
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.stmt] | None:
         source = resolve_name("." * node.level + (node.module or ""), self._package)
-        links = [(alias.asname or alias.name, self._link(source, alias.name)) for alias in node.names]
+        links = [(alias.asname or alias.name, self._link_name(source, alias.name)) for alias in node.names]
         if not all(link for _, link in links):
             return None if source == "__future__" else node
         return ast.parse("\n".join(f"{name} = {link}" for name, link in links)).body
 
-    def _link(self, source: str, name: str) -> str | None:
+    def _link_name(self, source: str, name: str) -> str | None:
         if f"{source}.{name}" in self._linked:
             return f"{_LINK}[{source + '.' + name!r}]"
         is_package = any(other.startswith(f"{source}.") for other in self._linked)

@@ -92,9 +92,9 @@ def run(arguments: Sequence[str]) -> int | None:
         given = parsed(words, _STATUS if verb == "status" else _DEAD)
         return None if given is None else _standing(verb, given)
     if verb == "hook" and len(words) == 1 and not words[0].startswith("-"):
-        from ..commands.hook_command import answer
+        from ..commands.hook_command import answer_hook
 
-        return answer(words[0], None)
+        return answer_hook(words[0], None)
     return None
 
 
@@ -115,10 +115,10 @@ def _run(given: Given, kind: type[D], do: Callable[[Context, D], object]) -> int
     app.json = "--json" in given
 
     def work() -> int:
-        do(app, app.desk(kind))
+        do(app, app.open_desk(kind))
         return 0
 
-    return boundary.guarded(work, lambda: app.json and not app.answered, app.hint)
+    return boundary.run_guarded(work, lambda: app.json and not app.answered, app.complete_hint)
 
 
 def _check(given: Given) -> int | None:
@@ -132,7 +132,7 @@ def _check(given: Given) -> int | None:
     return _run(
         given,
         OpenMailbox,
-        lambda app, desk: check_verb.check(app, desk, _one(given, "--session"), "--peek" in given, most),
+        lambda app, desk: check_verb.check_mail(app, desk, _one(given, "--session"), "--peek" in given, most),
     )
 
 
@@ -141,7 +141,9 @@ def _search(query: Sequence[str], given: Given) -> int | None:
     from ..mailbox.facade import Mailbox
 
     return _run(
-        given, Mailbox, lambda app, desk: show_verbs.search(app, desk, " ".join(query), show_verbs.SEARCH_LIMIT)
+        given,
+        Mailbox,
+        lambda app, desk: show_verbs.search_messages(app, desk, " ".join(query), show_verbs.SEARCH_LIMIT),
     )
 
 
@@ -153,7 +155,7 @@ def _about(verb: str, message_id: str, given: Given) -> int | None:
     if verb == "show":
         from ..cli import show_verbs
 
-        return _run(given, Mailbox, lambda app, desk: show_verbs.show(app, desk, message_id))
+        return _run(given, Mailbox, lambda app, desk: show_verbs.show_message(app, desk, message_id))
     from ..cli import verbs
 
     def do(app: Context, desk: Mailbox) -> None:
@@ -173,7 +175,7 @@ def _standing(verb: str, given: Given) -> int:
 
     session = _one(given, "--session")
     if verb == "status":
-        return _run(given, Mailbox, lambda app, desk: standing_verbs.status(app, desk, session))
+        return _run(given, Mailbox, lambda app, desk: standing_verbs.show_status(app, desk, session))
     return _run(
         given,
         Mailbox,
@@ -196,7 +198,7 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
         if what == "list":
             roster_verbs.show_all(app, None)
         elif known is _ENDED:
-            roster_verbs.end(app, what, session_id, named)
+            roster_verbs.end_agent(app, what, session_id, named)
         else:
             change = roster_verbs.change_of(
                 session_id,
@@ -207,7 +209,7 @@ def _roster(what: str, words: Sequence[str]) -> int | None:
                 _one(given, "--remove-tags"),
                 _one(given, "--lead"),
             )
-            roster_verbs.register(app, change.replace(event=what))
+            roster_verbs.register_session(app, change.replace(event=what))
 
     return _run(given, OpenMailbox, do)
 
@@ -239,7 +241,7 @@ def _draft(app: Context, desk: OpenMailbox, given: Given) -> Draft:
     from ..core.compose import Draft
 
     return Draft(
-        sender=app.me(_one(given, FROM), desk, FROM),
+        sender=app.acting_session(_one(given, FROM), desk, FROM),
         to=verbs.split_recipients(given.get("--to", ())),
         content=given["--body"][0],
         subject=_one(given, "--subject"),

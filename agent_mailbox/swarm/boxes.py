@@ -14,19 +14,19 @@ from ..errors import MailboxError
 from ..mailbox import mailbox_gateway
 from ..mailbox.facade import Mailbox
 from . import pairing
-from .gateway_log import tell
+from .gateway_log import log_event
 from .home import Home
 from .ledger import Ledger
 
 Box = tuple[Mailbox, Ledger]
 
 
-def there(home: Home) -> tuple[int, ...]:
+def state_of_places(home: Home) -> tuple[int, ...]:
     """Return what changes when a mailbox is attached or detached, or goes or comes: a few ``stat`` calls."""
-    return (*_inode(home.path(mailbox_gateway.IN_HOME)), *map(os.path.isdir, pairing.mailboxes(home)))
+    return (*_inode_and_size(home.path_of(mailbox_gateway.IN_HOME)), *map(os.path.isdir, pairing.mailboxes_of(home)))
 
 
-def _inode(path: str) -> tuple[int, ...]:
+def _inode_and_size(path: str) -> tuple[int, ...]:
     try:
         at = os.stat(path)
     except OSError:
@@ -36,33 +36,33 @@ def _inode(path: str) -> tuple[int, ...]:
 
 def ledger_of(home: Home) -> Ledger:
     """Return the ledger as the gateway itself sees it."""
-    return Ledger(home, first=next(iter(pairing.mailboxes(home)), ""))
+    return Ledger(home, first=next(iter(pairing.mailboxes_of(home)), ""))
 
 
-def opened(home: Home, here: Mailbox) -> list[Box]:
+def open_boxes(home: Home, here: Mailbox) -> list[Box]:
     """Return the gateway's mailboxes that are there, ``here`` first, each opened anew with its own view."""
-    places = pairing.mailboxes(home)
+    places = pairing.mailboxes_of(home)
     mine = os.path.realpath(here.directory)
     if places in ([], [mine]):
         return [(Mailbox(here.directory), Ledger(home))]
-    return [_box(home, mine, places[0]), *_others(home, mine, places)]
+    return [_open_box(home, mine, places[0]), *_open_other_boxes(home, mine, places)]
 
 
-def _others(home: Home, mine: str, places: list[str]) -> Iterator[Box]:
+def _open_other_boxes(home: Home, mine: str, places: list[str]) -> Iterator[Box]:
     for place in places:
         if place == mine:
             continue
         try:
             if pairing.is_there(home, place):
-                yield _box(home, place, places[0])
+                yield _open_box(home, place, places[0])
                 continue
             code = "no_mailbox"
         except MailboxError as error:
             code = error.code
-        tell(logging.WARNING, "mailbox_not_there", mailbox=place, code=code)
+        log_event(logging.WARNING, "mailbox_not_there", mailbox=place, code=code)
 
 
-def _box(home: Home, place: str, first: str) -> Box:
+def _open_box(home: Home, place: str, first: str) -> Box:
     return Mailbox(place), Ledger(home, here=place, first=first)
 
 

@@ -17,16 +17,16 @@ from typing import Any
 from ..core import instant
 from ..errors import MailboxError, NotFound
 from .gateway_identity import key_of
-from .gateway_log import tell
+from .gateway_log import log_event
 from .home import Home
-from .joining import REFUSED, ask, confirm, stop
+from .joining import REFUSED, ask_to_join, confirm_membership, stop_asking
 from .ledger import Ledger
 from .outbox import Outbox
 from .peer_client import TIMEOUT, Peers
 from .protocol import signing, wire
-from .protocol.envelope import Envelope, Model, PublicKey, encode, object_of, read
-from .protocol.membership import DENIED, JOINING, Knowledge
-from .protocol.outgoing import DELIVERED, FAILED, SENT, Parcel, PeerAnswer, backoff, reason, verdict
+from .protocol.envelope import Envelope, Model, PublicKey, encode_envelope, object_of, read_model
+from .protocol.membership import DENIED, JOINING, Memberships
+from .protocol.outgoing import DELIVERED, FAILED, SENT, Parcel, PeerAnswer, backoff_seconds, failure_reason, verdict_on
 from .protocol.refusal import Refusal
 from .swarm_settings import GatewaySettings
 
@@ -50,9 +50,9 @@ class Info(Model):
     public_key: PublicKey
 
 
-def _key_of(known: Knowledge, parcel: Parcel, agent: str, endpoint: str) -> str:
+def _key_of(known: Memberships, parcel: Parcel, agent: str, endpoint: str) -> str:
     """Return the key of the agent at that endpoint, which may vouch for its certificate; empty if it is unknown."""
-    swarm = known.active(parcel.event["swarm_id"])
+    swarm = known.active_swarm(parcel.event["swarm_id"])
     member = swarm.members.get(agent) if swarm is not None else None
     if member is not None and member.endpoint == endpoint:
         return member.public_key
@@ -107,61 +107,61 @@ class Carrier:
 
     def _outbox_of(self, parcel: Parcel) -> Outbox:
         """Return the outbox of the mailbox that a parcel is from; the first one for a mailbox that is away."""
-        place = self.ledger.known().place_of(str(parcel.event.get("swarm_id") or ""))
+        place = self.ledger.read_knowledge().place_of(str(parcel.event.get("swarm_id") or ""))
         return self.outbox_at(place)
 
-    def _sweep(self) -> None:
+    def _sweep_outboxes(self) -> None:
         """Queue what goes out from each mailbox; one that fails holds up no other."""
         failed: MailboxError | None = None
         for outbox in self.outboxes:
             try:
-                outbox.sweep()
+                outbox.queue_outgoing()
             except MailboxError as error:
                 failed = error
         if failed is not None:
             raise failed
 
-    def apply(self, settings: GatewaySettings, outboxes: Sequence[Outbox], peers: Peers) -> None:
+    def apply_settings(self, settings: GatewaySettings, outboxes: Sequence[Outbox], peers: Peers) -> None:
         """Go on with other settings and mailboxes; requests under way end by the old connections."""
         self.settings, self.outboxes = settings, list(outboxes)
         old, self.peers = self.peers, peers
         self._closing = asyncio.create_task(_close_later(old))
 
-    async def run(self) -> None:
+    async def carry_forever(self) -> None:
         """Carry for ever; a failing parcel or look stops no other."""
-        self.outbox.compact()
+        self.outbox.compact_log()
         upkeep: asyncio.Task[None] | None = None
         while True:
             self.looked()
             try:
-                await asyncio.to_thread(self._sweep)
-                self._start()
+                await asyncio.to_thread(self._sweep_outboxes)
+                self._start_due_peers()
             except MailboxError as error:  # busy, or the disk is full: look again
-                tell(logging.WARNING, "outbox_not_swept", code=error.code)
+                log_event(logging.WARNING, "outbox_not_swept", code=error.code)
             if upkeep is None or upkeep.done():  # beside it: a silent master holds up no mail
-                upkeep = asyncio.create_task(self._upkeep())
+                upkeep = asyncio.create_task(self._repeat_requests())
             try:
                 await asyncio.wait_for(self.poke.wait(), LOOK)
             except TimeoutError:
                 pass
             self.poke.clear()
 
-    async def flush(self) -> None:
+    async def try_everything_now(self) -> None:
         """Try everything once, now."""
-        await asyncio.to_thread(self._sweep)
+        await asyncio.to_thread(self._sweep_outboxes)
         for state in self._states.values():
             state.due, state.held = 0.0, {}
-        self._start()
+        self._start_due_peers()
         tasks = [state.task for state in self._states.values() if state.task is not None]
         await asyncio.gather(*tasks)
-        await self._upkeep()
+        await self._repeat_requests()
 
-    def reached(self) -> tuple[int, int]:
+    def count_reached(self) -> tuple[int, int]:
         """Return the number of peers that took the last try, and of those that did not."""
         away = sum(state.failures > 0 or bool(state.held) for state in self._states.values())
         return len(self._states) - away, away
 
-    def _start(self) -> None:
+    def _start_due_peers(self) -> None:
         """Start a task for every peer with something due and no task at work."""
         now = asyncio.get_running_loop().time()
         waiting: dict[str, str] = {}
@@ -174,9 +174,9 @@ class Carrier:
         for endpoint in waiting:
             state = self._states.setdefault(endpoint, _Peer())
             if (state.task is None or state.task.done()) and state.due <= now:
-                state.task = asyncio.create_task(self._serve(endpoint, state))
+                state.task = asyncio.create_task(self._serve_peer(endpoint, state))
 
-    async def _serve(self, endpoint: str, state: _Peer) -> None:
+    async def _serve_peer(self, endpoint: str, state: _Peer) -> None:
         """Send one peer everything due, in order, until a try has to be repeated.
 
         The peer's own failure (500) does not hold up later parcels. A swarm whose mail it does not take now
@@ -185,15 +185,15 @@ class Carrier:
         blocked: set[str] = set()
         done: list[dict[str, Any]] = []
         try:
-            for parcel, agent in self._for(endpoint):
+            for parcel, agent in self._parcels_for(endpoint):
                 swarm_id = parcel.event["swarm_id"]
                 if swarm_id in blocked or state.holds(swarm_id, asyncio.get_running_loop().time()):
                     blocked.add(swarm_id)  # for all of this run: its mail stays in order
                     continue
-                event, answer = await self._attempt(parcel, agent, endpoint)
+                event, answer = await self._attempt_delivery(parcel, agent, endpoint)
                 if event["event"] == SENT:
                     if not (state.failures or state.held):
-                        tell(logging.WARNING, "peer_not_reached", peer=agent, status=answer.status)
+                        log_event(logging.WARNING, "peer_not_reached", peer=agent, status=answer.status)
                     if event["tries"] == 0 or answer.status:
                         done.append(event)  # record once that a peer is away, not with every try
                     if not self._goes_on(state, swarm_id, answer):
@@ -202,26 +202,28 @@ class Carrier:
                         blocked.add(swarm_id)
                 else:
                     if state.failures or swarm_id in state.held:
-                        tell(logging.INFO, "peer_reached", peer=agent)
+                        log_event(logging.INFO, "peer_reached", peer=agent)
                     state.failures, state.due = 0, 0.0
                     state.held.pop(swarm_id, None)
                     done.append(event)
                     if event["event"] == FAILED:
-                        await asyncio.to_thread(self._outbox_of(parcel).failed, parcel, agent, reason(answer))
+                        await asyncio.to_thread(
+                            self._outbox_of(parcel).report_failure, parcel, agent, failure_reason(answer)
+                        )
                 if len(done) >= 32:
-                    await asyncio.to_thread(self.outbox.note, done)
+                    await asyncio.to_thread(self.outbox.append_events, done)
                     done = []
         except NotFound as error:  # the ledger is gone: what is left waits for it
-            tell(logging.WARNING, "outbox_not_swept", code=error.code)
+            log_event(logging.WARNING, "outbox_not_swept", code=error.code)
         finally:
             if done:
-                await asyncio.to_thread(self.outbox.note, done)
+                await asyncio.to_thread(self.outbox.append_events, done)
 
     def _goes_on(self, state: _Peer, swarm_id: str, answer: PeerAnswer) -> bool:
         """Note a try that has to be repeated; return whether later parcels go on at once."""
         is_one_swarm = answer.status in OF_ONE_SWARM
         failures = 1 + (state.held.get(swarm_id, (0.0, 0))[1] if is_one_swarm else state.failures)
-        pause = answer.wait or backoff(failures, self.settings.retry_seconds)
+        pause = answer.wait or backoff_seconds(failures, self.settings.retry_seconds)
         due = asyncio.get_running_loop().time() + pause * random.uniform(0.75, 1)
         if is_one_swarm:
             state.held[swarm_id] = due, failures
@@ -229,7 +231,7 @@ class Carrier:
             state.failures, state.due = failures, due
         return is_one_swarm or answer.status == 500
 
-    def _for(self, endpoint: str) -> list[tuple[Parcel, str]]:
+    def _parcels_for(self, endpoint: str) -> list[tuple[Parcel, str]]:
         return [
             (parcel, peer["agent_id"])
             for parcel in list(self.outbox.fold.open.values())
@@ -237,47 +239,47 @@ class Carrier:
             if peer["endpoint"] == endpoint and parcel.is_open_for(peer["agent_id"])
         ]
 
-    async def _attempt(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:
+    async def _attempt_delivery(self, parcel: Parcel, agent: str, endpoint: str) -> tuple[dict[str, Any], PeerAnswer]:
         """Try once; return (the event that follows, the answer)."""
         now = self.ledger.now()
-        self.ledger.identified()
-        why = self._pointless(parcel, agent, endpoint, now)
+        self.ledger.identified_knowledge()
+        why = self._why_pointless(parcel, agent, endpoint, now)
         if why:
             answer = PeerAnswer(0, message=why, final=True)
         else:
             try:
-                body = encode(self.envelope(parcel.event, now))
+                body = encode_envelope(self.sealed_envelope(parcel.event, now))
             except Refusal as refusal:
                 answer = PeerAnswer(0, message=refusal.message, final=True)
             else:
-                known = self.ledger.known()
-                answer = await self.peers.post(
+                known = self.ledger.read_knowledge()
+                answer = await self.peers.post_body(
                     endpoint, "message", body, known.agent_id, _key_of(known, parcel, agent, endpoint)
                 )
-        kind = verdict(answer, instant.parse(parcel.event["at"]), now)
+        kind = verdict_on(answer, instant.parse(parcel.event["at"]), now)
         event: dict[str, Any] = {"event": kind, "id": parcel.id, "peer": agent, "at": instant.text(now)}
         if kind != DELIVERED:
             event = {**event, "why": answer.message, "status": answer.status}
         return {**event, "tries": parcel.peers[agent][1]}, answer
 
-    def _pointless(self, parcel: Parcel, agent: str, endpoint: str, now: int) -> str:
-        if now >= self._outbox_of(parcel).until(parcel):
+    def _why_pointless(self, parcel: Parcel, agent: str, endpoint: str, now: int) -> str:
+        if now >= self._outbox_of(parcel).give_up_time(parcel):
             return "it expired, or its recipient was away for too long"
         if parcel.event.get("content") is None:
             return "its record in the outbox has no text"
         if parcel.event.get("announces"):
             return ""
-        swarm = self.ledger.known().active(parcel.event["swarm_id"])
+        swarm = self.ledger.read_knowledge().active_swarm(parcel.event["swarm_id"])
         if swarm is None or agent not in swarm.members:
             return "it is no longer in a swarm with this agent"
         if swarm.members[agent].endpoint != endpoint:
             return "it left, and an agent of that name joined from elsewhere"
         return ""
 
-    def envelope(self, event: Mapping[str, Any], now: int) -> Envelope:
+    def sealed_envelope(self, event: Mapping[str, Any], now: int) -> Envelope:
         """Return the event as a message of this moment, signed and sealed; raise ``Refusal`` if no peer would take
         it."""
-        known = self.ledger.known()
+        known = self.ledger.read_knowledge()
         value = {
             "protocol_version": wire.PROTOCOL,
             "message_id": event["id"],
@@ -290,13 +292,13 @@ class Carrier:
             "signature": "-",
             **{key: event[key] for key in _CARRIED if event.get(key) is not None},
         }
-        unsigned = read(Envelope, value, "the message")
-        signed = object_of(unsigned.model_copy(update={"signature": signing.sign(unsigned, self.key)}))
-        return read(Envelope, signing.sealed(signing.MESSAGE, signed, self.key), "the message")
+        unsigned = read_model(Envelope, value, "the message")
+        signed = object_of(unsigned.model_copy(update={"signature": signing.sign_message(unsigned, self.key)}))
+        return read_model(Envelope, signing.seal_object(signing.MESSAGE, signed, self.key), "the message")
 
     # -- repeated requests --------------------------------------------------------------------------------------------
 
-    async def _upkeep(self) -> None:
+    async def _repeat_requests(self) -> None:
         """Repeat waiting joinings, confirm memberships, ask for missing keys."""
         try:
             await self._ask_again()
@@ -304,30 +306,32 @@ class Carrier:
             pass  # the next round asks again
 
     async def _ask_again(self) -> None:
-        known = self.ledger.known()
+        known = self.ledger.read_knowledge()
         for swarm in known.swarms.values():
-            if swarm.state == JOINING and self._due(swarm.swarm_id):
-                said, _ = await ask(self.ledger, self.peers, self.key, swarm.invitation, swarm.alias, again=True)
+            if swarm.state == JOINING and self._is_due(swarm.swarm_id):
+                said, _ = await ask_to_join(
+                    self.ledger, self.peers, self.key, swarm.invitation, swarm.alias, again=True
+                )
                 if said == REFUSED:
-                    await asyncio.to_thread(stop, self.ledger, swarm, DENIED)
-            elif known.active(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:
+                    await asyncio.to_thread(stop_asking, self.ledger, swarm, DENIED)
+            elif known.active_swarm(swarm.swarm_id) and swarm.invitation and swarm.master != known.agent_id:
                 age = self.ledger.now() - instant.parse(swarm.confirmed_at)
-                if not 0 <= age <= TTL and self._due(swarm.swarm_id):
-                    await confirm(self.ledger, self.peers, self.key, swarm)
+                if not 0 <= age <= TTL and self._is_due(swarm.swarm_id):
+                    await confirm_membership(self.ledger, self.peers, self.key, swarm)
         await self._ask_keys(known)
 
-    async def _ask_keys(self, known: Knowledge) -> None:
+    async def _ask_keys(self, known: Memberships) -> None:
         """Ask for some of the missing keys: a master who names many silent members must not delay other requests."""
         keyless = (
             (swarm.swarm_id, member)
             for swarm in known.swarms.values()
             for member in swarm.members.values()
-            if not member.public_key and self._due(f"{swarm.swarm_id} {member.agent_id}")
+            if not member.public_key and self._is_due(f"{swarm.swarm_id} {member.agent_id}")
         )
         asked = [self._learn_key(swarm_id, one.agent_id, one.endpoint) for swarm_id, one in islice(keyless, AT_ONCE)]
         await asyncio.gather(*asked)
 
-    def _due(self, what: str) -> bool:
+    def _is_due(self, what: str) -> bool:
         now = asyncio.get_running_loop().time()
         if now < self._asked.get(what, 0.0):
             return False
@@ -339,14 +343,14 @@ class Carrier:
 
         Ask only the endpoint that the master signed: nobody else's word makes this gateway connect anywhere.
         """
-        answer = await self.peers.get(f"{endpoint}/info")
+        answer = await self.peers.get_document(f"{endpoint}/info")
         try:
-            info = read(Info, answer.body, "info")
+            info = read_model(Info, answer.body, "info")
         except Refusal:
             return
         if answer.status == 200 and info.agent_id == agent_id:
-            await self._decided("key", swarm_id=swarm_id, agent_id=agent_id, public_key=info.public_key)
+            await self._record_event("key", swarm_id=swarm_id, agent_id=agent_id, public_key=info.public_key)
 
-    async def _decided(self, kind: str, **more: Any) -> None:
-        event = self.ledger.event(kind, **more)
-        await asyncio.to_thread(self.ledger.decide, lambda _: [event])
+    async def _record_event(self, kind: str, **more: Any) -> None:
+        event = self.ledger.make_event(kind, **more)
+        await asyncio.to_thread(self.ledger.append_decided, lambda _: [event])

@@ -20,7 +20,7 @@ from . import home as names
 from . import own_certificate
 from .home_checks import SKEW, Finding
 from .ledger import Ledger
-from .peer_client import Peers, context
+from .peer_client import Peers, verifying_context
 from .protocol import signing, wire
 from .protocol.membership import ACTIVE
 from .swarm_settings import GatewaySettings
@@ -28,35 +28,35 @@ from .swarm_settings import GatewaySettings
 SOON = 14 * instant.DAY
 
 
-async def network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> list[Finding]:
+async def check_network(ledger: Ledger, peers: Peers, settings: GatewaySettings) -> list[Finding]:
     """Return findings about our endpoint as peers see it, its certificate, and every peer's clock."""
-    known = ledger.identified()
+    known = ledger.identified_knowledge()
     found: list[Finding] = []
     if settings.private_addresses:
         found.append(("config.toml", "private_addresses admits peers at private addresses: for tests only", True))
-    mine = signing.public_of(ledger.home.key()) if os.path.lexists(ledger.home.path(names.KEY)) else ""
+    mine = signing.public_of(ledger.home.read_key()) if os.path.lexists(ledger.home.path_of(names.KEY)) else ""
     endpoints, keys = {known.endpoint: known.agent_id}, {known.endpoint: mine}
     for swarm in known.seen:
         if swarm.state == ACTIVE:
             endpoints |= {m.endpoint: m.agent_id for m in swarm.members.values()}
             keys |= {m.endpoint: m.public_key for m in swarm.members.values()}
     skews: dict[str, int] = {}
-    answers = await asyncio.gather(*(peers.get(f"{one}/health", keys[one]) for one in endpoints))
+    answers = await asyncio.gather(*(peers.get_document(f"{one}/health", keys[one]) for one in endpoints))
     for (endpoint, agent), answer in zip(endpoints.items(), answers, strict=True):
         ours = endpoint == known.endpoint
         if answer.status != 200 or answer.body is None:
-            start = "" if not ours or is_held(ledger.home.path(SERVING)) else "; run `agent-mailbox swarm serve`"
+            start = "" if not ours or is_held(ledger.home.path_of(SERVING)) else "; run `agent-mailbox swarm serve`"
             found.append((endpoint, f"{agent} cannot be reached: {answer.message}{start}", not ours))
         elif ours and answer.body.get("agent_id") != known.agent_id:
             found.append((endpoint, f"another agent answers there: {str(answer.body.get('agent_id'))[:64]!r}", False))
         elif not ours:
-            skews |= _skew(endpoint, answer.body.get("timestamp"), ledger.now())
-    found += _clocks(skews, endpoints)
-    found += await asyncio.to_thread(_certificate, known.endpoint, mine, ledger.now(), settings)
+            skews |= _clock_skew_of(endpoint, answer.body.get("timestamp"), ledger.now())
+    found += _check_clocks(skews, endpoints)
+    found += await asyncio.to_thread(_check_certificate, known.endpoint, mine, ledger.now(), settings)
     return found
 
 
-def _skew(endpoint: str, told: object, now: int) -> dict[str, int]:
+def _clock_skew_of(endpoint: str, told: object, now: int) -> dict[str, int]:
     """Return by how many ms a peer's clock is ahead of ours, by endpoint; empty if it does not say."""
     try:
         return {endpoint: instant.parse(str(told)[:23] + "Z") - now}
@@ -64,7 +64,7 @@ def _skew(endpoint: str, told: object, now: int) -> dict[str, int]:
         return {}
 
 
-def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding]:
+def _check_clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding]:
     """Return the wrong clocks. If several peers agree with each other but not with us, ours is wrong."""
     grave = "messages are refused until it is set" if any(abs(s) > wire.FRESH for s in skews.values()) else ""
     if len(skews) > 1 and max(skews.values()) - min(skews.values()) <= SKEW < min(map(abs, skews.values())):
@@ -82,14 +82,14 @@ def _clocks(skews: Mapping[str, int], agents: Mapping[str, str]) -> list[Finding
     ]
 
 
-def _certificate(endpoint: str, key: str, now: int, settings: GatewaySettings) -> list[Finding]:
+def _check_certificate(endpoint: str, key: str, now: int, settings: GatewaySettings) -> list[Finding]:
     try:
         try:
-            certificate = _shown(endpoint, context(settings.ca_file))
+            certificate = _fetch_certificate(endpoint, verifying_context(settings.ca_file))
         except ssl.SSLCertVerificationError:
             if not key:
                 raise
-            certificate = _shown(endpoint, own_certificate.believing(key))
+            certificate = _fetch_certificate(endpoint, own_certificate.context_for_key(key))
     except ssl.SSLError as error:
         return [(endpoint, f"its certificate does not verify: {error}", False)]
     except OSError:
@@ -102,7 +102,7 @@ def _certificate(endpoint: str, key: str, now: int, settings: GatewaySettings) -
     )
 
 
-def _shown(endpoint: str, trust: ssl.SSLContext) -> dict[str, Any]:
+def _fetch_certificate(endpoint: str, trust: ssl.SSLContext) -> dict[str, Any]:
     """Return the certificate that an endpoint shows; raise ``OSError`` if it does not verify."""
     parts = urlsplit(endpoint)
     host, port = parts.hostname or "", parts.port or 443

@@ -17,17 +17,17 @@ from .gateway_identity import key_of
 from .home import Home
 from .joining import alias_of
 from .ledger import Ledger
-from .outbox import announce
+from .outbox import make_announcement
 from .protocol import admission, lifecycle, signing, tokens, wire
-from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Knowledge, Member, Swarm
+from .protocol.membership import ACTIVE, DISSOLVED, LEFT, Event, Member, Memberships, Swarm
 
 MAX_REASON = 1000
 """Most characters of a reason: it is a line of a message and of everybody's notice."""
 
 
-def find(known: Knowledge, word: str) -> Swarm:
+def find_swarm(known: Memberships, word: str) -> Swarm:
     """Return the swarm a word names, if we are in it; else raise ``NotFound``."""
-    swarm = known.named(word.removeprefix("swarm:"))
+    swarm = known.swarm_by_word(word.removeprefix("swarm:"))
     if swarm is None or swarm.state != ACTIVE:
         names = ", ".join(s.alias for s in known.seen if s.state == ACTIVE)
         state = f" ({swarm.state})" if swarm is not None else ""
@@ -38,7 +38,7 @@ def find(known: Knowledge, word: str) -> Swarm:
     return swarm
 
 
-def _master(known: Knowledge, swarm: Swarm, what: str) -> None:
+def _require_master(known: Memberships, swarm: Swarm, what: str) -> None:
     if swarm.master != known.agent_id:
         raise Refused(
             f"swarm {swarm.alias} lets only its master {what}: {swarm.master}",
@@ -46,7 +46,7 @@ def _master(known: Knowledge, swarm: Swarm, what: str) -> None:
         )
 
 
-def _member(swarm: Swarm, agent_id: str) -> Member:
+def _find_member(swarm: Swarm, agent_id: str) -> Member:
     if agent_id not in swarm.members:
         raise NotFound(
             f"member not found in {swarm.alias}: {agent_id!r}",
@@ -55,37 +55,39 @@ def _member(swarm: Swarm, agent_id: str) -> Member:
     return swarm.members[agent_id]
 
 
-def _others(known: Knowledge, swarm: Swarm, *less: str) -> list[Member]:
+def _other_members(known: Memberships, swarm: Swarm, *less: str) -> list[Member]:
     return [m for m in swarm.members.values() if m.agent_id not in (known.agent_id, *less)]
 
 
-def create(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> Swarm:
+def create_swarm(home: Home, ledger: Ledger, name: str, settings: dict[str, bool]) -> Swarm:
     """Create a swarm with this gateway as its master."""
     if not 1 <= len(name) <= 256 or not name.isprintable() or not name.strip():
         raise Malformed(f"swarm name invalid: {name[:80]!r}", "use 1 to 256 printable characters")
     key, swarm_id = key_of(home, ledger), random_id()
 
-    def decide(known: Knowledge) -> Sequence[Event]:
+    def create_events(known: Memberships) -> Sequence[Event]:
         at = instant.text(ledger.now())
         mine = Member(known.agent_id, known.endpoint, signing.public_of(key), at)
         alias = alias_of(name, swarm_id, known)
         more = {"name": name, "alias": alias, "settings": settings, "member": mine.object}
         made = {"event": "created", "swarm_id": swarm_id, **more, "at": at}
-        return (made, *ledger.placing(known, swarm_id))
+        return (made, *ledger.placing_events(known, swarm_id))
 
-    ledger.identified()
-    return ledger.decide(decide).swarms[swarm_id]
+    ledger.identified_knowledge()
+    return ledger.append_decided(create_events).swarms[swarm_id]
 
 
-def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float, *, keyed: bool = False) -> str:
+def make_invitation(
+    home: Home, ledger: Ledger, word: str, uses: int | None, hours: float, *, keyed: bool = False
+) -> str:
     """Return an invitation's URL; ``keyed``: with the master's key, which vouches for its certificate. Making one is
     not recorded; its uses are."""
-    known, key, now = ledger.identified(), key_of(home, ledger), ledger.now()
-    swarm = find(known, word)
+    known, key, now = ledger.identified_knowledge(), key_of(home, ledger), ledger.now()
+    swarm = find_swarm(known, word)
     mine = swarm.master == known.agent_id
     if not mine and not swarm.settings.get("allow_member_invite"):
-        _master(known, swarm, "invite")
-    claims = tokens.Claims(
+        _require_master(known, swarm, "invite")
+    claims = tokens.TokenClaims(
         swarm_id=swarm.swarm_id,
         master=swarm.master,
         endpoint=swarm.members[swarm.master].endpoint,
@@ -94,37 +96,39 @@ def invite(home: Home, ledger: Ledger, word: str, uses: int | None, hours: float
         expires_at=instant.text(now + int(hours * instant.HOUR)),  # to the millisecond, so that tokens differ
         issuer=None if mine else known.agent_id,
     )
-    return tokens.url(claims, tokens.make(claims, key), swarm.members[swarm.master].public_key if keyed else None)
+    return tokens.invitation_url(
+        claims, tokens.make_token(claims, key), swarm.members[swarm.master].public_key if keyed else None
+    )
 
 
-def revoke(ledger: Ledger, url: str) -> Swarm:
+def revoke_invitation(ledger: Ledger, url: str) -> Swarm:
     """Revoke an invitation: it lets nobody else in."""
     invitation = tokens.parse_url(url)
 
-    def decide(known: Knowledge) -> Sequence[Event]:
-        swarm = find(known, invitation.swarm_id)
-        _master(known, swarm, "revoke an invitation")
-        token = tokens.fingerprint(invitation.token)
-        return (ledger.event("revoked", swarm_id=swarm.swarm_id, token=token),)
+    def revoke_events(known: Memberships) -> Sequence[Event]:
+        swarm = find_swarm(known, invitation.swarm_id)
+        _require_master(known, swarm, "revoke an invitation")
+        token = tokens.token_fingerprint(invitation.token)
+        return (ledger.make_event("revoked", swarm_id=swarm.swarm_id, token=token),)
 
-    return find(ledger.decide(decide), invitation.swarm_id)
+    return find_swarm(ledger.append_decided(revoke_events), invitation.swarm_id)
 
 
-def approve(ledger: Ledger, word: str, agent_id: str, yes: bool) -> Swarm:
+def answer_join_request(ledger: Ledger, word: str, agent_id: str, yes: bool) -> Swarm:
     """Admit (``yes``) or reject an agent that asked to join; it learns of it when it repeats its request."""
 
-    def decide(known: Knowledge) -> Sequence[Event]:
-        swarm = find(known, word)
-        _master(known, swarm, "approve")
+    def approval_events(known: Memberships) -> Sequence[Event]:
+        swarm = find_swarm(known, word)
+        _require_master(known, swarm, "approve")
         if agent_id not in swarm.waiting:
             waiting = ", ".join(swarm.waiting) or "none waits"
             raise NotFound(f"join request not found in {swarm.alias}: {agent_id}", f"name one that waits: {waiting}")
         if not yes:
-            return (ledger.event("denied", swarm_id=swarm.swarm_id, agent_id=agent_id),)
+            return (ledger.make_event("denied", swarm_id=swarm.swarm_id, agent_id=agent_id),)
         asked, token = swarm.waiting[agent_id]
-        return (gateway.with_news(admission.admitted(swarm, asked, token, ledger.now()), swarm, known),)
+        return (gateway.with_news(admission.joined_event(swarm, asked, token, ledger.now()), swarm, known),)
 
-    return find(ledger.decide(decide), word)
+    return find_swarm(ledger.append_decided(approval_events), word)
 
 
 def _check_reason(reason: str | None) -> None:
@@ -135,43 +139,47 @@ def _check_reason(reason: str | None) -> None:
         )
 
 
-def kick(ledger: Ledger, word: str, agent_id: str, reason: str | None) -> Swarm:
+def kick_member(ledger: Ledger, word: str, agent_id: str, reason: str | None) -> Swarm:
     """Remove a member; tell it and everyone else."""
     _check_reason(reason)
 
-    def decide(known: Knowledge) -> Sequence[Event]:
-        swarm = find(known, word)
-        _master(known, swarm, "kick")
+    def kick_events(known: Memberships) -> Sequence[Event]:
+        swarm = find_swarm(known, word)
+        _require_master(known, swarm, "kick")
         if agent_id == known.agent_id:
             raise Refused(
                 f"master cannot be kicked: {agent_id}",
                 f"run `agent-mailbox swarm transfer {swarm.alias} AGENT`, then leave with `agent-mailbox swarm leave`",
             )
-        target = _member(swarm, agent_id)
-        at = wire.later(ledger.now(), target.joined_at)
+        target = _find_member(swarm, agent_id)
+        at = wire.later_instant(ledger.now(), target.joined_at)
         said = {"agent_id": agent_id, "reason": reason}
-        content = lifecycle.notification(lifecycle.MEMBER_KICKED, swarm.swarm_id, agent_id, known.agent_id, reason)
+        content = lifecycle.notification_record(
+            lifecycle.MEMBER_KICKED, swarm.swarm_id, agent_id, known.agent_id, reason
+        )
         notice = {"agent_id": agent_id, "subject": f"{agent_id} was kicked from {swarm.name}", "content": content}
         news = [
-            announce(random_id(), lifecycle.said(action, swarm.swarm_id, at, **said), to_whom, peers, told)
+            make_announcement(
+                random_id(), lifecycle.lifecycle_content(action, swarm.swarm_id, at, **said), to_whom, peers, told
+            )
             for action, to_whom, peers, told in (
                 (lifecycle.TARGET_KICKED, agent_id, [target], None),
-                (lifecycle.MEMBER_KICKED, wire.BROADCAST, _others(known, swarm, agent_id), notice),
+                (lifecycle.MEMBER_KICKED, wire.BROADCAST, _other_members(known, swarm, agent_id), notice),
             )
         ]
         return ({"event": "kicked", "swarm_id": swarm.swarm_id, "agent_id": agent_id, "at": at, "announce": news},)
 
-    return find(ledger.decide(decide), word)
+    return find_swarm(ledger.append_decided(kick_events), word)
 
 
-def leave(ledger: Ledger, word: str, dissolve: bool) -> None:
+def leave_swarm(ledger: Ledger, word: str, dissolve: bool) -> None:
     """Leave a swarm; its master transfers or dissolves it first."""
 
-    def decide(known: Knowledge) -> Sequence[Event]:
-        swarm = find(known, word)
+    def leave_events(known: Memberships) -> Sequence[Event]:
+        swarm = find_swarm(known, word)
         me = swarm.members.get(known.agent_id)
-        at = wire.later(ledger.now(), me.joined_at if me is not None else "")
-        others = _others(known, swarm)
+        at = wire.later_instant(ledger.now(), me.joined_at if me is not None else "")
+        others = _other_members(known, swarm)
         mine = swarm.master == known.agent_id
         if mine and others and not dissolve:
             raise Refused(
@@ -179,24 +187,24 @@ def leave(ledger: Ledger, word: str, dissolve: bool) -> None:
                 f"run `agent-mailbox swarm transfer {swarm.alias} AGENT` first, or pass `--dissolve` to end it for all",
             )
         if mine:
-            content = lifecycle.said(lifecycle.ENDED, swarm.swarm_id, at, reason="master_left")
+            content = lifecycle.lifecycle_content(lifecycle.ENDED, swarm.swarm_id, at, reason="master_left")
         else:
-            content = lifecycle.said(lifecycle.LEFT, swarm.swarm_id, at, agent_id=known.agent_id)
-        news = [announce(random_id(), content, wire.BROADCAST, others)]
+            content = lifecycle.lifecycle_content(lifecycle.LEFT, swarm.swarm_id, at, agent_id=known.agent_id)
+        news = [make_announcement(random_id(), content, wire.BROADCAST, others)]
         how = DISSOLVED if mine else LEFT
         return ({"event": "ended", "swarm_id": swarm.swarm_id, "how": how, "at": at, "announce": news},)
 
-    ledger.decide(decide)
+    ledger.append_decided(leave_events)
 
 
-def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
+def transfer_swarm(ledger: Ledger, word: str, agent_id: str) -> Swarm:
     """Make another member the master; tell it first, then everyone."""
 
-    def decide(known: Knowledge) -> Sequence[Event]:
-        swarm = find(known, word)
-        _master(known, swarm, "hand it over")
-        at = wire.later(ledger.now(), swarm.handed.get(known.agent_id, ""))
-        new = _member(swarm, agent_id)
+    def transfer_events(known: Memberships) -> Sequence[Event]:
+        swarm = find_swarm(known, word)
+        _require_master(known, swarm, "hand it over")
+        at = wire.later_instant(ledger.now(), swarm.handed.get(known.agent_id, ""))
+        new = _find_member(swarm, agent_id)
         if agent_id == known.agent_id:
             raise Refused(
                 f"member is the master already: {agent_id}",
@@ -206,29 +214,35 @@ def transfer(ledger: Ledger, word: str, agent_id: str) -> Swarm:
         notice = {
             "agent_id": agent_id,
             "subject": f"{agent_id} is the master of {swarm.name}",
-            "content": lifecycle.said(lifecycle.CHANGED, swarm.swarm_id, at, **both),
+            "content": lifecycle.lifecycle_content(lifecycle.CHANGED, swarm.swarm_id, at, **both),
         }
         news = [
-            announce(
+            make_announcement(
                 random_id(),
-                lifecycle.said(lifecycle.TRANSFER, swarm.swarm_id, at, new_master=agent_id),
+                lifecycle.lifecycle_content(lifecycle.TRANSFER, swarm.swarm_id, at, new_master=agent_id),
                 agent_id,
                 [new],
             ),
-            announce(random_id(), notice["content"], wire.BROADCAST, _others(known, swarm, agent_id), notice),
+            make_announcement(
+                random_id(), notice["content"], wire.BROADCAST, _other_members(known, swarm, agent_id), notice
+            ),
         ]
         return ({"event": "mastered", "swarm_id": swarm.swarm_id, "master": agent_id, "at": at, "announce": news},)
 
-    return find(ledger.decide(decide), word)
+    return find_swarm(ledger.append_decided(transfer_events), word)
 
 
-def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
+def mute_sender(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
     """Drop the mail of an agent, or with ``swarm:ALIAS`` of a swarm, silently; ``on=False`` ends that. Return its
     id."""
     _check_reason(reason)
 
-    def decide(known: Knowledge) -> tuple[Sequence[Event], str]:
-        swarm = known.named(word.removeprefix("swarm:")) if word.startswith("swarm:") or wire.is_uuid(word) else None
+    def mute_events(known: Memberships) -> tuple[Sequence[Event], str]:
+        swarm = (
+            known.swarm_by_word(word.removeprefix("swarm:"))
+            if word.startswith("swarm:") or wire.is_uuid(word)
+            else None
+        )
         agent = word.partition("/")[2] if swarm is None and word.startswith("swarm:") else word
         if swarm is None and not wire.is_agent_id(agent):
             raise Malformed(f"agent or swarm invalid: {word!r}", "name an agent by its id, or a swarm as swarm:SWARM")
@@ -236,23 +250,23 @@ def mute(ledger: Ledger, word: str, on: bool, reason: str | None = None) -> str:
         if on == (which in (known.muted_swarms if what == "swarm" else known.muted_agents)):
             return (), which
         news = [] if what == "swarm" else _muting_news(known, which, on, reason)
-        return (ledger.event("muted" if on else "unmuted", what=what, id=which, announce=news),), which
+        return (ledger.make_event("muted" if on else "unmuted", what=what, id=which, announce=news),), which
 
-    ledger.identified()
-    return ledger.settle(decide)[1]
+    ledger.identified_knowledge()
+    return ledger.settle_decision(mute_events)[1]
 
 
-def _muting_news(known: Knowledge, agent_id: str, on: bool, reason: str | None) -> list[dict[str, Any]]:
+def _muting_news(known: Memberships, agent_id: str, on: bool, reason: str | None) -> list[dict[str, Any]]:
     """Return the notices to local members of each swarm that the agent is in; only they are told."""
     action, said = (lifecycle.MUTED, "muted") if on else (lifecycle.UNMUTED, "unmuted")
     return [
         {
-            **announce(random_id(), "-", wire.BROADCAST, ()),
+            **make_announcement(random_id(), "-", wire.BROADCAST, ()),
             "swarm_id": swarm.swarm_id,
             "notice": {
                 "agent_id": agent_id,
                 "subject": f"{agent_id} is {said} here",
-                "content": lifecycle.notification(action, swarm.swarm_id, agent_id, known.agent_id, reason),
+                "content": lifecycle.notification_record(action, swarm.swarm_id, agent_id, known.agent_id, reason),
             },
         }
         for swarm in known.seen

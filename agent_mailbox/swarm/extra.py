@@ -11,13 +11,13 @@ from ..upkeep import extras
 _NEEDED = ("starlette", "hypercorn", "pydantic", "cryptography", "jwt", "httpx", "h2", "rfc8785", "prometheus_client")
 
 
-def missing() -> list[str]:
+def missing_libraries() -> list[str]:
     """Return the libraries of the extra that are not installed."""
-    return extras.missing(_NEEDED)
+    return extras.find_missing(_NEEDED)
 
 
-def need() -> None:
+def require_extra() -> None:
     """Raise ``Refused`` if a library of the extra is missing, saying how to get it."""
-    absent = missing()
+    absent = missing_libraries()
     if absent:
-        raise Refused(f"swarm libraries missing: {', '.join(absent)}", extras.how("swarm"), code="no_extra")
+        raise Refused(f"swarm libraries missing: {', '.join(absent)}", extras.command_to_add("swarm"), code="no_extra")

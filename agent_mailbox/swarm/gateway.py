@@ -20,12 +20,12 @@ from ..mailbox.opened import random_id
 from . import boxes, inbound, inbound_files
 from .inbound import Incoming, key_of
 from .ledger import Ledger
-from .outbox import Outbox, announce, announce_received
+from .outbox import Outbox, announce_received, make_announcement
 from .protocol import acceptance, admission, lifecycle, membership, wire
 from .protocol.acceptance import Accepted
 from .protocol.admission import Admission
-from .protocol.limits import HOUR, MINUTE, Window
-from .protocol.membership import Event, Knowledge, Swarm
+from .protocol.limits import HOUR, MINUTE, LimitWindow
+from .protocol.membership import Event, Memberships, Swarm
 from .protocol.outgoing import REMEMBERED
 from .protocol.refusal import Refusal
 from .swarm_settings import GatewaySettings
@@ -45,15 +45,15 @@ class Gateway:
         self.outbox = outbox
         self.settings = settings
         self._set_mailboxes(mailboxes)
-        self.index = inbound.load(mailboxes, ledger.now())
-        self.agent_id = ledger.known().agent_id
+        self.index = inbound.load_index(mailboxes, ledger.now())
+        self.agent_id = ledger.read_knowledge().agent_id
         self.outcome: Callable[[str], None] = lambda _: None
         self.arrived: Callable[[list[Message]], None] = lambda _: None
-        self._senders = Window(settings.messages_per_minute, MINUTE)
-        self._swarms = Window(settings.swarm_messages_per_minute, MINUTE)
-        self._addresses = Window(settings.requests_per_minute, MINUTE)
-        self._joins = Window(settings.joins_per_hour, HOUR)
-        self._joiners = Window(settings.joins_per_hour, HOUR)
+        self._senders = LimitWindow(settings.messages_per_minute, MINUTE)
+        self._swarms = LimitWindow(settings.swarm_messages_per_minute, MINUTE)
+        self._addresses = LimitWindow(settings.requests_per_minute, MINUTE)
+        self._joins = LimitWindow(settings.joins_per_hour, HOUR)
+        self._joiners = LimitWindow(settings.joins_per_hour, HOUR)
         self._queue: asyncio.Queue[tuple[Accepted, asyncio.Future[None]]] = asyncio.Queue(WAITING)
         self._writing: dict[bytes, asyncio.Future[None]] = {}
         self._decided: set[str] = set()
@@ -65,7 +65,7 @@ class Gateway:
 
     def admit_address(self, address: str) -> None:
         """Count a request of an address before anything of it is read; raise ``Refusal`` (429) beyond its limit."""
-        _limited(self._addresses.take(address, self.ledger.now()), "requests from this address")
+        _refuse_if_limited(self._addresses.take_one(address, self.ledger.now()), "requests from this address")
 
     def _set_mailboxes(self, mailboxes: Sequence[Mailbox]) -> None:
         self.mailbox = mailboxes[0]
@@ -73,15 +73,15 @@ class Gateway:
 
     def _mailbox_of(self, swarm_id: str) -> Mailbox | None:
         """Return the mailbox that a swarm belongs to; None if it is away."""
-        place = self.ledger.known().place_of(swarm_id)
+        place = self.ledger.read_knowledge().place_of(swarm_id)
         return self._mailboxes.get(place) if place else self.mailbox
 
-    def apply(self, settings: GatewaySettings, mailboxes: Sequence[Mailbox]) -> None:
+    def apply_settings(self, settings: GatewaySettings, mailboxes: Sequence[Mailbox]) -> None:
         """Go on with other settings, and the mailboxes as they are configured now."""
         fresh = [mailbox for mailbox in mailboxes if boxes.place_of(mailbox) not in self._mailboxes]
         self._set_mailboxes(mailboxes)
         self.settings, self.outbox.mailbox = settings, self.mailbox
-        self.index.take(fresh, self.ledger.now())
+        self.index.take_mailboxes(fresh, self.ledger.now())
         self._senders.most = settings.messages_per_minute
         self._swarms.most = settings.swarm_messages_per_minute
         self._addresses.most = settings.requests_per_minute
@@ -92,46 +92,46 @@ class Gateway:
         """Return the number of messages that wait to be written."""
         return self._queue.qsize()
 
-    def known(self) -> Knowledge:
+    def read_knowledge(self) -> Memberships:
         """Return what the ledger says. Raise ``Refusal`` (503) without a ledger: after a 404 a peer would give up."""
-        return _identified(self.ledger.known())
+        return _require_identity(self.ledger.read_knowledge())
 
-    def _settle(self, decide: Callable[[Knowledge], tuple[Sequence[Event], T]]) -> tuple[Knowledge, T]:
-        return self.ledger.settle(lambda known: decide(_identified(known)))
+    def _settle_decision(self, decide: Callable[[Memberships], tuple[Sequence[Event], T]]) -> tuple[Memberships, T]:
+        return self.ledger.settle_decision(lambda known: decide(_require_identity(known)))
 
-    async def message(self, data: bytes) -> tuple[str, dict[str, str]]:
+    async def accept_message(self, data: bytes) -> tuple[str, dict[str, str]]:
         """Take a message in; return (its id, its sender's limit as headers). Raise ``Refusal``."""
-        known, now = self.known(), self.ledger.now()
+        known, now = self.read_knowledge(), self.ledger.now()
         limits = [mailbox.config.max_content for mailbox in self._mailboxes.values()]
-        accepted = acceptance.examine(data, known, now, min(*limits, acceptance.MAX_CONTENT))
+        accepted = acceptance.examine_message(data, known, now, min(*limits, acceptance.MAX_CONTENT))
         envelope, key = accepted.envelope, accepted.sender.public_key
         if envelope.seal is not None and key not in known.sealing:
-            await self._pool_run(lambda: self._pin(key))
+            await self._pool_run(lambda: self._pin_sealing_key(key))
         if known_as(accepted) in self.index or known_as(accepted) in self._writing:
-            await self._stored(accepted)  # a repeat uses up no limit, whoever relays it
-            return envelope.message_id, self._senders.headers(key, now)
+            await self._wait_until_stored(accepted)  # a repeat uses up no limit, whoever relays it
+            return envelope.message_id, self._senders.limit_headers(key, now)
         # the sender is proven and the message new: nobody uses up another's limit
-        _limited(self._senders.wait(key, now), "messages of this sender")
-        _limited(self._swarms.wait(envelope.swarm_id, now), "messages of this swarm")
-        self._senders.take(key, now)
-        self._swarms.take(envelope.swarm_id, now)
-        left = self._senders.headers(key, now)
+        _refuse_if_limited(self._senders.seconds_to_wait(key, now), "messages of this sender")
+        _refuse_if_limited(self._swarms.seconds_to_wait(envelope.swarm_id, now), "messages of this swarm")
+        self._senders.take_one(key, now)
+        self._swarms.take_one(envelope.swarm_id, now)
+        left = self._senders.limit_headers(key, now)
         if envelope.swarm_id in known.muted_swarms or envelope.sender.agent_id in known.muted_agents:
             if envelope.type == "system":  # a mute drops mail only: membership is still true
-                await self._pool_run(lambda: self._lifecycle(accepted, lambda outcome: (outcome.events, None)))
+                await self._pool_run(lambda: self._decide_lifecycle(accepted, lambda outcome: (outcome.events, None)))
             return envelope.message_id, left
-        await self._stored(accepted)
+        await self._wait_until_stored(accepted)
         return envelope.message_id, left
 
-    def _pin(self, key: str) -> None:
+    def _pin_sealing_key(self, key: str) -> None:
         """Record durably that the key seals: from now on its unsealed messages are refused, after restarts too."""
 
-        def decide(known: Knowledge) -> tuple[list[Event], None]:
-            return [] if key in known.sealing else [self.ledger.event("sealed", public_key=key)], None
+        def pin_events(known: Memberships) -> tuple[list[Event], None]:
+            return [] if key in known.sealing else [self.ledger.make_event("sealed", public_key=key)], None
 
-        self._settle(decide)
+        self._settle_decision(pin_events)
 
-    async def _stored(self, accepted: Accepted) -> None:
+    async def _wait_until_stored(self, accepted: Accepted) -> None:
         """Wait until the message is durable in the mailbox, by this request or an earlier one."""
         key = known_as(accepted)
         if key in self.index:
@@ -146,14 +146,14 @@ class Gateway:
             self._queue.put_nowait((accepted, pending))
         await asyncio.shield(pending)
 
-    async def write(self) -> None:
+    async def write_forever(self) -> None:
         """Write the queue batch by batch, for as long as the gateway runs."""
         while True:
             batch = [await self._queue.get()]
             while not self._queue.empty() and len(batch) < BATCH:
                 batch.append(self._queue.get_nowait())
             try:
-                results = await self._pool_run(partial(self._write, [accepted for accepted, _ in batch]))
+                results = await self._pool_run(partial(self._write_batch, [accepted for accepted, _ in batch]))
                 self.outcome("")
             except MailboxError as error:
                 self.outcome(error.code)
@@ -166,11 +166,11 @@ class Gateway:
     async def _pool_run(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._pool, work)
 
-    def _write(self, batch: list[Accepted]) -> list[Refusal | None]:
+    def _write_batch(self, batch: list[Accepted]) -> list[Refusal | None]:
         """Append a batch durably; return a refusal for each message that cannot be kept.
 
         A mailbox that fails refuses its own mail. Raise its error if no other took any."""
-        self._prune(self.ledger.now())
+        self._prune_index(self.ledger.now())
         results: dict[int, Refusal | None] = {}
         failed: MailboxError | None = None
         for mailbox, numbers in self._by_mailbox(batch):
@@ -197,7 +197,7 @@ class Gateway:
 
     def _write_to(self, mailbox: Mailbox, batch: list[Accepted]) -> list[Refusal | None]:
         now, roster = self.ledger.now(), mailbox.logs.read_roster()
-        outgoing = self.outbox.refresh()  # an answer finds its asker, however recent
+        outgoing = self.outbox.refresh_fold()  # an answer finds its asker, however recent
         results: list[Refusal | None] = []
         messages: list[Message] = []
         for accepted in batch:
@@ -206,36 +206,40 @@ class Gateway:
                 continue
             beside = {message.id for message in messages}
 
-            def made(told: str, accepted: Accepted = accepted, beside: set[str] = beside) -> Message:
+            def build_message(told: str, accepted: Accepted = accepted, beside: set[str] = beside) -> Message:
                 found = inbound.message_of(Incoming(accepted, told), self.index, outgoing, roster, now, beside)
-                inbound.check(found)
+                inbound.check_storable(found)
                 return found
 
             try:
-                message = self._decide_system(accepted, made) if accepted.envelope.type == "system" else made("")
+                message = (
+                    self._decide_system(accepted, build_message)
+                    if accepted.envelope.type == "system"
+                    else build_message("")
+                )
             except Refusal as refusal:
                 results.append(refusal)
             except BadData as error:
                 results.append(Refusal("INVALID_FORMAT", error.what))
             else:
                 results.append(None)
-                messages.append(inbound_files.kept(mailbox.directory, message))
+                messages.append(inbound_files.keep_attachments(mailbox.directory, message))
         if messages:
             ids = {message.id for message in messages}
             mailbox.take_in(messages, ids & self._decided)  # the carrier may have told of those meanwhile
             self._decided -= ids
             for message in messages:
-                self.index.add(message)
+                self.index.add_message(message)
             self.arrived(messages)
         return results
 
-    def _prune(self, now: int) -> None:
+    def _prune_index(self, now: int) -> None:
         """Forget the messages nobody sends again, hourly. After the clock was set back, reload: the wrong clock may
         have dropped too much."""
         if now - self._pruned > instant.HOUR:
-            self.index.forget(now - REMEMBERED)
+            self.index.forget_before(now - REMEMBERED)
         elif self._pruned - now > instant.HOUR:
-            self.index = inbound.load(self._mailboxes.values(), now)
+            self.index = inbound.load_index(self._mailboxes.values(), now)
         else:
             return
         self._pruned = now
@@ -247,51 +251,53 @@ class Gateway:
         delivers it.
         """
 
-        def recorded(outcome: lifecycle.Outcome) -> tuple[list[Event], Message]:
+        def record_outcome(outcome: lifecycle.Outcome) -> tuple[list[Event], Message]:
             message = made(outcome.told)
             if outcome.events:  # only the content decides: keep the rest out of the ledger
                 message = message.replace(references=None, attachments=None, metadata=None)
                 self._decided.add(message.id)
             return [{**event, "announce": [announce_received(message)]} for event in outcome.events], message
 
-        return self._lifecycle(accepted, recorded)
+        return self._decide_lifecycle(accepted, record_outcome)
 
-    def _lifecycle(self, accepted: Accepted, recorded: Callable[[lifecycle.Outcome], tuple[Sequence[Event], T]]) -> T:
+    def _decide_lifecycle(
+        self, accepted: Accepted, recorded: Callable[[lifecycle.Outcome], tuple[Sequence[Event], T]]
+    ) -> T:
         """Decide about a system message under the ledger's lock. ``recorded`` returns the events to write, and what to
         return."""
         envelope = accepted.envelope
 
-        def decide(known: Knowledge) -> tuple[Sequence[Event], T]:
-            swarm = known.active(envelope.swarm_id)
+        def lifecycle_events(known: Memberships) -> tuple[Sequence[Event], T]:
+            swarm = known.active_swarm(envelope.swarm_id)
             if swarm is None or envelope.sender.agent_id not in swarm.members:
                 raise Refusal("NOT_MEMBER", "the sender is no member of this swarm")
-            return recorded(lifecycle.decide(envelope, swarm, known.agent_id))
+            return recorded(lifecycle.decide_lifecycle(envelope, swarm, known.agent_id))
 
-        return self._settle(decide)[1]
+        return self._settle_decision(lifecycle_events)[1]
 
     # -- joining ------------------------------------------------------------------------------------------------------
 
-    async def join(self, data: bytes, address: str) -> Admission:
+    async def accept_join(self, data: bytes, address: str) -> Admission:
         """Decide about a request to join, durably before it is answered; raise ``Refusal``."""
-        _limited(self._joins.take(address, self.ledger.now()), "requests to join from this address")
-        request = admission.parse(data)
-        self.known()  # before the lock, which would make an empty ledger
-        return await self._pool_run(lambda: self._admit(request))
+        _refuse_if_limited(self._joins.take_one(address, self.ledger.now()), "requests to join from this address")
+        request = admission.parse_join_request(data)
+        self.read_knowledge()  # before the lock, which would make an empty ledger
+        return await self._pool_run(lambda: self._admit_joiner(request))
 
-    def _admit(self, request: admission.JoinRequest) -> Admission:
-        def decide(known: Knowledge) -> tuple[list[Event], Admission]:
+    def _admit_joiner(self, request: admission.JoinRequest) -> Admission:
+        def admission_events(known: Memberships) -> tuple[list[Event], Admission]:
             proof = self.settings.require_join_proof
-            found = admission.decide(request, known, self.ledger.now(), proof)
+            found = admission.decide_admission(request, known, self.ledger.now(), proof)
             if isinstance(request, admission.Proven):  # each costs a line, from any address; a repeat costs none
-                wait = self._joiners.take(request.sender.public_key, self.ledger.now())
-                _limited(wait, "requests to join by this key")
+                wait = self._joiners.take_one(request.sender.public_key, self.ledger.now())
+                _refuse_if_limited(wait, "requests to join by this key")
             return [with_news(event, found.swarm, known) for event in found.events], found
 
-        known, found = self._settle(decide)
+        known, found = self._settle_decision(admission_events)
         return found.replace(swarm=known.swarms[found.swarm.swarm_id])
 
 
-def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
+def with_news(event: Event, swarm: Swarm, known: Memberships) -> Event:
     """Return a joining event with the news it announces to everybody. A confirmed membership (``asked``) has none."""
     if event["event"] == "asked":
         return event
@@ -299,19 +305,19 @@ def with_news(event: Event, swarm: Swarm, known: Knowledge) -> Event:
     name = member["agent_id"]
     about = {"agent_id": name}
     if event["event"] == "requested":
-        content = wire.dumps({"type": "system", "action": "join_requested", "swarm_id": swarm.swarm_id, **about})
+        content = wire.dump_json({"type": "system", "action": "join_requested", "swarm_id": swarm.swarm_id, **about})
         said = f"{name} asks to join {swarm.name}: `agent-mailbox swarm approve {swarm.alias} {name}`"
         notice = {**about, "subject": said, "content": content}
-        return {**event, "announce": [announce(random_id(), content, wire.BROADCAST, (), notice)]}
-    new = membership.member(member, event["at"])
+        return {**event, "announce": [make_announcement(random_id(), content, wire.BROADCAST, (), notice)]}
+    new = membership.member_from(member, event["at"])
     others = [m for m in swarm.members.values() if m.agent_id not in (known.agent_id, name)]
-    content = lifecycle.notification(lifecycle.JOINED, swarm.swarm_id, name)
+    content = lifecycle.notification_record(lifecycle.JOINED, swarm.swarm_id, name)
     notice = {**about, "subject": f"{name} joined {swarm.name}", "content": content}
-    news = announce(random_id(), lifecycle.joined(swarm.swarm_id, new), wire.BROADCAST, others, notice)
+    news = make_announcement(random_id(), lifecycle.joined_content(swarm.swarm_id, new), wire.BROADCAST, others, notice)
     return {**event, "announce": [news]}
 
 
-def _identified(known: Knowledge) -> Knowledge:
+def _require_identity(known: Memberships) -> Memberships:
     if not known.agent_id:
         raise Refusal("UNAVAILABLE", "the membership of this agent cannot be read", wait=60)
     return known
@@ -323,6 +329,6 @@ def known_as(accepted: Accepted) -> bytes:
     return key_of(envelope.swarm_id, envelope.sender.agent_id, envelope.message_id)
 
 
-def _limited(wait: int, what: str) -> None:
+def _refuse_if_limited(wait: int, what: str) -> None:
     if wait:
         raise Refusal("RATE_LIMITED", f"too many {what}; try again in {wait} s", wait=wait)

@@ -23,7 +23,7 @@ from .home import Home
 from .ledger import Ledger, each_event
 from .protocol import signing, wire
 from .protocol.envelope import Model
-from .protocol.membership import ACTIVE, LEFT, Event, Knowledge, Swarm
+from .protocol.membership import ACTIVE, LEFT, Event, Memberships, Swarm
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -43,14 +43,14 @@ class GatewayBackup(Model):
     ledger: list[str]
 
 
-def fingerprint(public_key: str) -> str:
+def key_fingerprint(public_key: str) -> str:
     """Return six groups of five digits (100 bits) that stand for a public key: two people compare them by voice."""
     digest = sha512(b"agent-mailbox gateway key 1\n" + wire.raw_key(public_key)).digest()
     groups = (int.from_bytes(digest[5 * n : 5 * n + 5]) % 100_000 for n in range(_GROUPS))
     return " ".join(f"{group:05}" for group in groups)
 
 
-def strangers(known: Knowledge, public_key: str | None) -> list[Swarm]:
+def swarms_with_other_key(known: Memberships, public_key: str | None) -> list[Swarm]:
     """Return the swarms that we are in under another key than this one (None: there is none)."""
     return [
         swarm
@@ -63,28 +63,28 @@ def strangers(known: Knowledge, public_key: str | None) -> list[Swarm]:
 
 def key_of(home: Home, ledger: Ledger) -> Ed25519PrivateKey:
     """Return the gateway's key. Raise ``Refused`` if it is missing, or is not the one that our swarms know."""
-    known = ledger.identified()
-    if not os.path.lexists(home.path(names.KEY)):
-        raise _lost("missing", home, strangers(known, None))
-    key = home.key()
-    if others := strangers(known, signing.public_of(key)):
-        raise _lost("is not the one that its swarms know", home, others)
+    known = ledger.identified_knowledge()
+    if not os.path.lexists(home.path_of(names.KEY)):
+        raise _lost_key_error("missing", home, swarms_with_other_key(known, None))
+    key = home.read_key()
+    if others := swarms_with_other_key(known, signing.public_of(key)):
+        raise _lost_key_error("is not the one that its swarms know", home, others)
     return key
 
 
-def _lost(how: str, home: Home, swarms: Sequence[Swarm]) -> Refused:
-    of = f" (swarms: {_aliases(swarms)})" if swarms else ""
-    return Refused(f"gateway key {how}: {home.path(names.KEY)}{of}", RESTORE, code="key_lost")
+def _lost_key_error(how: str, home: Home, swarms: Sequence[Swarm]) -> Refused:
+    of = f" (swarms: {_join_aliases(swarms)})" if swarms else ""
+    return Refused(f"gateway key {how}: {home.path_of(names.KEY)}{of}", RESTORE, code="key_lost")
 
 
-def _aliases(swarms: Sequence[Swarm]) -> str:
+def _join_aliases(swarms: Sequence[Swarm]) -> str:
     return ", ".join(swarm.alias for swarm in swarms)
 
 
-def initialise(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
+def initialise_gateway(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
     """Give the gateway its identity; return the public key. Idempotent.
 
-    Raise ``Refused`` if its swarms know a key that is no longer here: a new one would be nobody's to them.
+    Raise ``Refused`` if its swarms know a key that is no longer here: peers would not recognise a new one.
     """
     if not wire.is_admissible(agent_id):
         raise Malformed(
@@ -97,12 +97,12 @@ def initialise(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
         raise Malformed(
             f"endpoint invalid: {endpoint!r} ({error})", "write https://HOST/swarm, as peers reach it"
         ) from None
-    before = ledger.known()
-    if before.agent_id and (strangers(before, None) or os.path.lexists(home.path(names.KEY))):
+    before = ledger.read_knowledge()
+    if before.agent_id and (swarms_with_other_key(before, None) or os.path.lexists(home.path_of(names.KEY))):
         key_of(home, ledger)
-    key = home.make()
+    key = home.make_key()
 
-    def decide(known: Knowledge) -> Sequence[Event]:
+    def identity_events(known: Memberships) -> Sequence[Event]:
         if (known.agent_id, known.endpoint) == (agent_id, endpoint):
             return ()
         if known.swarms and any(swarm.state == ACTIVE for swarm in known.swarms.values()):
@@ -110,9 +110,9 @@ def initialise(home: Home, ledger: Ledger, agent_id: str, endpoint: str) -> str:
                 f"gateway identity is in use by its swarms: {known.agent_id}",
                 "run `agent-mailbox swarm leave SWARM` for each, or use another `--home DIR`",
             )
-        return (ledger.event("identity", agent_id=agent_id, endpoint=endpoint),)
+        return (ledger.make_event("identity", agent_id=agent_id, endpoint=endpoint),)
 
-    ledger.decide(decide)
+    ledger.append_decided(identity_events)
     return signing.public_of(key)
 
 
@@ -122,41 +122,41 @@ def take_new_key(home: Home, ledger: Ledger) -> tuple[str, list[str]]:
     Raise ``Refused`` while a swarm knows the present key: leave it first, and it forgets the key. Memberships under a
     key that is lost end here; their masters have to kick the old one before this agent can join again.
     """
-    present = signing.public_of(home.key()) if os.path.lexists(home.path(names.KEY)) else None
+    present = signing.public_of(home.read_key()) if os.path.lexists(home.path_of(names.KEY)) else None
 
-    def decide(known: Knowledge) -> tuple[Sequence[Event], list[str]]:
-        lost = strangers(known, present)
+    def new_key_events(known: Memberships) -> tuple[Sequence[Event], list[str]]:
+        lost = swarms_with_other_key(known, present)
         ours = [s for s in known.swarms.values() if s.state == ACTIVE and s not in lost]
         if ours:
             raise Refused(
-                f"gateway key is known to its swarms: {_aliases(ours)}",
+                f"gateway key is known to its swarms: {_join_aliases(ours)}",
                 "run `agent-mailbox swarm leave SWARM` for each, take the new key, and join by new invitations",
             )
-        events = [ledger.event("ended", swarm_id=swarm.swarm_id, how=LEFT) for swarm in lost]
+        events = [ledger.make_event("ended", swarm_id=swarm.swarm_id, how=LEFT) for swarm in lost]
         return events, [swarm.alias for swarm in lost]
 
-    ledger.identified()
-    _, ended = ledger.settle(decide)
+    ledger.identified_knowledge()
+    _, ended = ledger.settle_decision(new_key_events)
     if present is not None:
-        aside = home.path(f"{names.KEY}.until-{instant.text(ledger.now())}")
+        aside = home.path_of(f"{names.KEY}.until-{instant.text(ledger.now())}")
         try:
-            os.rename(home.path(names.KEY), aside)
+            os.rename(home.path_of(names.KEY), aside)
             sync_directory(home.directory)
         except OSError as error:
-            raise storage_failed("move the key", home.path(names.KEY), error) from None
-    return signing.public_of(home.make()), ended
+            raise storage_failed("move the key", home.path_of(names.KEY), error) from None
+    return signing.public_of(home.make_key()), ended
 
 
-def backup(home: Home, ledger: Ledger) -> bytes:
+def make_backup(home: Home, ledger: Ledger) -> bytes:
     """Return a backup's bytes: they hold the private key."""
     key_of(home, ledger)
-    with open(home.path(names.KEY), encoding="ascii") as file:
+    with open(home.path_of(names.KEY), encoding="ascii") as file:
         key = file.read(8192)
-    lines = [wire.dumps(event) for _, event in each_event(Log(home.path(names.LEDGER)).lines())]
-    return wire.dumps({"gateway_backup": 1, "key": key, "ledger": lines}).encode("utf-8") + b"\n"
+    lines = [wire.dump_json(event) for _, event in each_event(Log(home.path_of(names.LEDGER)).lines())]
+    return wire.dump_json({"gateway_backup": 1, "key": key, "ledger": lines}).encode("utf-8") + b"\n"
 
 
-def restore(home: Home, ledger: Ledger, data: bytes) -> Knowledge:
+def restore_backup(home: Home, ledger: Ledger, data: bytes) -> Memberships:
     """Put a backup's key, and its ledger where there is none, into the directory; return what the gateway knows.
 
     Raise ``Refused`` if a key is there, or if the swarms in the ledger that is there know another; ``BadData`` for what
@@ -167,26 +167,26 @@ def restore(home: Home, ledger: Ledger, data: bytes) -> Knowledge:
         lines = [line.encode("utf-8") + b"\n" for line in value.ledger]
     except (ValidationError, UnicodeEncodeError):
         raise BadData("gateway backup invalid", "pass a file that `agent-mailbox swarm backup` wrote") from None
-    home.prepare()
-    if os.path.lexists(home.path(names.KEY)):
-        raise Refused(f"gateway key exists: {home.path(names.KEY)}", "restore into another `--home DIR`")
-    with HeldLog(home.path(names.LEDGER)) as log:
+    home.ensure_directory()
+    if os.path.lexists(home.path_of(names.KEY)):
+        raise Refused(f"gateway key exists: {home.path_of(names.KEY)}", "restore into another `--home DIR`")
+    with HeldLog(home.path_of(names.LEDGER)) as log:
         if not os.fstat(log.fd).st_size:
             log.append(lines)
             log.sync()
-    aside = home.path(f"{names.KEY}.restored")
+    aside = home.path_of(f"{names.KEY}.restored")
     replace_file(aside, value.key.encode("ascii", "replace"))
-    known = ledger.known()
+    known = ledger.read_knowledge()
     try:
-        public = signing.public_of(home.key(aside))
+        public = signing.public_of(home.read_key(aside))
         if not known.agent_id:
             raise NotFound("gateway backup has no identity", "pass a file that `agent-mailbox swarm backup` wrote")
-        if others := strangers(known, public):
+        if others := swarms_with_other_key(known, public):
             raise Refused(
-                f"gateway backup holds another key than its swarms know: {_aliases(others)}",
+                f"gateway backup holds another key than its swarms know: {_join_aliases(others)}",
                 "pass a later backup of this gateway, or restore into another `--home DIR`",
             )
-        os.link(aside, home.path(names.KEY))
+        os.link(aside, home.path_of(names.KEY))
     finally:
         os.unlink(aside)
     sync_directory(home.directory)

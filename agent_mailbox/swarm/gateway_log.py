@@ -27,7 +27,7 @@ FRAMES = 8
 LOG = logging.getLogger("agent_mailbox.swarm")
 
 
-def tell(level: int, event: str, **about: object) -> None:
+def log_event(level: int, event: str, **about: object) -> None:
     """Say that something happened. ``event`` is a fixed word, ``about`` numbers and short texts."""
     if LOG.isEnabledFor(level):
         LOG.log(level, event, extra={"about": about})
@@ -35,10 +35,10 @@ def tell(level: int, event: str, **about: object) -> None:
 
 def tell_defect(event: str, error: BaseException) -> None:
     """Say that something failed that should not have: its type and place, never its words."""
-    tell(logging.ERROR, event, **described(error))
+    log_event(logging.ERROR, event, **describe_error(error))
 
 
-def described(error: BaseException) -> dict[str, object]:
+def describe_error(error: BaseException) -> dict[str, object]:
     """Return the type of an error, and the places it came through."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -47,7 +47,7 @@ def described(error: BaseException) -> dict[str, object]:
     return {"error": type(error).__name__, "places": " ".join(places)}
 
 
-class Sparing(logging.Filter):
+class SparingLogFilter(logging.Filter):
     """Lets ``MOST`` lines of a kind through in a minute, and counts the rest."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -73,7 +73,7 @@ class Sparing(logging.Filter):
         return True
 
 
-class JsonLine(logging.Formatter):
+class JsonLogFormatter(logging.Formatter):
     """One JSON object: ``at``, ``level``, ``event``, and what the event is about."""
 
     def format(self, record: logging.LogRecord) -> str:
@@ -83,22 +83,24 @@ class JsonLine(logging.Formatter):
         line: dict[str, Any] = {"at": instant.text(int(record.created * 1000)), "level": record.levelname.lower()}
         about: dict[str, object] = dict(getattr(record, "about", {})) if ours else {"library": record.name}
         if record.exc_info and record.exc_info[1] is not None:
-            about.update(described(record.exc_info[1]))
+            about.update(describe_error(record.exc_info[1]))
         suppressed = getattr(record, "suppressed", 0)
         if suppressed:
             about["suppressed"] = suppressed
-        return wire.dumps({**line, "event": event, **{name: _short(value) for name, value in about.items()}})
+        return wire.dump_json(
+            {**line, "event": event, **{name: _shorten_value(value) for name, value in about.items()}}
+        )
 
 
-def _short(value: object) -> object:
+def _shorten_value(value: object) -> object:
     return value if isinstance(value, int | float) or value is None else str(value)[:MAX_TEXT]
 
 
-def start(level: str, stream: TextIO | None = None) -> None:
+def start_log(level: str, stream: TextIO | None = None) -> None:
     """Write the events of this process to standard error from now on."""
     handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLine())
-    handler.addFilter(Sparing())
+    handler.setFormatter(JsonLogFormatter())
+    handler.addFilter(SparingLogFilter())
     logging.raiseExceptions = False  # who closed standard error wants no lines
     logging.captureWarnings(True)
     root = logging.getLogger()
@@ -113,4 +115,4 @@ def on_loop(_: object, context: dict[str, Any]) -> None:
     if isinstance(error, BaseException) and not isinstance(error, OSError):
         tell_defect("task_failed", error)
     else:
-        tell(logging.DEBUG, "connection_broke")
+        log_event(logging.DEBUG, "connection_broke")

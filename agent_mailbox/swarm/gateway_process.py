@@ -31,7 +31,7 @@ from . import swarm_settings as configured
 from .carrier import Carrier
 from .certificates import Certificates
 from .gateway import Gateway
-from .gateway_log import tell
+from .gateway_log import log_event
 from .gateway_metrics import GatewayMetrics
 from .home import Home
 from .listener import Listener
@@ -42,7 +42,7 @@ from .room import Acquaintances, Room
 from .sockets import is_loopback
 from .statuses import AllStatuses, Statuses
 from .swarm_settings import GatewaySettings
-from .wake import Waker, secret_in
+from .wake import WakeCaller, secret_in
 
 GRACE = 2.0
 """Seconds that requests under way have after a stop; a connection that does not close is waited for as long."""
@@ -67,7 +67,7 @@ class Listening(Record):
     log_level: str = "info"
 
 
-def check(listening: Listening) -> None:
+def check_listening(listening: Listening) -> None:
     """Raise ``Refused`` if this would serve other machines unencrypted, or give them the local API."""
     if (listening.cert is None) != (listening.key is None):
         raise Refused(
@@ -82,13 +82,13 @@ def check(listening: Listening) -> None:
     if listening.quic and (listening.cert is None or find_spec("aioquic") is None):
         raise Refused(
             f"HTTP/3 needs a certificate and aioquic: {listening.quic}",
-            f"pass `--cert FILE` and `--key FILE`, and run `{extras.how('http3')}`",
+            f"pass `--cert FILE` and `--key FILE`, and run `{extras.command_to_add('http3')}`",
         )
     if listening.api is not None and not is_loopback(listening.api):
         raise Refused(f"local API address is not loopback: {listening.api}", "pass `--api 127.0.0.1:PORT`, or none")
 
 
-def _config() -> Config:
+def _server_config() -> Config:
     """Return the settings all sides share: limits on slow peers, and no log of requests."""
     config = Config()
     config.accesslog = None
@@ -111,23 +111,23 @@ def _with_tls(config: Config, listening: Listening) -> Certificates | None:
         return None
     config.certfile, config.keyfile = listening.cert, listening.key
 
-    def make() -> ssl.SSLContext:
+    def make_context() -> ssl.SSLContext:
         made = config.create_ssl_context()
         assert made is not None
         return made
 
-    return Certificates(listening.cert, listening.key, make)
+    return Certificates(listening.cert, listening.key, make_context)
 
 
 def api_token(home: Home) -> str:
     """Return the token of the local API on loopback: created once, 0600."""
-    path = home.path("local.token")
+    path = home.path_of("local.token")
     if not os.path.exists(path):
         replace_file(path, os.urandom(32).hex().encode() + b"\n")
     return secret_in(path, "the token") or ""
 
 
-def _descriptors(wanted: int) -> int:
+def _raise_descriptor_limit(wanted: int) -> int:
     """Return how many connections the system allows of those ``wanted``, having asked it for more if need be."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < wanted + SPARE:
@@ -144,162 +144,162 @@ class GatewayProcess:
 
     def __init__(self, mailbox: Mailbox, home: Home, settings: GatewaySettings) -> None:
         ledger = boxes.ledger_of(home)
-        ledger.identified()
+        ledger.identified_knowledge()
         ledger.write_state()
         self._home, self._directory = home, mailbox.directory
-        self._there = boxes.there(home)
+        self._there = boxes.state_of_places(home)
         self.settings = settings
-        outboxes = self._outboxes(mailbox)
+        outboxes = self._open_outboxes(mailbox)
         for outbox in outboxes:
-            outbox.announce()  # before the gateway reads the mailbox
+            outbox.queue_announcements()  # before the gateway reads the mailbox
         opened = [outbox.mailbox for outbox in outboxes]
         self.gateway = Gateway(opened, ledger, outboxes[0], settings)
-        self.waker = Waker(settings)
+        self.waker = WakeCaller(settings)
         # the carrier writes to the mailboxes from its own threads, so it has its own objects
-        peers = Peers.of(settings)
-        self.carrier = Carrier(home, ledger, self._outboxes(mailbox), peers, settings)
+        peers = Peers.peers_from_settings(settings)
+        self.carrier = Carrier(home, ledger, self._open_outboxes(mailbox), peers, settings)
         self.readiness = Readiness(opened, ledger)
-        self.carrier.looked = self._look
+        self.carrier.looked = self._look_at_mailboxes
         self.statuses = AllStatuses([])
-        self._follow(mailbox)
+        self._follow_mailboxes(mailbox)
         self.members = Acquaintances()
         self.connections = Room(1, 1, self.members)
         self.requests = Room(1, 1, self.members)
-        self._resize(settings)
+        self._resize_rooms(settings)
         self.meter = GatewayMetrics(self.gateway, self.carrier, self.readiness, self.connections)
-        self.gateway.outcome = self._outcome
+        self.gateway.outcome = self._note_outcome
 
-    def _outboxes(self, mailbox: Mailbox) -> list[Outbox]:
-        return [Outbox(self._home, *box) for box in boxes.opened(self._home, mailbox)]
+    def _open_outboxes(self, mailbox: Mailbox) -> list[Outbox]:
+        return [Outbox(self._home, *box) for box in boxes.open_boxes(self._home, mailbox)]
 
-    def _look(self) -> None:
+    def _look_at_mailboxes(self) -> None:
         """Go on with other mailboxes if the person attached or detached one, or one came back."""
-        if (now := boxes.there(self._home)) != self._there:
+        if (now := boxes.state_of_places(self._home)) != self._there:
             self._there = now
-            self.reload()
+            self.reload_settings()
 
-    def _follow(self, mailbox: Mailbox) -> None:
+    def _follow_mailboxes(self, mailbox: Mailbox) -> None:
         """Have the local API answer for the mailboxes as they are now."""
-        self._there = boxes.there(self._home)
-        self.statuses.each = [Statuses(self._home, one) for one, _ in boxes.opened(self._home, mailbox)]
+        self._there = boxes.state_of_places(self._home)
+        self.statuses.each = [Statuses(self._home, one) for one, _ in boxes.open_boxes(self._home, mailbox)]
 
-    def _resize(self, settings: GatewaySettings) -> None:
-        total, each = _descriptors(settings.connections), settings.connections_per_address
+    def _resize_rooms(self, settings: GatewaySettings) -> None:
+        total, each = _raise_descriptor_limit(settings.connections), settings.connections_per_address
         shared = frozenset(settings.trusted_proxies)
-        self.connections.resize(total, each, shared)
-        self.requests.resize(REQUESTS * total, REQUESTS * each, frozenset())
+        self.connections.set_limits(total, each, shared)
+        self.requests.set_limits(REQUESTS * total, REQUESTS * each, frozenset())
 
-    def _outcome(self, code: str) -> None:
-        self.meter.batch(code)
+    def _note_outcome(self, code: str) -> None:
+        self.meter.count_batch(code)
         if code:
-            self.readiness.failed(code)
+            self.readiness.note_failed(code)
         else:
-            self.readiness.kept()
+            self.readiness.note_kept()
 
-    def reload(self) -> None:
+    def reload_settings(self) -> None:
         """Go on by the configuration as it is now, or as before if that is wrong."""
         try:
             fresh = Mailbox(self._directory)
-            settings = configured.sound(fresh.config, fresh.own)
-            peers = Peers.of(settings)
-            opened = [box for box, _ in boxes.opened(self._home, fresh)]
-            outboxes = self._outboxes(fresh)
-            self.waker.apply(settings)
+            settings = configured.sound_settings(fresh.config, fresh.own)
+            peers = Peers.peers_from_settings(settings)
+            opened = [box for box, _ in boxes.open_boxes(self._home, fresh)]
+            outboxes = self._open_outboxes(fresh)
+            self.waker.apply_settings(settings)
         except (MailboxError, OSError, ValueError) as error:
-            tell(logging.ERROR, "reload_failed", error=str(error))
+            log_event(logging.ERROR, "reload_failed", error=str(error))
             return
         self.settings = settings
-        self._resize(settings)
-        self.gateway.apply(settings, opened)
-        self.carrier.apply(settings, outboxes, peers)
+        self._resize_rooms(settings)
+        self.gateway.apply_settings(settings, opened)
+        self.carrier.apply_settings(settings, outboxes, peers)
         self.readiness.mailboxes = opened
-        self._follow(fresh)
-        tell(logging.INFO, "reloaded")
+        self._follow_mailboxes(fresh)
+        log_event(logging.INFO, "reloaded")
 
-    def public(self) -> Any:
+    def public_application(self) -> Any:
         """Return the application that peers see."""
-        app = server.application(self.gateway, self.readiness, self.members)
-        bounded = server.Bounded(app, self.requests, lambda request: server.address_of(self.gateway, request))
-        bounded.counted = self.meter.request
+        app = server.public_application(self.gateway, self.readiness, self.members)
+        bounded = server.BoundedServer(app, self.requests, lambda request: server.address_of(self.gateway, request))
+        bounded.counted = self.meter.count_request
         return bounded
 
-    def beside(self, token: str | None) -> Any:
+    def local_application(self, token: str | None) -> Any:
         """Return the local application."""
-        app = local.application(self.statuses, self.meter, self.readiness, token, self.waker)
-        return server.Bounded(app, Room(REQUESTS * LOCAL, REQUESTS * LOCAL, Acquaintances()), lambda _: "")
+        app = local.local_application(self.statuses, self.meter, self.readiness, token, self.waker)
+        return server.BoundedServer(app, Room(REQUESTS * LOCAL, REQUESTS * LOCAL, Acquaintances()), lambda _: "")
 
 
-async def run(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
+async def run_gateway(mailbox: Mailbox, home: Home, listening: Listening, ready: Callable[[str], None]) -> None:
     """Serve until SIGTERM or SIGINT; reload after SIGHUP. Call ``ready`` with the address once everything listens."""
-    gateway_log.start(listening.log_level)
-    serving = GatewayProcess(mailbox, home, configured.of(mailbox.config, mailbox.own))
-    config = _config()
+    gateway_log.start_log(listening.log_level)
+    serving = GatewayProcess(mailbox, home, configured.settings_of(mailbox.config, mailbox.own))
+    config = _server_config()
     tls = _with_tls(config, listening)
-    sock, address = sockets.bound(listening.bind)
-    api = sockets.bound(listening.api)[0] if listening.api else sockets.bound_here(home.path(names.SOCKET))
+    sock, address = sockets.bind_socket(listening.bind)
+    api = sockets.bind_socket(listening.api)[0] if listening.api else sockets.bound_here(home.path_of(names.SOCKET))
     token = api_token(home) if listening.api else None
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
     # cutting idle connections makes the server's own tasks fail: no news
     loop.set_exception_handler(lambda loop, what: None if stop.is_set() else gateway_log.on_loop(loop, what))
     gateway, waker = serving.gateway, serving.waker
-    gateway.arrived = lambda messages: waker.arrived(loop, messages)
+    gateway.arrived = lambda messages: waker.note_arrival(loop, messages)
 
-    def again() -> None:
-        serving.reload()
+    def reload_all() -> None:
+        serving.reload_settings()
         if tls is not None:
-            tls.reload()
+            tls.reload_files()
 
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
-    loop.add_signal_handler(signal.SIGHUP, again)
-    public = Listener(serving.public(), config, serving.connections, tls)
-    public.refused = serving.meter.refused
-    beside = Listener(serving.beside(token), _config(), Room(LOCAL, LOCAL, Acquaintances()))
-    listeners = [public.serve(sock), beside.serve(api), *_quic(listening, config, serving, tls)]
-    parts = [*listeners, gateway.write(), serving.carrier.run(), waker.run(), stop.wait()]
+    loop.add_signal_handler(signal.SIGHUP, reload_all)
+    public = Listener(serving.public_application(), config, serving.connections, tls)
+    public.refused = serving.meter.count_refused
+    beside = Listener(serving.local_application(token), _server_config(), Room(LOCAL, LOCAL, Acquaintances()))
+    listeners = [public.serve_socket(sock), beside.serve_socket(api), *_quic_servers(listening, config, serving, tls)]
+    parts = [*listeners, gateway.write_forever(), serving.carrier.carry_forever(), waker.wake_forever(), stop.wait()]
     tasks = [asyncio.ensure_future(part) for part in parts]
     ready(address)
-    tell(logging.INFO, "serving", address=address, connections=serving.connections.total)
+    log_event(logging.INFO, "serving", address=address, connections=serving.connections.total)
     try:
-        await _first(tasks)
+        await _wait_for_first(tasks)
     finally:
         stop.set()
-        tell(logging.INFO, "stopping")
-        await _ended(tasks[: len(listeners)], GRACE + 0.5)
-        await _ended(tasks[len(listeners) :], GRACE)
+        log_event(logging.INFO, "stopping")
+        await _wait_until_ended(tasks[: len(listeners)], GRACE + 0.5)
+        await _wait_until_ended(tasks[len(listeners) :], GRACE)
         await serving.carrier.peers.aclose()
 
 
-def _quic(
+def _quic_servers(
     listening: Listening, config: Config, serving: GatewayProcess, tls: Certificates | None
 ) -> list[Coroutine[Any, Any, None]]:
     if listening.quic is None or tls is None:
         return []
     from . import quic_listener
 
-    sock, _ = sockets.bound(listening.quic, socket.SOCK_DGRAM)
+    sock, _ = sockets.bind_socket(listening.quic, socket.SOCK_DGRAM)
     sock.setblocking(False)
     # browsers and peers learn of HTTP/3 by this header alone
     config.alt_svc_headers = [f'h3=":{sock.getsockname()[1]}"; ma=3600']
-    return [quic_listener.serve(serving.public(), config, serving.connections, tls, sock)]
+    return [quic_listener.serve_http3(serving.public_application(), config, serving.connections, tls, sock)]
 
 
-async def _first(parts: Sequence[asyncio.Future[Any]]) -> None:
+async def _wait_for_first(parts: Sequence[asyncio.Future[Any]]) -> None:
     """Wait until told to stop, or a part of the gateway breaks: half a gateway would take mail it does not keep."""
     done, _ = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
     for task in done:
         task.result()
 
 
-async def _ended(tasks: Sequence[asyncio.Future[Any]], seconds: float) -> None:
+async def _wait_until_ended(tasks: Sequence[asyncio.Future[Any]], seconds: float) -> None:
     for task in tasks:
         task.cancel()
     if tasks:
         await asyncio.wait(tasks, timeout=seconds)
 
 
-def lock(home: Home, name: str, wait: float = 0.0) -> FileLock:
+def gateway_lock(home: Home, name: str, wait: float = 0.0) -> FileLock:
     """Return the lock by which one gateway serves a home, or one process carries; it raises ``Busy`` after ``wait``
     seconds."""
-    return FileLock(home.path(name), wait)
+    return FileLock(home.path_of(name), wait)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..errors import Malformed
-from .protocol.envelope import ACTIONS, Reference, read
+from .protocol.envelope import ACTIONS, EnvelopeReference, read_model
 from .protocol.refusal import Refusal
 
 EVENTS = {
@@ -25,21 +25,23 @@ EVENTS = {
 """Event to (reference type, action, words): the founding table's five, and the actions on issues."""
 
 
-def notification(
+def make_notification(
     event: str, repo: str, number: int, text: str | None
 ) -> tuple[str, list[dict[str, Any]], dict[str, Any]]:
     """Return (content, references, metadata) of a notification; raise ``Malformed``."""
     kind, action, said = EVENTS[event]
-    references = [reference(kind, repo, number, action)]
+    references = [make_reference(kind, repo, number, action)]
     place = "pull" if kind == "github_pr" else "issues"
     metadata = {"github_url": f"https://github.com/{repo}/{place}/{number}", "action": event}
     return f"{said}: {repo}#{number}" + (f"\n{text}" if text else ""), references, metadata
 
 
-def reference(kind: str, repo: str, number: int, action: str) -> dict[str, Any]:
+def make_reference(kind: str, repo: str, number: int, action: str) -> dict[str, Any]:
     """Return a checked reference; raise ``Malformed``."""
     try:
-        found = read(Reference, {"type": kind, "repo": repo, "number": number, "action": action}, "the reference")
+        found = read_model(
+            EnvelopeReference, {"type": kind, "repo": repo, "number": number, "action": action}, "the reference"
+        )
     except Refusal as refusal:
         raise Malformed(
             f"reference invalid: {refusal.message}", f"write OWNER/REPO, a number, and one of {', '.join(ACTIONS)}"
@@ -47,7 +49,7 @@ def reference(kind: str, repo: str, number: int, action: str) -> dict[str, Any]:
     return found.model_dump(exclude_none=True)
 
 
-def also(text: str) -> dict[str, Any]:
+def parse_reference(text: str) -> dict[str, Any]:
     """Return a further reference, written ``ACTION:OWNER/REPO#N``: ``unblocked:owner/repo#5``."""
     action, colon, rest = text.partition(":")
     repo, mark, number = rest.partition("#")
@@ -55,4 +57,4 @@ def also(text: str) -> dict[str, Any]:
         raise Malformed(
             f"reference invalid: {text!r}", "write ACTION:OWNER/REPO#NUMBER, such as unblocked:owner/repo#5"
         )
-    return reference("github_issue", repo, int(number), action)
+    return make_reference("github_issue", repo, int(number), action)

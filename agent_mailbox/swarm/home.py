@@ -30,11 +30,11 @@ class Home:
     def __init__(self, directory: str) -> None:
         self.directory = directory
 
-    def path(self, name: str) -> str:
+    def path_of(self, name: str) -> str:
         """Return the path of a file in it."""
         return os.path.join(self.directory, name)
 
-    def prepare(self) -> None:
+    def ensure_directory(self) -> None:
         """Create the directory if missing. Raise ``Refused`` if others can read it."""
         try:
             make_directory(self.directory, parents=0o755)
@@ -42,12 +42,12 @@ class Home:
             raise storage_failed("make", self.directory, error) from None
         self.check_modes()
 
-    def make(self) -> Ed25519PrivateKey:
+    def make_key(self) -> Ed25519PrivateKey:
         """Create the directory and the key if missing; return the key. Raise ``Refused`` if others can read either."""
-        self.prepare()
-        if not os.path.lexists(self.path(KEY)):
+        self.ensure_directory()
+        if not os.path.lexists(self.path_of(KEY)):
             self._make_key()
-        return self.key()
+        return self.read_key()
 
     def _make_key(self) -> None:
         """Create the key; the first of two concurrent callers wins."""
@@ -58,16 +58,16 @@ class Home:
         pem = key.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
         )
-        make_whole_file(self.path(KEY), pem)
+        make_whole_file(self.path_of(KEY), pem)
 
-    def key(self, path: str | None = None) -> Ed25519PrivateKey:
+    def read_key(self, path: str | None = None) -> Ed25519PrivateKey:
         """Return the private key, or that in another file. Raise ``NotFound`` before ``init``, ``Refused`` if it is not
         private, ``BadData`` if unusable."""
         from cryptography.exceptions import UnsupportedAlgorithm
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        path = path or self.path(KEY)
+        path = path or self.path_of(KEY)
         if not os.path.lexists(path):
             raise NotFound(f"swarm identity missing: {self.directory}", INIT)
         self.check_modes()
@@ -83,7 +83,7 @@ class Home:
 
     def check_modes(self) -> None:
         """Raise ``Refused`` if the directory or the key is another's, or open to others."""
-        for path in (self.directory, self.path(KEY)):
+        for path in (self.directory, self.path_of(KEY)):
             problem = mode_problem(path)
             if problem:
                 raise Refused(f"{path} {problem}", f"own it yourself, not as a link, then run `chmod go= {path}`")

@@ -27,37 +27,39 @@ LOGS = (names.LEDGER, names.OUTBOX, names.STATUSES, mailbox_gateway.IN_HOME)
 Finding = tuple[str, str, bool]
 
 
-def files(home: Home, now: int) -> list[Finding]:
+def check_files(home: Home, now: int) -> list[Finding]:
     """Return everything wrong with the directory at ``now`` (ms)."""
     found: list[Finding] = []
     for name in sorted(os.listdir(home.directory)) if os.path.isdir(home.directory) else ():
-        problem = names.mode_problem(home.path(name))
+        problem = names.mode_problem(home.path_of(name))
         if problem:
-            found.append((home.path(name), problem, False))
+            found.append((home.path_of(name), problem, False))
     problem = names.mode_problem(home.directory)
     if problem:
         found.append((home.directory, problem, False))
     try:
-        if extra.missing():
-            found.append((home.directory, f"extra missing, it cannot serve: run `{extras.how('swarm')}`", True))
+        if extra.missing_libraries():
+            found.append(
+                (home.directory, f"extra missing, it cannot serve: run `{extras.command_to_add('swarm')}`", True)
+            )
         else:
             from .gateway_identity import key_of
             from .ledger import Ledger
 
             key_of(home, Ledger(home))
     except MailboxError as error:
-        found.append((home.path(names.KEY), error.what, False))
+        found.append((home.path_of(names.KEY), error.what, False))
     for name in LOGS:
         try:
-            found += _log(home.path(name), now)
+            found += _check_log(home.path_of(name), now)
         except MailboxError as error:  # a directory, say: the other logs are still checked
-            found.append((home.path(name), error.what, False))
+            found.append((home.path_of(name), error.what, False))
     return found
 
 
-def _log(path: str, now: int) -> Iterator[Finding]:
+def _check_log(path: str, now: int) -> Iterator[Finding]:
     latest = ""
-    wrong = _wrong(os.path.basename(path))
+    wrong = _record_judge(os.path.basename(path))
     for number, (_, text) in enumerate(Log(path).lines(), 1):
         parsed = codec.parse(text, codec.MAX_LINE)
         if isinstance(parsed, BadLine):
@@ -79,26 +81,26 @@ def _log(path: str, now: int) -> Iterator[Finding]:
         yield path, what, True
 
 
-def _wrong(name: str) -> Callable[[Mapping[str, Any]], str]:
+def _record_judge(name: str) -> Callable[[Mapping[str, Any]], str]:
     """Return the judge of a log's records; without the extra's libraries one that knows nothing wrong."""
-    if name == mailbox_gateway.IN_HOME or extra.missing():
+    if name == mailbox_gateway.IN_HOME or extra.missing_libraries():
         return lambda _: ""
-    from .protocol.gateway_events import problem
+    from .protocol.gateway_events import event_problem
 
-    return problem
+    return event_problem
 
 
-def examine(mailbox: str, now: int) -> Iterator[Problem]:
+def examine_gateway(mailbox: str, now: int) -> Iterator[Problem]:
     """Yield the findings about a mailbox's gateway, if it has one, as ``doctor`` reports them."""
     bound = mailbox_gateway.gateway_of(mailbox)
     if bound is None:
         return
     directory, mutual = bound
     home = Home(directory)
-    if not os.path.lexists(home.path(names.KEY)):
-        if os.path.lexists(home.path(names.LEDGER)):
+    if not os.path.lexists(home.path_of(names.KEY)):
+        if os.path.lexists(home.path_of(names.LEDGER)):
             what = "gateway key missing; restore it with `agent-mailbox swarm restore FILE`"
-            yield Problem(home.path(names.KEY), None, what)
+            yield Problem(home.path_of(names.KEY), None, what)
             return
         what = f"gateway missing, mail to swarms waits: {directory}; make one with `agent-mailbox swarm init`"
         yield Problem(os.path.join(mailbox, mailbox_gateway.IN_MAILBOX), None, what, note=True)
@@ -107,7 +109,7 @@ def examine(mailbox: str, now: int) -> Iterator[Problem]:
         what = f"gateway does not name this mailbox: {directory}; pair them by any `agent-mailbox swarm` command here"
         yield Problem(os.path.join(mailbox, mailbox_gateway.IN_MAILBOX), None, what, note=True)
         return
-    for place, what, note in files(home, now):
+    for place, what, note in check_files(home, now):
         path, _, line = place.rpartition(":")
         number = int(line) if path and line.isdigit() else None
         yield Problem(path if number else place, number, what, note=note)

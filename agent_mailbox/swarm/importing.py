@@ -14,7 +14,7 @@ from . import state_file
 from .joining import alias_of
 from .ledger import Ledger
 from .protocol import signing, wire
-from .protocol.membership import Event, Knowledge, Member, fold
+from .protocol.membership import Event, Member, Memberships, fold_events
 
 NO_MUTES: dict[str, list[str]] = {"muted_swarms": [], "muted_agents": []}
 
@@ -25,10 +25,10 @@ def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
     A merge changes nobody's key. A swarm that lists this agent under another key is refused: it would take none of our
     mail.
     """
-    state = state_file.parse(data)
-    mine = signing.public_of(ledger.home.key())
+    state = state_file.parse_state(data)
+    mine = signing.public_of(ledger.home.read_key())
 
-    def decide(known: Knowledge) -> Sequence[Event]:
+    def import_events(known: Memberships) -> Sequence[Event]:
         if state.agent_id != known.agent_id:
             raise Refused(
                 f"state file belongs to another agent than {known.agent_id}: {state.agent_id}",
@@ -38,17 +38,17 @@ def take_state(ledger: Ledger, data: bytes, replace: bool) -> int:
         swarms: list[dict[str, Any]] = []
         later = known  # includes the file's earlier swarms: two of one name get two aliases
         for one in state.swarms.values():
-            before = known.active(one.swarm_id)
+            before = known.active_swarm(one.swarm_id)
             _check_keys(one, known.agent_id, mine, {} if replace or before is None else before.members)
             named = known.swarms.get(one.swarm_id)
             alias = named.alias if named else alias_of(one.name, one.swarm_id, later)
-            swarms.append({**_dated(one, latest), "alias": alias})
-            later = fold([{"event": "imported", "how": "merge", "swarms": swarms[-1:], **NO_MUTES}], later)
+            swarms.append({**_clamp_dates(one, latest), "alias": alias})
+            later = fold_events([{"event": "imported", "how": "merge", "swarms": swarms[-1:], **NO_MUTES}], later)
         muted = {"muted_swarms": list(state.muted_swarms), "muted_agents": list(state.muted_agents)}
-        return (ledger.event("imported", how="replace" if replace else "merge", swarms=swarms, **muted),)
+        return (ledger.make_event("imported", how="replace" if replace else "merge", swarms=swarms, **muted),)
 
-    ledger.identified()
-    ledger.decide(decide)
+    ledger.identified_knowledge()
+    ledger.append_decided(import_events)
     return len(state.swarms)
 
 
@@ -70,7 +70,7 @@ def _check_keys(one: state_file.StateSwarm, me: str, mine: str, pinned: Mapping[
             )
 
 
-def _dated(one: state_file.StateSwarm, latest: str) -> dict[str, Any]:
+def _clamp_dates(one: state_file.StateSwarm, latest: str) -> dict[str, Any]:
     """Return the swarm with future join dates clamped to ``latest``: whatever follows a joining is dated after it."""
     value = one.model_dump()
     members = [{**member, "joined_at": min(member["joined_at"], latest)} for member in value["members"]]

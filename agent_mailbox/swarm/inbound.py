@@ -22,7 +22,7 @@ from ..errors import BadData
 from ..mailbox.facade import Mailbox
 from .protocol import acceptance, wire
 from .protocol.acceptance import Accepted
-from .protocol.outgoing import REMEMBERED, Outgoing, claimed
+from .protocol.outgoing import REMEMBERED, Outgoing, claimed_issues
 
 MAX_SUBJECT = 300
 DERIVED = "8"
@@ -55,35 +55,35 @@ class InboundIndex:
     def __contains__(self, key: bytes) -> bool:
         return key in self._seen
 
-    def add(self, message: Message) -> None:
+    def add_message(self, message: Message) -> None:
         """Note a message of the mailbox, if it came from a swarm."""
         about = (message.extra or {}).get("swarm")
         if isinstance(about, dict) and message.sender.startswith("swarm:"):
             words = [about.get(name) for name in ("swarm_id", "agent_id", "message_id")]
             if all(isinstance(word, str) for word in words):
                 self._seen[key_of(*map(str, words))] = message.timestamp
-                self._ids[_packed(message.id)] = message.timestamp
+                self._ids[_pack_id(message.id)] = message.timestamp
                 if message.id != words[2]:
-                    self._moved.setdefault(_packed(str(words[2])), message.id)
+                    self._moved.setdefault(_pack_id(str(words[2])), message.id)
 
-    def take(self, mailboxes: Iterable[Mailbox], now: int) -> None:
+    def take_mailboxes(self, mailboxes: Iterable[Mailbox], now: int) -> None:
         """Note what mailboxes hold already, in the live log and the archive."""
         for mailbox in mailboxes:
             live = (text for _, text in mailbox.logs.messages.lines())
             for text in chain(live, mailbox.archive.lines()):  # live first: mail moves to the archive meanwhile
                 message = codec.message(text) if may_have(text, b"swarm:") else None
                 if isinstance(message, Message) and message.timestamp >= now - REMEMBERED:
-                    self.add(message)
+                    self.add_message(message)
 
     def has_id(self, message_id: str) -> bool:
         """Return whether one of our records has that id."""
-        return _packed(message_id) in self._ids
+        return _pack_id(message_id) in self._ids
 
-    def place(self, message_id: str) -> str | None:
+    def local_id_of(self, message_id: str) -> str | None:
         """Return the id here of the message with that wire id; None if unknown."""
-        return message_id if self.has_id(message_id) else self._moved.get(_packed(message_id))
+        return message_id if self.has_id(message_id) else self._moved.get(_pack_id(message_id))
 
-    def forget(self, before: int) -> None:
+    def forget_before(self, before: int) -> None:
         """Drop the entries older than ``before`` (ms)."""
         for known in (self._seen, self._ids):
             for old in [key for key, at in known.items() if at < before]:
@@ -92,14 +92,14 @@ class InboundIndex:
             del self._moved[old]
 
 
-def _packed(message_id: str) -> bytes:
+def _pack_id(message_id: str) -> bytes:
     return sha256(message_id.encode()).digest()[:16]
 
 
-def load(mailboxes: Iterable[Mailbox], now: int) -> InboundIndex:
+def load_index(mailboxes: Iterable[Mailbox], now: int) -> InboundIndex:
     """Return the index of a gateway's mailboxes."""
     index = InboundIndex()
-    index.take(mailboxes, now)
+    index.take_mailboxes(mailboxes, now)
     return index
 
 
@@ -143,16 +143,16 @@ def message_of(
         **({"event": True} if incoming.told else {}),
     }
     references = [one.model_dump(exclude_none=True) for one in envelope.references or ()]
-    conflicts = _conflicts(references, outgoing, roster)
+    conflicts = _claim_conflicts(references, outgoing, roster)
     return Message(
         id=derived_id(known_as) if taken else envelope.message_id,
         sender=f"swarm:{swarm.alias}/{sender}",
-        recipients=_recipients(incoming, outgoing, roster),
+        recipients=_local_recipients(incoming, outgoing, roster),
         timestamp=now,
         content=envelope.content,
         subject=subject[:MAX_SUBJECT] if isinstance(subject, str) and subject.strip() else None,
-        thread=_parent(envelope.in_reply_to, index, outgoing),
-        expires_at=acceptance.expiry(envelope),
+        thread=_parent_id(envelope.in_reply_to, index, outgoing),
+        expires_at=acceptance.expiry_of(envelope),
         type=envelope.type,
         priority=envelope.priority or "normal",
         references=references or None,
@@ -164,15 +164,15 @@ def message_of(
     )
 
 
-def _parent(message_id: str | None, index: InboundIndex, outgoing: Outgoing) -> str | None:
+def _parent_id(message_id: str | None, index: InboundIndex, outgoing: Outgoing) -> str | None:
     """Return the id here of the message it answers, if that came from or went to a swarm: outsiders answer no local
     mail."""
     if message_id is None or message_id in outgoing.senders:
         return message_id
-    return index.place(message_id)
+    return index.local_id_of(message_id)
 
 
-def check(message: Message) -> None:
+def check_storable(message: Message) -> None:
     """Raise ``BadData`` for an unstorable message, before its batch is written."""
     stored_line(message)
 
@@ -180,13 +180,13 @@ def check(message: Message) -> None:
 def is_storable(message: Message) -> bool:
     """Return whether the message can be stored: an unstorable one must not block its batch."""
     try:
-        check(message)
+        check_storable(message)
     except BadData:
         return False
     return True
 
 
-def _recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple[str, ...]:
+def _local_recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple[str, ...]:
     """Return those who joined the swarm; for an answer to one of them, or to the person, only that one. The person
     reads what comes while nobody here has joined.
 
@@ -204,10 +204,10 @@ def _recipients(incoming: Incoming, outgoing: Outgoing, roster: Roster) -> tuple
     return (tag,) if roster.carriers(tag) else (tag, USER)
 
 
-def _conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roster: Roster) -> list[str]:
+def _claim_conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roster: Roster) -> list[str]:
     """Return a sentence for each issue that the message claims and an agent here holds."""
     found = []
-    for repo, number, action in claimed(references):
+    for repo, number, action in claimed_issues(references):
         holder = outgoing.claims.get((repo, number))
         if action == "claimed" and holder is not None:
             agent = roster.get(holder)
@@ -215,7 +215,9 @@ def _conflicts(references: list[dict[str, Any]], outgoing: Outgoing, roster: Ros
     return found
 
 
-def notice(swarm_tag: str, message_id: str, subject: str, content: str, about: dict[str, Any], now: int) -> Message:
+def make_notice(
+    swarm_tag: str, message_id: str, subject: str, content: str, about: dict[str, Any], now: int
+) -> Message:
     """Return our notification of a swarm event for those who joined it (founding text, "Lifecycle events")."""
     return Message(
         id=message_id,

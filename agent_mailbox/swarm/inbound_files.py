@@ -24,7 +24,7 @@ LARGE = f"it is over {attachments.size_of(attachment_files.MOST_BYTES)}"
 FULL = "the mailbox has no room for files from elsewhere"
 
 
-def kept(directory: str, message: Message) -> Message:
+def keep_attachments(directory: str, message: Message) -> Message:
     """Return a verified message with its bytes kept as files; raise ``StorageFailed``.
 
     A file that cannot be kept stays a name with the reason: it must not hold up the text.
@@ -38,21 +38,21 @@ def kept(directory: str, message: Message) -> Message:
     for entry in given:
         if entry["type"] == "inline":
             files += 1
-            entry = _kept(directory, entry, left) if files <= attachments.MOST else _not_kept(entry, MANY)
+            entry = _keep_attachment(directory, entry, left) if files <= attachments.MOST else _not_kept(entry, MANY)
             left -= max(entry.get("size", 0), attachment_files.LEAST_COUNTED)
         entries.append(entry)
     return message.replace(attachments=entries)
 
 
-def _kept(directory: str, entry: dict[str, Any], left: int) -> dict[str, Any]:
+def _keep_attachment(directory: str, entry: dict[str, Any], left: int) -> dict[str, Any]:
     try:
-        data = wire.unbase64(entry["content"])
+        data = wire.decode_base64(entry["content"])
     except ValueError:
         return _not_kept(entry, UNREADABLE)
     if entry.get("sha256") not in (None, sha256(data).hexdigest()):
         return _not_kept(entry, DAMAGED)
     try:
-        return attachment_files.put(directory, _name(entry), [data], left).entry()
+        return attachment_files.put(directory, _file_name_of(entry), [data], left).entry()
     except BadData:
         return _not_kept(entry, LARGE)
     except Refused:
@@ -60,9 +60,9 @@ def _kept(directory: str, entry: dict[str, Any], left: int) -> dict[str, Any]:
 
 
 def _not_kept(entry: dict[str, Any], why: str) -> dict[str, Any]:
-    return attachments.not_kept(_name(entry), entry["mime_type"], why)
+    return attachments.not_kept(_file_name_of(entry), entry["mime_type"], why)
 
 
-def _name(entry: dict[str, Any]) -> str:
+def _file_name_of(entry: dict[str, Any]) -> str:
     """Return the peer's name for a file, or one by its type."""
     return entry.get("name") or f"attachment{guess_extension(entry['mime_type']) or ''}"

@@ -50,42 +50,46 @@ class InboxView:
         self._silent = False
         self._fold: Statuses | None = None
 
-    def chosen(self, status: str, swarm_id: str | None, limit: int) -> list[Row]:
+    def choose_rows(self, status: str, swarm_id: str | None, limit: int) -> list[Row]:
         """Return the matching rows, newest first; ``all`` means every status but deleted."""
-        said = self._ask("/api/inbox", status=status, swarm_id=swarm_id, limit=limit)
-        rows = [_row(one) for one in said["messages"]] if said and isinstance(said.get("messages"), list) else [None]
+        said = self._ask_gateway("/api/inbox", status=status, swarm_id=swarm_id, limit=limit)
+        rows = (
+            [_row_from_entry(one) for one in said["messages"]]
+            if said and isinstance(said.get("messages"), list)
+            else [None]
+        )
         known = [row for row in rows if row is not None]
-        return known if len(known) == len(rows) else self._folded().chosen(status, swarm_id, limit=limit)
+        return known if len(known) == len(rows) else self._fold_statuses().choose_rows(status, swarm_id, limit=limit)
 
-    def ids(self, status: str, swarm_id: str) -> list[str]:
+    def list_ids(self, status: str, swarm_id: str) -> list[str]:
         """Return the ids of a swarm's messages with a status, newest first."""
-        said = self._ask("/api/inbox/ids", status=status, swarm_id=swarm_id)
+        said = self._ask_gateway("/api/inbox/ids", status=status, swarm_id=swarm_id)
         found = said.get("ids") if said else None
         if isinstance(found, list) and all(isinstance(one, str) for one in found):
             return found
-        return self._folded().ids(status, swarm_id)
+        return self._fold_statuses().list_ids(status, swarm_id)
 
-    def counts(self) -> dict[str, int]:
+    def count_statuses(self) -> dict[str, int]:
         """Return the number of messages of each status, and in total."""
-        said = self._ask("/api/inbox/count") or {}
+        said = self._ask_gateway("/api/inbox/count") or {}
         found = {name: said.get(name) for name in (*STATUSES, "total")}
         counted = {name: count for name, count in found.items() if type(count) is int}
-        return counted if len(counted) == len(found) else self._folded().counts()
+        return counted if len(counted) == len(found) else self._fold_statuses().count_statuses()
 
     def open_parcels(self, ledger: Ledger) -> int:
         """Return the number of messages on their way."""
-        said = self._ask("/api/outbox/count") or {}
+        said = self._ask_gateway("/api/outbox/count") or {}
         count = said.get("open")
         return count if type(count) is int else Outbox(self._home, self._mailbox, ledger, 0).open_parcels()
 
-    def _folded(self) -> Statuses:
+    def _fold_statuses(self) -> Statuses:
         self._silent = True  # one command gives the answers of one source
         self._fold = self._fold or Statuses(self._home, self._mailbox)
         return self._fold
 
-    def _ask(self, path: str, **about: str | int | None) -> dict[str, Any] | None:
+    def _ask_gateway(self, path: str, **about: str | int | None) -> dict[str, Any] | None:
         """Return a serving gateway's answer about this mailbox; None without a good one."""
-        place = self._home.path(names.SOCKET)
+        place = self._home.path_of(names.SOCKET)
         if self._silent or not os.path.lexists(place) or mode_problem(self._home.directory) or mode_problem(place):
             return None
         about["mailbox"] = os.path.realpath(self._mailbox.directory)
@@ -104,7 +108,7 @@ class InboxView:
         return None if isinstance(said, BadLine) else said
 
 
-def _row(entry: object) -> Row | None:
+def _row_from_entry(entry: object) -> Row | None:
     """Return an entry of the local API as a row; None if it is none."""
     if not isinstance(entry, dict):
         return None

@@ -1,7 +1,7 @@
 """Our side of joining a swarm: ask its master, and take the answer.
 
-Belongs here: the request, and how much of the reply is believed (``admission.entered`` decides). The same request is
-repeated while approval is pending, and later to confirm the membership.
+Belongs here: the request, and how much of the reply is believed (``admission.entered_event`` decides). The same request
+is repeated while approval is pending, and later to confirm the membership.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from ..mailbox.opened import random_id
 from .ledger import Ledger
 from .peer_client import Peers
 from .protocol import admission, signing, tokens, wire
-from .protocol.membership import ACTIVE, JOINING, LEFT, Knowledge, Member, Swarm
+from .protocol.membership import ACTIVE, JOINING, LEFT, Member, Memberships, Swarm
 from .protocol.outgoing import PeerAnswer
 from .protocol.refusal import Refusal
 
 WAITING, IN, REFUSED, AWAY = "pending", "accepted", "refused", "unreachable"
 
 
-def alias_of(name: str, swarm_id: str, known: Knowledge) -> str:
+def alias_of(name: str, swarm_id: str, known: Memberships) -> str:
     """Return the swarm's alias, its word in addresses: its name, without characters an address forbids.
 
     The id makes it unique, or a number: the id, too, is a stranger's choice.
@@ -38,9 +38,11 @@ def alias_of(name: str, swarm_id: str, known: Knowledge) -> str:
     return next(one for one in words if one not in taken)
 
 
-async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitation: tokens.Invitation) -> PeerAnswer:
-    known = ledger.known()
-    swarm = known.active(invitation.swarm_id)
+async def _send_request(
+    ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitation: tokens.Invitation
+) -> PeerAnswer:
+    known = ledger.read_knowledge()
+    swarm = known.active_swarm(invitation.swarm_id)
     if swarm is None:
         by, only = invitation.key or "", invitation.key is not None
     else:  # a member knows the master's key, however it came in; the master may have an authority's certificate by now
@@ -55,32 +57,32 @@ async def _request(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, invitat
         "invite_token": invitation.token,
         "sender": sender,
     }
-    data = wire.dumps(signing.sealed(signing.JOIN, body, key)).encode("utf-8")
-    return await peers.post(invitation.claims.endpoint, "join", data, known.agent_id, by, only=only)
+    data = wire.dump_json(signing.seal_object(signing.JOIN, body, key)).encode("utf-8")
+    return await peers.post_body(invitation.claims.endpoint, "join", data, known.agent_id, by, only=only)
 
 
-def _entering(
+def _entered_event(
     ledger: Ledger, key: Ed25519PrivateKey, invitation: tokens.Invitation, body: dict[str, Any]
 ) -> dict[str, Any]:
-    known = ledger.known()
+    known = ledger.read_knowledge()
     me = Member(known.agent_id, known.endpoint, signing.public_of(key), "")
-    event = admission.entered(body, invitation.claims, me, invitation.token, ledger.now())
+    event = admission.entered_event(body, invitation.claims, me, invitation.token, ledger.now())
     inviter = invitation.claims.master
     if invitation.key and {m["public_key"] for m in event["members"] if m["agent_id"] == inviter} != {invitation.key}:
         raise Refusal("KEY_MISMATCH", f"the answer gives {inviter} another key than the invitation")
     return event
 
 
-def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
+def _refuse_another(known: Memberships, invitation: tokens.Invitation) -> None:
     """Raise ``Refusal`` for another's invitation to a swarm we are in: our master, or a member, must have signed it
     with the key we know.
 
     A swarm's id is public: another master's swarm may bear it. One that another mailbox is in stays there.
     """
     there = known.swarms.get(invitation.swarm_id)
-    if there is not None and there.state in (ACTIVE, JOINING) and not known.sees(there):
+    if there is not None and there.state in (ACTIVE, JOINING) and not known.is_visible(there):
         raise Refusal("NOT_AUTHORIZED", "this gateway is in that swarm already, for another mailbox")
-    swarm = known.active(invitation.swarm_id)
+    swarm = known.active_swarm(invitation.swarm_id)
     if swarm is None:
         return
     claims, master = invitation.claims, swarm.members.get(swarm.master)
@@ -90,14 +92,14 @@ def _refuse_another(known: Knowledge, invitation: tokens.Invitation) -> None:
     if claims.endpoint != master.endpoint:
         raise Refusal("KEY_MISMATCH", f"the master of {swarm.alias} is not at {claims.endpoint}")
     try:
-        tokens.verified(invitation.token, signer.public_key)
+        tokens.verified_claims(invitation.token, signer.public_key)
     except Refusal:
         raise Refusal(
             "KEY_MISMATCH", f"this gateway is in a swarm of that id, {swarm.alias}; another master signed this"
         ) from None
 
 
-def quoted(answer: PeerAnswer) -> str:
+def quote_refusal(answer: PeerAnswer) -> str:
     """Return why a request failed; the words of a peer, which is a stranger, in quotation marks."""
     if answer.status == 0:
         return answer.message
@@ -105,7 +107,7 @@ def quoted(answer: PeerAnswer) -> str:
     return f'its master answered {answer.status}, "{words}"'
 
 
-async def ask(
+async def ask_to_join(
     ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, url: str, alias: str | None = None, *, again: bool = False
 ) -> tuple[str, str]:
     """Ask to join by an invitation, and record the outcome. Return (one of the four words above, an explanation).
@@ -114,43 +116,43 @@ async def ask(
     unreadable invitation, or another master's.
     """
     invitation = tokens.parse_url(url)
-    _refuse_another(ledger.known(), invitation)
-    answer = await _request(ledger, peers, key, invitation)
+    _refuse_another(ledger.read_knowledge(), invitation)
+    answer = await _send_request(ledger, peers, key, invitation)
     # a wrong clock, here or there, may be set
     if answer.status in (0, 429) or answer.status >= 500 or answer.code == "STALE_TIMESTAMP":
-        return AWAY, quoted(answer)
+        return AWAY, quote_refusal(answer)
     body = dict(answer.body or {})
 
-    def given_up(known: Knowledge) -> bool:
+    def given_up(known: Memberships) -> bool:
         before = known.swarms.get(invitation.swarm_id)
         return again and (before is None or before.state != JOINING)
 
     if answer.status == 202:
         await asyncio.to_thread(
-            ledger.decide,
-            lambda known: [] if given_up(known) else _joining(ledger, known, invitation, url, alias),
+            ledger.append_decided,
+            lambda known: [] if given_up(known) else _joining_events(ledger, known, invitation, url, alias),
         )
         return WAITING, str(body.get("message") or "its master has to approve")[:200]
     if answer.status != 200:
-        return REFUSED, quoted(answer)
+        return REFUSED, quote_refusal(answer)
     try:
-        event = _entering(ledger, key, invitation, body)
+        event = _entered_event(ledger, key, invitation, body)
     except Refusal as refusal:
         return REFUSED, refusal.message
 
-    def decide(known: Knowledge) -> list[dict[str, Any]]:
+    def answer_events(known: Memberships) -> list[dict[str, Any]]:
         if given_up(known):
             return []
         before = known.swarms.get(invitation.swarm_id)
         word = before.alias if before else alias_of(alias or event["name"], invitation.swarm_id, known)
-        return [*_joining(ledger, known, invitation, url, word), event]
+        return [*_joining_events(ledger, known, invitation, url, word), event]
 
-    await asyncio.to_thread(ledger.decide, decide)
+    await asyncio.to_thread(ledger.append_decided, answer_events)
     return IN, event["name"]
 
 
-def _joining(
-    ledger: Ledger, known: Knowledge, invitation: tokens.Invitation, url: str, alias: str | None
+def _joining_events(
+    ledger: Ledger, known: Memberships, invitation: tokens.Invitation, url: str, alias: str | None
 ) -> list[dict[str, Any]]:
     _refuse_another(known, invitation)
     before = known.swarms.get(invitation.swarm_id)
@@ -158,50 +160,50 @@ def _joining(
         return []
     word = before.alias if before else alias_of(alias or "", invitation.swarm_id, known)
     master = invitation.claims.master
-    asked = ledger.event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)
-    return [asked, *ledger.placing(known, invitation.swarm_id)]
+    asked = ledger.make_event("joining", swarm_id=invitation.swarm_id, invitation=url, alias=word, master=master)
+    return [asked, *ledger.placing_events(known, invitation.swarm_id)]
 
 
-def stop(ledger: Ledger, asked: Swarm, how: str) -> bool:
+def stop_asking(ledger: Ledger, asked: Swarm, how: str) -> bool:
     """Stop asking by the given invitation; return whether that request was still open.
 
     A membership, or a request by another invitation, stays.
     """
 
-    def decide(known: Knowledge) -> tuple[list[dict[str, Any]], bool]:
+    def stop_events(known: Memberships) -> tuple[list[dict[str, Any]], bool]:
         swarm = known.swarms.get(asked.swarm_id)
         stopped = swarm is not None and (swarm.state, swarm.invitation) == (JOINING, asked.invitation)
-        return [ledger.event("ended", swarm_id=asked.swarm_id, how=how)] if stopped else [], stopped
+        return [ledger.make_event("ended", swarm_id=asked.swarm_id, how=how)] if stopped else [], stopped
 
-    return ledger.settle(decide)[1]
+    return ledger.settle_decision(stop_events)[1]
 
 
 def give_up(ledger: Ledger, word: str) -> Swarm | None:
     """Stop asking to join a swarm and return it; None without a request. Only the ledger learns of it."""
-    swarm = ledger.identified().named(word.removeprefix("swarm:"))
+    swarm = ledger.identified_knowledge().swarm_by_word(word.removeprefix("swarm:"))
     if swarm is None or swarm.state != JOINING:
         return None
-    return swarm if stop(ledger, swarm, LEFT) else None
+    return swarm if stop_asking(ledger, swarm, LEFT) else None
 
 
-async def confirm(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: Swarm) -> bool:
+async def confirm_membership(ledger: Ledger, peers: Peers, key: Ed25519PrivateKey, swarm: Swarm) -> bool:
     """Ask the master again who is in the swarm, which heals lost news. Return whether it did.
 
     Only the present master is asked and believed: a former one could take the swarm back by its answer.
     """
     try:
         invitation = tokens.parse_url(swarm.invitation)
-        _refuse_another(ledger.known(), invitation)
-        answer = await _request(ledger, peers, key, invitation)
+        _refuse_another(ledger.read_knowledge(), invitation)
+        answer = await _send_request(ledger, peers, key, invitation)
         if answer.status != 200 or answer.body is None:
             return False
-        event = _entering(ledger, key, invitation, dict(answer.body))
+        event = _entered_event(ledger, key, invitation, dict(answer.body))
     except Refusal:
         return False
 
-    def decide(known: Knowledge) -> list[dict[str, Any]]:
-        now = known.active(swarm.swarm_id)  # it may have been handed over meanwhile
+    def confirm_events(known: Memberships) -> list[dict[str, Any]]:
+        now = known.active_swarm(swarm.swarm_id)  # it may have been handed over meanwhile
         return [event] if now is not None and event["master"] == swarm.master == now.master else []
 
-    after = (await asyncio.to_thread(ledger.decide, decide)).active(swarm.swarm_id)
+    after = (await asyncio.to_thread(ledger.append_decided, confirm_events)).active_swarm(swarm.swarm_id)
     return after is not None and bool(event["master"] == after.master)

@@ -22,8 +22,8 @@ from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 
 from .certificates import Certificates
-from .gateway_log import on_loop, tell
-from .protocol.limits import network
+from .gateway_log import log_event, on_loop
+from .protocol.limits import counted_network
 from .room import Room
 
 WRITING = 20.0
@@ -64,7 +64,7 @@ class Served:
         self._waiting = waiting
         return now - self._moved > WRITING or now - self.since > LONGEST
 
-    def cut(self) -> None:
+    def cut_connection(self) -> None:
         """End it at once."""
         with suppress(AttributeError):
             self.transport.abort()
@@ -95,11 +95,11 @@ class Listener:
         self._tasks: set[asyncio.Task[None]] = set()
         self.refused: Callable[[str], None] = lambda _: None
 
-    async def serve(self, sock: socket.socket) -> None:
+    async def serve_socket(self, sock: socket.socket) -> None:
         """Accept for ever; when cancelled, let requests under way end within the grace."""
-        sweeping = asyncio.create_task(self._sweep())
+        sweeping = asyncio.create_task(self._sweep_stalled())
         try:
-            await self._accept(sock)
+            await self._accept_forever(sock)
         finally:
             sock.close()
             await self._context.terminated.set()
@@ -107,12 +107,12 @@ class Listener:
                 await asyncio.wait(self._tasks, timeout=self._config.graceful_timeout)
             sweeping.cancel()
             for one in self._served:
-                one.cut()
+                one.cut_connection()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _accept(self, sock: socket.socket) -> None:
+    async def _accept_forever(self, sock: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         sock.setblocking(False)
         while True:
@@ -121,21 +121,21 @@ class Listener:
             except (ConnectionError, InterruptedError):
                 continue  # it was gone before we came to it
             except OSError as error:
-                tell(logging.ERROR, "accept_failed", error=errno.errorcode.get(error.errno or 0, ""))
+                log_event(logging.ERROR, "accept_failed", error=errno.errorcode.get(error.errno or 0, ""))
                 await asyncio.sleep(LATER)
                 continue
-            address = network(where[0], where[0]) if isinstance(where, tuple) else ""
-            why = self._room.enter(address)
+            address = counted_network(where[0], where[0]) if isinstance(where, tuple) else ""
+            why = self._room.take_place(address)
             if why:
                 accepted.close()
                 self.refused(why)
-                tell(logging.WARNING, "connection_refused", why=why, address=address, connections=self._room.taken)
+                log_event(logging.WARNING, "connection_refused", why=why, address=address, connections=self._room.taken)
                 continue
-            task = loop.create_task(self._connection(accepted, address))
+            task = loop.create_task(self._serve_connection(accepted, address))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _connection(self, accepted: socket.socket, address: str) -> None:
+    async def _serve_connection(self, accepted: socket.socket, address: str) -> None:
         """Serve one connection to its end, however it ends."""
         try:
             await self._served_by_hypercorn(accepted)
@@ -145,7 +145,7 @@ class Listener:
             on_loop(None, {"exception": error})
         finally:
             accepted.close()
-            self._room.leave(address)
+            self._room.give_back_place(address)
 
     async def _served_by_hypercorn(self, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -153,23 +153,27 @@ class Listener:
         protocol = asyncio.StreamReaderProtocol(reader, loop=loop)
         tls: dict[str, Any] = {}
         if self._tls is not None:
-            tls = {"ssl": self._tls.current(), "ssl_handshake_timeout": HANDSHAKE, "ssl_shutdown_timeout": CLOSING}
+            tls = {
+                "ssl": self._tls.current_context(),
+                "ssl_handshake_timeout": HANDSHAKE,
+                "ssl_shutdown_timeout": CLOSING,
+            }
         transport, _ = await loop.connect_accepted_socket(lambda: protocol, accepted, **tls)
         served = Served(transport, loop.time())
         self._served.add(served)
-        CUT.set(served.cut)
+        CUT.set(served.cut_connection)
         writer = asyncio.StreamWriter(transport, protocol, reader, loop)
         try:
             await Connection(self._app, loop, self._config, self._context, {}, reader, writer)
         finally:
             self._served.discard(served)
-            served.cut()
+            served.cut_connection()
 
-    async def _sweep(self) -> None:
+    async def _sweep_stalled(self) -> None:
         """End the connections whose peers stopped reading."""
         while True:
             await asyncio.sleep(SWEEP)
             now = asyncio.get_running_loop().time()
             for one in [one for one in self._served if one.is_over(now)]:
-                tell(logging.INFO, "connection_cut", seconds=round(now - one.since))
-                one.cut()
+                log_event(logging.INFO, "connection_cut", seconds=round(now - one.since))
+                one.cut_connection()

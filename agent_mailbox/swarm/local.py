@@ -24,13 +24,13 @@ from ..core.records import Message
 from ..errors import NotFound
 from .carrier import Carrier
 from .gateway_metrics import CONTENT_TYPE, GatewayMetrics
-from .protocol.envelope import Model, Uuid, read
+from .protocol.envelope import Model, Uuid, read_model
 from .protocol.refusal import Refusal
 from .protocol.wire import parse_json
 from .readiness import Readiness
-from .server import DRAINED, ERRORS, Draining, answer, body_of, refused
+from .server import DRAINED, ERRORS, DrainingServer, body_of, json_answer, refusal_answer
 from .statuses import ACTIONS, READ, STATUSES, AllStatuses
-from .wake import Waker
+from .wake import WakeCaller
 
 MAX_BODY = 64 * 1024
 MAX_LIST = 100
@@ -44,37 +44,37 @@ class Batch(Model):
     action: str
 
 
-def application(
-    statuses: AllStatuses, meter: GatewayMetrics, readiness: Readiness, token: str | None, waker: Waker
+def local_application(
+    statuses: AllStatuses, meter: GatewayMetrics, readiness: Readiness, token: str | None, waker: WakeCaller
 ) -> Starlette:
     """Return the local side of a gateway. ``token``: what a caller must show (None: the socket's owner is enough)."""
     carrier = meter.carrier
     return Starlette(
         routes=[
-            Route(path, _guarded(handler, token, statuses), methods=[method])
+            Route(path, _guard_handler(handler, token, statuses), methods=[method])
             for method, path, handler in (
-                ("GET", "/api/inbox", partial(_inbox, statuses)),
-                ("GET", "/api/inbox/count", partial(_count, statuses)),
-                ("GET", "/api/inbox/ids", partial(_ids, statuses)),
+                ("GET", "/api/inbox", partial(_answer_inbox, statuses)),
+                ("GET", "/api/inbox/count", partial(_answer_count, statuses)),
+                ("GET", "/api/inbox/ids", partial(_answer_ids, statuses)),
                 ("POST", "/api/inbox/batch", partial(_mark_batch, statuses)),
-                ("GET", "/api/inbox/{message_id}", partial(_show, statuses)),
-                ("POST", "/api/inbox/{message_id}/{action}", partial(_mark, statuses)),
-                ("GET", "/api/outbox", partial(_outbox, carrier)),
-                ("GET", "/api/outbox/count", partial(_outbox, carrier)),
-                ("POST", "/api/wake", partial(_wake, carrier, waker)),
-                ("GET", "/api/ready", partial(_ready, readiness)),
-                ("GET", "/metrics", partial(_metrics, meter)),
+                ("GET", "/api/inbox/{message_id}", partial(_answer_message, statuses)),
+                ("POST", "/api/inbox/{message_id}/{action}", partial(_answer_mark, statuses)),
+                ("GET", "/api/outbox", partial(_answer_outbox, carrier)),
+                ("GET", "/api/outbox/count", partial(_answer_outbox, carrier)),
+                ("POST", "/api/wake", partial(_answer_wake, carrier, waker)),
+                ("GET", "/api/ready", partial(_answer_readiness, readiness)),
+                ("GET", "/metrics", partial(_answer_metrics, meter)),
             )
         ],
         exception_handlers={**ERRORS, NotFound: _on_nothing},
-        middleware=[Middleware(Draining, most=lambda: DRAINED * MAX_BODY)],
+        middleware=[Middleware(DrainingServer, most=lambda: DRAINED * MAX_BODY)],
     )
 
 
-def _guarded(handler: Handler, token: str | None, statuses: AllStatuses) -> Handler:
+def _guard_handler(handler: Handler, token: str | None, statuses: AllStatuses) -> Handler:
     """Return the handler that refuses callers without the token, and those who mean another mailbox."""
 
-    async def guarded(request: Request) -> Response:
+    async def guarded_handler(request: Request) -> Response:
         if token is not None:
             given = request.headers.get("authorization", "").removeprefix("Bearer ")
             if not hmac.compare_digest(given.encode(), token.encode()):
@@ -82,21 +82,21 @@ def _guarded(handler: Handler, token: str | None, statuses: AllStatuses) -> Hand
             # a page in a browser has no token; one that guessed it still cannot call us by its own host name
             if request.headers.get("host", "").rpartition(":")[0] not in ("127.0.0.1", "localhost", "[::1]"):
                 raise Refusal("NOT_AUTHORIZED", "not by that name")
-        _meant(statuses, request)
+        _meant_mailboxes(statuses, request)
         return await handler(request)
 
-    return guarded
+    return guarded_handler
 
 
-def _meant(statuses: AllStatuses, request: Request) -> AllStatuses:
+def _meant_mailboxes(statuses: AllStatuses, request: Request) -> AllStatuses:
     """Return the mailboxes that a request means; raise ``Refusal`` (404) if it means another's."""
-    found = statuses.within(request.query_params.get("mailbox"))
+    found = statuses.statuses_within(request.query_params.get("mailbox"))
     if found is None:
         raise Refusal("NOT_FOUND", "this gateway has another mailbox")
     return found
 
 
-async def _inbox(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_inbox(statuses: AllStatuses, request: Request) -> Response:
     wanted = request.query_params
     status = wanted.get("status", "unread")
     limit = wanted.get("limit", "50")
@@ -104,85 +104,93 @@ async def _inbox(statuses: AllStatuses, request: Request) -> Response:
         raise Refusal("INVALID_FORMAT", f"status is one of {', '.join(STATUSES)} or all, limit a number")
     most = max(1, min(int(limit), MAX_LIST))
     rows = await run_in_threadpool(
-        _meant(statuses, request).chosen, status, wanted.get("swarm_id"), wanted.get("sender_id"), most
+        _meant_mailboxes(statuses, request).choose_rows, status, wanted.get("swarm_id"), wanted.get("sender_id"), most
     )
-    return answer({"count": len(rows), "messages": [_entry(*row) for row in rows]})
+    return json_answer({"count": len(rows), "messages": [_entry_of(*row) for row in rows]})
 
 
-async def _count(statuses: AllStatuses, request: Request) -> Response:
-    return answer(await run_in_threadpool(_meant(statuses, request).counts, request.query_params.get("swarm_id")))
+async def _answer_count(statuses: AllStatuses, request: Request) -> Response:
+    return json_answer(
+        await run_in_threadpool(
+            _meant_mailboxes(statuses, request).count_statuses, request.query_params.get("swarm_id")
+        )
+    )
 
 
-async def _ids(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_ids(statuses: AllStatuses, request: Request) -> Response:
     """Answer the ids of all of a swarm's messages with a status: a list ends at a hundred."""
     wanted = request.query_params
     ids = await run_in_threadpool(
-        _meant(statuses, request).ids, wanted.get("status", "unread"), wanted.get("swarm_id", "")
+        _meant_mailboxes(statuses, request).list_ids, wanted.get("status", "unread"), wanted.get("swarm_id", "")
     )
-    return answer({"count": len(ids), "ids": ids})
+    return json_answer({"count": len(ids), "ids": ids})
 
 
-async def _show(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_message(statuses: AllStatuses, request: Request) -> Response:
     """Answer one message; looking at it marks it as read."""
-    message = await run_in_threadpool(_meant(statuses, request).mark, [request.path_params["message_id"]], READ, True)
+    message = await run_in_threadpool(
+        _meant_mailboxes(statuses, request).set_status, [request.path_params["message_id"]], READ, True
+    )
     if not message:
         raise Refusal("NOT_FOUND", "no such message")
-    return answer(_entry(*message[0]))
+    return json_answer(_entry_of(*message[0]))
 
 
-async def _mark(statuses: AllStatuses, request: Request) -> Response:
+async def _answer_mark(statuses: AllStatuses, request: Request) -> Response:
     action = ACTIONS.get(request.path_params["action"])
     if action is None:
         raise Refusal("NOT_FOUND", "read, archive or delete")
-    done = await run_in_threadpool(_meant(statuses, request).mark, [request.path_params["message_id"]], action)
+    done = await run_in_threadpool(
+        _meant_mailboxes(statuses, request).set_status, [request.path_params["message_id"]], action
+    )
     if not done:
         raise Refusal("NOT_FOUND", "no such message")
-    return answer({"message_id": done[0][0].id, "status": done[0][1]})
+    return json_answer({"message_id": done[0][0].id, "status": done[0][1]})
 
 
 async def _mark_batch(statuses: AllStatuses, request: Request) -> Response:
-    given = read(Batch, parse_json(await body_of(request, MAX_BODY)), "the batch")
+    given = read_model(Batch, parse_json(await body_of(request, MAX_BODY)), "the batch")
     action = ACTIONS.get(given.action)
     if action is None or not 1 <= len(given.message_ids) <= MAX_LIST:
         raise Refusal("INVALID_FORMAT", f"action is read, archive or delete, of 1 to {MAX_LIST} messages")
-    done = await run_in_threadpool(_meant(statuses, request).mark, given.message_ids, action)
-    return answer({"action": given.action, "updated": len(done), "total": len(given.message_ids)})
+    done = await run_in_threadpool(_meant_mailboxes(statuses, request).set_status, given.message_ids, action)
+    return json_answer({"action": given.action, "updated": len(done), "total": len(given.message_ids)})
 
 
-async def _outbox(carrier: Carrier, request: Request) -> Response:
+async def _answer_outbox(carrier: Carrier, request: Request) -> Response:
     outbox = carrier.outbox_at(request.query_params.get("mailbox"))
-    count, rows = await run_in_threadpool(outbox.rows, MAX_LIST, request.query_params.get("swarm_id"))
+    count, rows = await run_in_threadpool(outbox.latest_rows, MAX_LIST, request.query_params.get("swarm_id"))
     if request.url.path.endswith("/count"):
-        return answer({"count": count, "open": await run_in_threadpool(outbox.open_parcels)})
-    return answer({"count": count, "messages": rows})
+        return json_answer({"count": count, "open": await run_in_threadpool(outbox.open_parcels)})
+    return json_answer({"count": count, "messages": rows})
 
 
-async def _ready(readiness: Readiness, _: Request) -> Response:
+async def _answer_readiness(readiness: Readiness, _: Request) -> Response:
     """Answer 200 if mail can be kept, else 503 and why it cannot."""
-    problem = await run_in_threadpool(readiness.problem)
-    away = {} if problem else await run_in_threadpool(readiness.away)
+    problem = await run_in_threadpool(readiness.current_problem)
+    away = {} if problem else await run_in_threadpool(readiness.unusable_mailboxes)
     told = {"ready": not problem, "problem": problem or None, **({"away": away} if away else {})}
-    return answer(told, 503 if problem else 200)
+    return json_answer(told, 503 if problem else 200)
 
 
-async def _metrics(meter: GatewayMetrics, _: Request) -> Response:
-    return Response(await run_in_threadpool(meter.text), media_type=CONTENT_TYPE)
+async def _answer_metrics(meter: GatewayMetrics, _: Request) -> Response:
+    return Response(await run_in_threadpool(meter.metrics_text), media_type=CONTENT_TYPE)
 
 
-async def _wake(carrier: Carrier, waker: Waker, request: Request) -> Response:
+async def _answer_wake(carrier: Carrier, waker: WakeCaller, request: Request) -> Response:
     secret = waker.secret
     given = request.headers.get("x-wake-secret", "")
     if secret is not None and not hmac.compare_digest(given.encode(), secret.encode()):
         raise Refusal("NOT_AUTHORIZED", "X-Wake-Secret is not the one")
     carrier.poke.set()
-    return answer({"status": "invoked", "detail": None}, 202)
+    return json_answer({"status": "invoked", "detail": None}, 202)
 
 
 async def _on_nothing(_: Request, __: Exception) -> Response:
-    return refused(Refusal("NOT_FOUND", "there is nothing by that id"))
+    return refusal_answer(Refusal("NOT_FOUND", "there is nothing by that id"))
 
 
-def _entry(message: Message, status: str, read_at: str | None) -> dict[str, Any]:
+def _entry_of(message: Message, status: str, read_at: str | None) -> dict[str, Any]:
     about = (message.extra or {}).get("swarm") or {}
     return {
         "message_id": message.id,

@@ -27,24 +27,25 @@ from ..store.log.growing_log import GrowingLog
 from ..store.log.log import HeldLog, Log
 from . import home as names
 from .home import Home
-from .inbound import derived_id, is_storable, key_of, notice
-from .ledger import Ledger, each_event, events_of, line
+from .inbound import derived_id, is_storable, key_of, make_notice
+from .ledger import Ledger, each_event, event_line, events_of
 from .protocol import wire
-from .protocol.membership import Knowledge, Member, Swarm
-from .protocol.outgoing import FAILED, LATEST, LONGEST, QUEUED, Outgoing, Parcel, compacted
+from .protocol.membership import Member, Memberships, Swarm
+from .protocol.outgoing import FAILED, LATEST, LONGEST, QUEUED, Outgoing, Parcel, compact_events
 
 BIG = 8 << 20
 """Bytes from which a starting gateway rewrites the log."""
 
 
 class Outbox:
-    """The outbox of a home, for a mailbox. ``latest``: the number of parcels of each swarm that ``rows`` can show."""
+    """The outbox of a home, for a mailbox. ``latest``: the number of parcels of each swarm that ``latest_rows`` can
+    show."""
 
     def __init__(self, home: Home, mailbox: Mailbox, ledger: Ledger, latest: int = LATEST) -> None:
         self.home = home
         self.mailbox = mailbox
         self.ledger = ledger
-        self.path = home.path(names.OUTBOX)
+        self.path = home.path_of(names.OUTBOX)
         self._latest = latest
         self.fold = Outgoing(latest=latest)
         self._lock = threading.Lock()
@@ -57,15 +58,15 @@ class Outbox:
         """Return the name by which the ledger knows the mailbox."""
         return os.path.realpath(self.mailbox.directory)
 
-    def compact(self) -> None:
+    def compact_log(self) -> None:
         """Rewrite a large log without events that are over and forgotten."""
         if os.path.exists(self.path) and os.path.getsize(self.path) > BIG:
             with HeldLog(self.path) as log:
                 size = os.fstat(log.fd).st_size
-                kept = compacted(events_of(log.lines()), self.mailbox.now())
-                replacement.replace(log, [line(event)[:-1] for event in kept], size)
+                kept = compact_events(events_of(log.lines()), self.mailbox.now())
+                replacement.replace(log, [event_line(event)[:-1] for event in kept], size)
 
-    def refresh(self) -> Outgoing:
+    def refresh_fold(self) -> Outgoing:
         """Return the fold of the log as it is now; thread-safe."""
         with self._lock:
             if self._tail.changed():
@@ -73,81 +74,85 @@ class Outbox:
                     if replaced:
                         self.fold = Outgoing(latest=self._latest)
                     for _, event in each_event(lines):
-                        self.fold.apply(event)
+                        self.fold.apply_event(event)
             return self.fold
 
-    def rows(self, limit: int, swarm_id: str | None = None) -> tuple[int, list[dict[str, Any]]]:
+    def latest_rows(self, limit: int, swarm_id: str | None = None) -> tuple[int, list[dict[str, Any]]]:
         """Return the number of parcels, of all swarms or of one, and the latest of these with their state per peer,
         oldest first."""
-        fold, known = self.refresh(), self.ledger.known()
+        fold, known = self.refresh_fold(), self.ledger.read_knowledge()
         if swarm_id is None and known.here:
-            each = [self.rows(limit, swarm.swarm_id) for swarm in known.seen]
+            each = [self.latest_rows(limit, swarm.swarm_id) for swarm in known.seen]
             rows = sorted((row for _, rows in each for row in rows), key=lambda row: str(row["at"]))
             return sum(count for count, _ in each), rows[-limit:]
         with self._lock:
             count = sum(fold.counted.values()) if swarm_id is None else fold.counted.get(swarm_id, 0)
-            return count, fold.rows(limit, swarm_id)
+            return count, fold.latest_rows(limit, swarm_id)
 
     def open_parcels(self) -> int:
         """Return the number of this mailbox's messages on their way."""
-        known = self.ledger.known()
-        return sum(self._is_ours(parcel.event, known) for parcel in list(self.refresh().open.values()))
+        known = self.ledger.read_knowledge()
+        return sum(self._is_ours(parcel.event, known) for parcel in list(self.refresh_fold().open.values()))
 
-    def note(self, events: Iterable[Mapping[str, Any]]) -> None:
+    def append_events(self, events: Iterable[Mapping[str, Any]]) -> None:
         """Append events durably."""
-        lines = [line(event) for event in events]
+        lines = [event_line(event) for event in events]
         if lines:
             Log(self.path).append(lines)
-            self.refresh()
+            self.refresh_fold()
 
-    def sweep(self) -> None:
+    def queue_outgoing(self) -> None:
         """Queue everything still to go out. After an error the next sweep looks from the start: queued mail is known.
 
         Raises ``NotFound`` without a ledger: its mail waits."""
         try:
-            self._sweep()
+            self._sweep_mailbox()
         except BaseException:
             self._mail = GrowingLog(self.mailbox.logs.messages)
             raise
 
-    def _sweep(self) -> None:
-        self.announce()
+    def _sweep_mailbox(self) -> None:
+        self.queue_announcements()
         now = self.mailbox.now()
         if self._looked - now > instant.HOUR:  # set back: look again at mail that was too old by the wrong clock
             self._mail = GrowingLog(self.mailbox.logs.messages)
         self._looked = now
         if not self._mail.changed():
             return
-        known = self.ledger.identified()  # without it no mail has a way: its senders would be told that it failed
+        known = (
+            self.ledger.identified_knowledge()
+        )  # without it no mail has a way: its senders would be told that it failed
         with self._mail.news() as (_, lines):
             fresh = [
                 event for _, text in lines if may_have(text, b"swarm:") for event in self._mail_events(text, known)
             ]
         for event in fresh:
             if event.get("why"):  # tell first, once by its id: queued mail is not looked at again
-                self._tell(event["from"], event["id"], event["recipient"], event["why"])
-        self.note(fresh)
+                self._tell_sender(event["from"], event["id"], event["recipient"], event["why"])
+        self.append_events(fresh)
 
-    def announce(self) -> None:
+    def queue_announcements(self) -> None:
         """Queue the ledger's announcements, and tell those who joined here: each once.
 
         A local notice has an id that follows from the decision, and is looked for before it is written: crashes repeat
         nothing.
         """
-        known = self.ledger.known()
-        fresh = [one for one in self.ledger.announcements(self.refresh().senders) if self._is_ours(one, known)]
+        known = self.ledger.read_knowledge()
+        fresh = [
+            one for one in self.ledger.open_announcements(self.refresh_fold().senders) if self._is_ours(one, known)
+        ]
         if not fresh:
             return
         here = [message for one in fresh for message in self._told_here(one, known) if is_storable(message)]
         if here:
             self.mailbox.take_in(here, {message.id for message in here})
-        self.note(_queued(one) for one in fresh)
+        self.append_events(_queued_event(one) for one in fresh)
 
-    def _is_ours(self, one: Mapping[str, Any], known: Knowledge) -> bool:
+    def _is_ours(self, one: Mapping[str, Any], known: Memberships) -> bool:
         """Return whether an announcement is about a swarm of this mailbox."""
         return not known.here or known.place_of(str(one.get("swarm_id") or "")) == known.here
 
-    def _told_here(self, one: Mapping[str, Any], known: Knowledge) -> list[Message]:
+    def _told_here(self, one: Mapping[str, Any], known: Memberships) -> list[Message]:
         """Return the message, if any, that tells local members of a decision."""
         if one.get("mail"):
             message = codec.message(codec.dumps(one["mail"]).encode("utf-8"))
@@ -158,9 +163,9 @@ class Outbox:
         message_id = derived_id(key_of(one["id"], "", "notice"))
         about = {"swarm_id": swarm.swarm_id, "agent_id": told["agent_id"]}
         tag, now = f"swarm:{swarm.alias}", self.mailbox.now()
-        return [notice(tag, message_id, told["subject"], told["content"], about, now)]
+        return [make_notice(tag, message_id, told["subject"], told["content"], about, now)]
 
-    def _mail_events(self, text: bytes, known: Knowledge) -> list[dict[str, Any]]:
+    def _mail_events(self, text: bytes, known: Memberships) -> list[dict[str, Any]]:
         """Return the events of one line of the messages log. Mail to several swarms and agents goes out once for each,
         under ids that follow from its own."""
         message = codec.message(text)
@@ -176,9 +181,9 @@ class Outbox:
                 found.append(self._mail_event(message, message_id, word, known))
         return found
 
-    def _mail_event(self, message: Message, message_id: str, word: str, known: Knowledge) -> dict[str, Any]:
+    def _mail_event(self, message: Message, message_id: str, word: str, known: Memberships) -> dict[str, Any]:
         alias, agent = swarm_of(word) or ("", "")
-        swarm = known.addressed(alias)
+        swarm = known.swarm_by_alias(alias)
         event: dict[str, Any] = {
             "event": QUEUED,
             "id": message_id,
@@ -188,18 +193,18 @@ class Outbox:
             "content": message.content,
             "from": message.sender,
             "at": instant.text(message.timestamp),
-            **self._optional(message, alias),
+            **self._optional_members(message, alias),
         }
-        why, peers = self._peers(message, swarm, alias, agent, known)
+        why, peers = self._peers_of_message(message, swarm, alias, agent, known)
         if not why:
             return {**event, "peers": peers}
         return {**event, "swarm": word, "peers": [], "why": why}
 
-    def _peers(
-        self, message: Message, swarm: Swarm | None, alias: str, agent: str, known: Knowledge
+    def _peers_of_message(
+        self, message: Message, swarm: Swarm | None, alias: str, agent: str, known: Memberships
     ) -> tuple[str, list[dict[str, str]]]:
         """Return (why it cannot go out, empty if it can; the peers it goes to)."""
-        if swarm is None or known.active(swarm.swarm_id) is None:
+        if swarm is None or known.active_swarm(swarm.swarm_id) is None:
             return f"this gateway is in no swarm {alias!r}", []
         sender = self.mailbox.logs.read_roster().get(message.sender)
         if message.type == "control":
@@ -219,7 +224,7 @@ class Outbox:
             return f"{swarm.alias} has no other member {agent!r}", []
         return "", peers
 
-    def _optional(self, message: Message, alias: str) -> dict[str, Any]:
+    def _optional_members(self, message: Message, alias: str) -> dict[str, Any]:
         """Return the envelope's optional members that the message sets."""
         metadata = message.metadata if isinstance(message.metadata, dict) else {}
         if message.subject:
@@ -252,7 +257,7 @@ class Outbox:
         went = (swarm_of(word) for word in parent.recipients)
         return thread if any(place is not None and place[0] == alias for place in went) else None
 
-    def until(self, parcel: Parcel) -> int:
+    def give_up_time(self, parcel: Parcel) -> int:
         """Return when to give a parcel up (ms): after a week, or when its mail expires."""
         queued_at = instant.parse(parcel.event["at"])
         if parcel.event.get("announces"):
@@ -263,12 +268,12 @@ class Outbox:
         hours = self.mailbox.config.ttls.get(TAG, expiry.DEFAULT_TTL[TAG])
         return queued_at + (LONGEST if hours is None else min(LONGEST, int(hours * instant.HOUR)))
 
-    def failed(self, parcel: Parcel, peer: str, why: str) -> None:
+    def report_failure(self, parcel: Parcel, peer: str, why: str) -> None:
         """Tell the sender that its mail did not arrive."""
         if parcel.event.get("from"):
-            self._tell(parcel.event["from"], parcel.id, peer, why)
+            self._tell_sender(parcel.event["from"], parcel.id, peer, why)
 
-    def _tell(self, sender: str, message_id: str, recipient: str, why: str) -> None:
+    def _tell_sender(self, sender: str, message_id: str, recipient: str, why: str) -> None:
         draft = Draft(
             sender=GATEWAY,
             to=(sender,),
@@ -284,7 +289,7 @@ class Outbox:
             pass  # told before, or the sender is gone; the outbox has it
 
 
-def _queued(one: Mapping[str, Any]) -> dict[str, Any]:
+def _queued_event(one: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in one.items() if key not in ("mail", "notice")}
     return {**kept, "event": QUEUED, "type": "system", "announces": True}
 
@@ -294,7 +299,7 @@ def peer_of(member: Member) -> dict[str, str]:
     return {"agent_id": member.agent_id, "endpoint": member.endpoint}
 
 
-def announce(
+def make_announcement(
     new_id: str, content: str, recipient: str, to: Iterable[Member], notice: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
     """Return an announcement of a ledger event: to peers (``to``), and by ``notice`` to those who joined here."""
@@ -307,4 +312,4 @@ def announce(
 def announce_received(message: Message) -> dict[str, Any]:
     """Return the announcement of a remote message that an event follows from: its record, only for those here."""
     new_id = derived_id(key_of(message.id, "", "heard"))
-    return {**announce(new_id, "-", wire.BROADCAST, ()), "mail": codec.message_object(message)}
+    return {**make_announcement(new_id, "-", wire.BROADCAST, ()), "mail": codec.message_object(message)}

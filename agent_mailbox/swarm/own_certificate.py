@@ -27,12 +27,12 @@ _END = datetime(9999, 12, 31, tzinfo=UTC)
 _LEFT = timedelta(days=365)
 
 
-def ready(home: Home, key: Ed25519PrivateKey, endpoint: str, now: int) -> str:
+def ready_certificate(home: Home, key: Ed25519PrivateKey, endpoint: str, now: int) -> str:
     """Return the path of a certificate for the endpoint, good for a year at least; make one if there is none."""
-    path, host = home.path(FILE), urlsplit(endpoint).hostname or ""
+    path, host = home.path_of(FILE), urlsplit(endpoint).hostname or ""
     at = datetime.fromtimestamp(now / 1000, UTC)
     if not _is_good(path, key.public_key(), host, at):
-        replace_file(path, _made(key, key.public_key(), host, at))
+        replace_file(path, _make_certificate(key, key.public_key(), host, at))
     return path
 
 
@@ -50,34 +50,34 @@ def _is_good(path: str, by: Ed25519PublicKey, host: str, at: datetime) -> bool:
     return list(names) == [certificates.name_of_host(host)] and found.not_valid_after_utc - at > _LEFT
 
 
-def _made(key: Ed25519PrivateKey, by: Ed25519PublicKey, host: str, at: datetime) -> bytes:
+def _make_certificate(key: Ed25519PrivateKey, by: Ed25519PublicKey, host: str, at: datetime) -> bytes:
     """Return a new key for TLS and its certificate, which ``by``'s owner, ``key``, signs; in PEM."""
     own = certificates.new_key()
     end = max(at, certificates.BEGIN + certificates.YEARS) + certificates.YEARS  # also where a clock is years slow
     signed = certificates.make_for_host(
-        own.public_key(), host, "agent-mailbox gateway", end, key, by=_signer(by), authority=by
+        own.public_key(), host, "agent-mailbox gateway", end, key, by=_signer_name(by), authority=by
     )
-    return certificates.key_text(own) + certificates.text(signed)
+    return certificates.key_text(own) + certificates.pem_of(signed)
 
 
-def _signer(by: Ed25519PublicKey) -> str:
+def _signer_name(by: Ed25519PublicKey) -> str:
     return by.public_bytes_raw().hex()
 
 
-def _anchor(public_key: str) -> bytes:
+def _encode_anchor(public_key: str) -> bytes:
     """Return a key in the form in which TLS libraries take what they trust.
 
     An anchor is a name and a key (RFC 5280, 6.1.1): nobody verifies its own signature, so any key may make that.
     """
     by = Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))
-    made = certificates.make_authority(by, _signer(by), _END, Ed25519PrivateKey.generate(), signs_lists=False)
+    made = certificates.make_authority(by, _signer_name(by), _END, Ed25519PrivateKey.generate(), signs_lists=False)
     return made.public_bytes(serialization.Encoding.DER)
 
 
 @lru_cache(256)
-def believing(public_key: str) -> ssl.SSLContext:
+def context_for_key(public_key: str) -> ssl.SSLContext:
     """Return what verifies a peer by its own key (base64) alone: the chain, the times, and the name as everywhere."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.minimum_version = ssl.TLSVersion.TLSv1_2
-    made.load_verify_locations(cadata=_anchor(public_key))
+    made.load_verify_locations(cadata=_encode_anchor(public_key))
     return made

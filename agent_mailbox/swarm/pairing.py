@@ -19,7 +19,7 @@ from . import home as names
 from .home import Home
 
 
-def claim(home: Home, mailbox: str) -> None:
+def claim_mailbox(home: Home, mailbox: str) -> None:
     """Pair a gateway that has an identity with its first mailbox; idempotent.
 
     Raise ``Refused`` if the mailbox has another gateway, or the gateway another mailbox, that exists and names it too.
@@ -27,20 +27,20 @@ def claim(home: Home, mailbox: str) -> None:
     mine, here = os.path.realpath(home.directory), os.path.realpath(mailbox)
     if _is_paired(mine, here):
         return
-    _check(mine, here)
-    if os.path.lexists(home.path(names.KEY)):
-        _pair(home, mine, here, {"mailbox": here})
+    _check_unpaired(mine, here)
+    if os.path.lexists(home.path_of(names.KEY)):
+        _write_pairing(home, mine, here, {"mailbox": here})
 
 
-def attach(home: Home, mailbox: str) -> None:
+def attach_mailbox(home: Home, mailbox: str) -> None:
     """Pair a gateway with a further mailbox; idempotent. Raise ``Refused`` if that has another gateway."""
     mine, here = os.path.realpath(home.directory), os.path.realpath(mailbox)
     if not _is_paired(mine, here):
         _check_home(mine, here)
-        _pair(home, mine, here, {"mailbox": here, "attached": True})
+        _write_pairing(home, mine, here, {"mailbox": here, "attached": True})
 
 
-def detach(home: Home, mailbox: str) -> None:
+def detach_mailbox(home: Home, mailbox: str) -> None:
     """Take a further mailbox from its gateway. Raise ``Refused`` for the first one, and for one that is not paired."""
     mine, here = os.path.realpath(home.directory), os.path.realpath(mailbox)
     places = mailbox_gateway.places_of(mine)
@@ -50,11 +50,11 @@ def detach(home: Home, mailbox: str) -> None:
         raise Refused(
             f"mailbox is the first of gateway {mine}: {here}", "detach the others; this one has its own swarms"
         )
-    with HeldLog(home.path(mailbox_gateway.IN_HOME)) as ours:
+    with HeldLog(home.path_of(mailbox_gateway.IN_HOME)) as ours:
         ours.append([codec.dumps({"detached": here}).encode() + b"\n"])
 
 
-def mailboxes(home: Home) -> list[str]:
+def mailboxes_of(home: Home) -> list[str]:
     """Return the mailboxes that a gateway names, the first one first; one may be away at this moment."""
     return mailbox_gateway.places_of(os.path.realpath(home.directory))
 
@@ -68,19 +68,19 @@ def _is_paired(mine: str, here: str) -> bool:
     return mailbox_gateway.named_home(here) == mine and here in mailbox_gateway.places_of(mine)
 
 
-def _pair(home: Home, mine: str, here: str, said: dict[str, Any]) -> None:
+def _write_pairing(home: Home, mine: str, here: str, said: dict[str, Any]) -> None:
     with (
-        HeldLog(home.path(mailbox_gateway.IN_HOME)) as ours,
+        HeldLog(home.path_of(mailbox_gateway.IN_HOME)) as ours,
         HeldLog(os.path.join(here, mailbox_gateway.IN_MAILBOX)) as theirs,
     ):
         if "attached" not in said:
-            _check(mine, here)
+            _check_unpaired(mine, here)
         if here not in mailbox_gateway.places_of(mine):
             ours.append([codec.dumps(said).encode() + b"\n"])
         theirs.append([codec.dumps({"home": mine}).encode() + b"\n"])
 
 
-def _check(mine: str, here: str) -> None:
+def _check_unpaired(mine: str, here: str) -> None:
     _check_home(mine, here)
     for elsewhere in mailbox_gateway.places_of(mine):
         if elsewhere != here and paths.is_mailbox(elsewhere) and mailbox_gateway.named_home(elsewhere) == mine:

@@ -63,7 +63,7 @@ class Unreachable(Exception):
         self.final = final
 
 
-def context(ca_file: str | None) -> ssl.SSLContext:
+def verifying_context(ca_file: str | None) -> ssl.SSLContext:
     """Return what verifies peers: the system's authorities, and those of ``ca_file`` beside them.
 
     Raise ``BadData`` if that file cannot be used.
@@ -113,13 +113,13 @@ class Peers:
     def __init__(self, *, private: bool = False, ca_file: str | None = None, networks: Iterable[str] = ()) -> None:
         self._private = private
         self._networks = [ip_network(network) for network in networks]
-        self._context = context(ca_file)
+        self._context = verifying_context(ca_file)
         self._clients: dict[tuple[str, int, str, str], httpx.AsyncClient] = {}
         self._by_key: set[tuple[str, int, str, str]] = set()
         """Those of them whose certificate only the peer's own key signed."""
 
     @classmethod
-    def of(cls, settings: GatewaySettings) -> Peers:
+    def peers_from_settings(cls, settings: GatewaySettings) -> Peers:
         """Return a client as the settings want it."""
         return cls(private=settings.private_addresses, ca_file=settings.ca_file, networks=settings.networks)
 
@@ -134,7 +134,7 @@ class Peers:
             await client.aclose()
         self._clients.clear()
 
-    async def post(
+    async def post_body(
         self, endpoint: str, path: str, body: bytes, agent_id: str, key: str = "", *, only: bool = False
     ) -> PeerAnswer:
         """POST a body to an endpoint; an absent peer is an answer of status 0.
@@ -147,17 +147,17 @@ class Peers:
             "X-Agent-ID": agent_id,
             "X-Swarm-Protocol": wire.PROTOCOL,
         }
-        request = _Request("POST", f"{endpoint}/{path}", headers, body, _trusts(key, only))
-        return await self._ask(request, TIMEOUT, MAX_ANSWER)
+        request = _Request("POST", f"{endpoint}/{path}", headers, body, _trusted_keys(key, only))
+        return await self._ask_peer(request, TIMEOUT, MAX_ANSWER)
 
-    async def get(self, url: str, key: str = "") -> PeerAnswer:
-        """GET a small document; ``key`` as with ``post``."""
-        return await self._ask(_Request("GET", url, {}, None, _trusts(key)), KEY_TIMEOUT, MAX_INFO)
+    async def get_document(self, url: str, key: str = "") -> PeerAnswer:
+        """GET a small document; ``key`` as with ``post_body``."""
+        return await self._ask_peer(_Request("GET", url, {}, None, _trusted_keys(key)), KEY_TIMEOUT, MAX_INFO)
 
-    async def _ask(self, request: _Request, seconds: float, most: int) -> PeerAnswer:
+    async def _ask_peer(self, request: _Request, seconds: float, most: int) -> PeerAnswer:
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchange(request, most)
+                return await self._exchange_once(request, most)
         except TimeoutError:
             return PeerAnswer(0, message=f"no answer within {seconds:.0f} s")
         except Unreachable as error:
@@ -169,8 +169,8 @@ class Peers:
                 said = f"its certificate is not by the invitation's key: {said}" if request.pinned else said
             return PeerAnswer(0, message=said[:200])
 
-    async def _exchange(self, request: _Request, most: int) -> PeerAnswer:
-        answer = await self._connected(request)
+    async def _exchange_once(self, request: _Request, most: int) -> PeerAnswer:
+        answer = await self._connect_first_address(request)
         try:
             data = b""
             async for chunk in answer.aiter_raw():
@@ -179,20 +179,20 @@ class Peers:
                     return PeerAnswer(0, message=f"an answer of more than {most} bytes")
         finally:
             await answer.aclose()
-        return _answer(answer, data)
+        return _parse_answer(answer, data)
 
-    async def _connected(self, request: _Request) -> httpx.Response:
+    async def _connect_first_address(self, request: _Request) -> httpx.Response:
         """Return the answer's head, from the first of the name's addresses that accepts a connection."""
-        addresses = await self._addresses(request.host, request.port)
+        addresses = await self._allowed_addresses(request.host, request.port)
         for left, address in zip(reversed(range(len(addresses))), addresses, strict=True):
             try:
-                return await self._trusted(request, address)
+                return await self._connect_trusted(request, address)
             except httpx.ConnectError:
                 if not left:
                     raise
         raise Unreachable(f"{request.host} has no address")
 
-    async def _trusted(self, request: _Request, address: str) -> httpx.Response:
+    async def _connect_trusted(self, request: _Request, address: str) -> httpx.Response:
         """Return the answer by the first of the trusts under which the certificate verifies.
 
         A certificate is verified before anything is sent: a vain try tells nobody the request.
@@ -202,20 +202,20 @@ class Peers:
         if where in self._by_key:
             first = last
         try:
-            return await self._send(request, address, first)
+            return await self._send_request(request, address, first)
         except httpx.ConnectError as error:
             self._by_key.discard(where)  # it may have an authority's certificate by now
             if first == last or UNVERIFIED not in str(error):
                 raise
             try:
-                answer = await self._send(request, address, last)
+                answer = await self._send_request(request, address, last)
             except httpx.ConnectError:
                 raise error from None  # why no authority vouches for it says more
         self._by_key.add(where)
         return answer
 
-    async def _send(self, request: _Request, address: str, key: str) -> httpx.Response:
-        client = self._client(request.host, request.port, address, key)
+    async def _send_request(self, request: _Request, address: str, key: str) -> httpx.Response:
+        client = self._client_for(request.host, request.port, address, key)
         parts = urlsplit(request.url)
         target = f"https://{f'[{address}]' if ':' in address else address}:{request.port}{parts.path}"
         made = client.build_request(
@@ -227,7 +227,7 @@ class Peers:
         )
         return await client.send(made, stream=True)
 
-    async def _addresses(self, host: str, port: int) -> list[str]:
+    async def _allowed_addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses that may be connected to; raise ``Unreachable`` if none."""
         try:
             found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -240,14 +240,14 @@ class Peers:
             raise Unreachable(f"{host} is at no public address; nothing was sent there", final=host in addresses)
         return allowed[:MAX_ADDRESSES]
 
-    def _client(self, host: str, port: int, address: str, key: str) -> httpx.AsyncClient:
+    def _client_for(self, host: str, port: int, address: str, key: str) -> httpx.AsyncClient:
         """Return the client for a name at an address: a connection verified for one name, or by one peer's key, serves
         no other."""
         where = (host, port, address, key)
         if where not in self._clients:
             self._clients[where] = httpx.AsyncClient(
                 http2=True,
-                verify=own_certificate.believing(key) if key else self._context,
+                verify=own_certificate.context_for_key(key) if key else self._context,
                 trust_env=False,
                 follow_redirects=False,
                 timeout=TIMEOUT,
@@ -256,11 +256,11 @@ class Peers:
         return self._clients[where]
 
 
-def _trusts(key: str, only: bool = False) -> tuple[str, ...]:
+def _trusted_keys(key: str, only: bool = False) -> tuple[str, ...]:
     return (key,) if only else ("", key) if key else ("",)
 
 
-def _answer(answer: httpx.Response, data: bytes) -> PeerAnswer:
+def _parse_answer(answer: httpx.Response, data: bytes) -> PeerAnswer:
     try:  # as strict as with requests: half a surrogate pair could not be written down
         body = wire.parse_json(data)
     except Refusal:
@@ -271,12 +271,12 @@ def _answer(answer: httpx.Response, data: bytes) -> PeerAnswer:
         status=answer.status_code,
         code=str(error.get("code") or "")[:64],
         message=str(error.get("message") or f"HTTP {answer.status_code}")[:200],
-        wait=_wait(answer.headers.get("retry-after")) if answer.status_code in (429, 503) else None,
+        wait=_parse_wait(answer.headers.get("retry-after")) if answer.status_code in (429, 503) else None,
         body=body,
     )
 
 
-def _wait(given: Any) -> int | None:
+def _parse_wait(given: Any) -> int | None:
     """Return the seconds a peer asks to wait, at most an hour; None if invalid: the reference writes an instant
     there."""
     text = str(given or "")

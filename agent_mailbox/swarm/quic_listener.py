@@ -27,9 +27,9 @@ from hypercorn.protocol.quic import _Connection as QuicState
 from hypercorn.typing import ConnectionState
 
 from .certificates import Certificates
-from .gateway_log import tell, tell_defect
+from .gateway_log import log_event, tell_defect
 from .listener import HANDSHAKE, LONGEST, SWEEP
-from .protocol.limits import network
+from .protocol.limits import counted_network
 from .room import Room
 
 QUEUE = 256
@@ -40,7 +40,7 @@ IDLE = 30.0
 
 
 class KeptConnection:
-    """A connection's place: whose it is, since when, when it last had a request."""
+    """A connection's place: its address, when it began, when it last had a request."""
 
     def __init__(self, connection: QuicState, address: str, now: float) -> None:
         self.connection = connection
@@ -82,15 +82,15 @@ class BoundedQuic(QuicProtocol):
         if header.destination_cid not in self.connections and header.version in self.quic_config.supported_versions:
             if header.packet_type != QuicPacketType.INITIAL or len(event.data) < FIRST:
                 return
-            if not await self._begin(header, event.address):
+            if not await self._begin_connection(header, event.address):
                 return
         await super().handle(event)
 
-    async def _begin(self, header: QuicHeader, where: tuple[str, int]) -> bool:
+    async def _begin_connection(self, header: QuicHeader, where: tuple[str, int]) -> bool:
         """Return whether a connection begins, its address proven and a place taken."""
         now = self.context.time()
         if not header.token:
-            await self.send(RawData(data=self._retry(header, where, now), address=where))
+            await self.send(RawData(data=self._retry_packet(header, where, now), address=where))
             return False
         try:
             first = self._retries.validate_token(
@@ -98,8 +98,8 @@ class BoundedQuic(QuicProtocol):
             )
         except ValueError:
             return False
-        address = network(where[0], where[0])
-        if self._room.enter(address):
+        address = counted_network(where[0], where[0])
+        if self._room.take_place(address):
             return False
         quic = QuicConnection(
             configuration=self.quic_config,
@@ -112,7 +112,7 @@ class BoundedQuic(QuicProtocol):
         self._kept[id(connection)] = KeptConnection(connection, address, now)
         return True
 
-    def _retry(self, header: QuicHeader, where: tuple[str, int], now: float) -> bytes:
+    def _retry_packet(self, header: QuicHeader, where: tuple[str, int], now: float) -> bytes:
         source = os.urandom(8)
         token = self._retries.create_token(
             address=where[:2],
@@ -134,24 +134,24 @@ class BoundedQuic(QuicProtocol):
             await super()._handle_timer(timer, connection)
         except Exception as error:
             tell_defect("quic_failed", error)
-            self._drop(connection)
+            self._drop_connection(connection)
 
-    async def sweep(self) -> None:
+    async def sweep_connections(self) -> None:
         """End the connections whose time is over; give back the places of those that ended."""
         now = self.context.time()
         for kept in list(self._kept.values()):
             connection = kept.connection
             if connection.cids and kept.is_over(now):
-                tell(logging.INFO, "connection_cut", seconds=round(now - kept.since), protocol="quic")
+                log_event(logging.INFO, "connection_cut", seconds=round(now - kept.since), protocol="quic")
                 connection.quic.close()
                 await self.send_all(connection)
-                self._drop(connection)
+                self._drop_connection(connection)
                 await connection.task.stop()
             if not connection.cids:
                 del self._kept[id(connection)]
-                self._room.leave(kept.address)
+                self._room.give_back_place(kept.address)
 
-    def _drop(self, connection: QuicState) -> None:
+    def _drop_connection(self, connection: QuicState) -> None:
         for cid in connection.cids:
             self.connections.pop(cid, None)
         connection.cids = set()
@@ -169,19 +169,19 @@ class Datagrams(asyncio.DatagramProtocol):
             self.queue.put_nowait(RawData(data=data, address=addr))
 
 
-async def serve(app: Any, config: Config, room: Room, tls: Certificates, sock: socket.socket) -> None:
+async def serve_http3(app: Any, config: Config, room: Room, tls: Certificates, sock: socket.socket) -> None:
     """Serve an application by HTTP/3 at a UDP socket until cancelled."""
     loop = asyncio.get_running_loop()
     transport, datagrams = await loop.create_datagram_endpoint(Datagrams, sock=sock)
     try:
         async with TaskGroup(loop) as tasks:
             quic = BoundedQuic(app, config, tasks, transport, room)
-            await asyncio.gather(_receive(quic, datagrams.queue), _sweep(quic, tls))
+            await asyncio.gather(_receive_datagrams(quic, datagrams.queue), _sweep_forever(quic, tls))
     finally:
         transport.close()
 
 
-async def _receive(quic: BoundedQuic, queue: asyncio.Queue[RawData]) -> None:
+async def _receive_datagrams(quic: BoundedQuic, queue: asyncio.Queue[RawData]) -> None:
     while True:
         event = await queue.get()
         try:
@@ -190,12 +190,12 @@ async def _receive(quic: BoundedQuic, queue: asyncio.Queue[RawData]) -> None:
             tell_defect("quic_failed", error)
 
 
-async def _sweep(quic: BoundedQuic, tls: Certificates) -> None:
+async def _sweep_forever(quic: BoundedQuic, tls: Certificates) -> None:
     renewals = tls.renewals
     while True:
         await asyncio.sleep(SWEEP)
-        await quic.sweep()
-        tls.current()
+        await quic.sweep_connections()
+        tls.current_context()
         if tls.renewals != renewals:
             renewals = tls.renewals
             quic.quic_config.load_cert_chain(certfile=tls.cert, keyfile=tls.key)

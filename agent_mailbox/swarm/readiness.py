@@ -38,36 +38,36 @@ class Readiness:
         self._looked, self._found = float("-inf"), ""
         self._failed: tuple[float, str] | None = None
 
-    def kept(self) -> None:
+    def note_kept(self) -> None:
         """Note that mail was kept."""
         self._failed = None
 
-    def failed(self, code: str) -> None:
+    def note_failed(self, code: str) -> None:
         """Note that mail could not be kept."""
         self._failed = self._clock(), code
 
-    def problem(self) -> str:
+    def current_problem(self) -> str:
         """Return why nothing can be kept, for the machine's own eyes; empty if mail can be kept."""
         with self._lock:
             now = self._clock()
             if now - self._looked >= FRESH:
-                self._found = next(self._problems(), "")
+                self._found = next(self._find_problems(), "")
                 self._looked = self._clock()
         failed = self._failed
         if not self._found and failed is not None and self._clock() - failed[0] < REMEMBERED:
             return f"the last message could not be kept: {failed[1]}"
         return self._found
 
-    def _problems(self) -> Iterator[str]:
+    def _find_problems(self) -> Iterator[str]:
         home = self._ledger.home
         try:
             home.check_modes()
-            if not self._ledger.known().agent_id:
-                yield f"the ledger is gone: {home.path(names.LEDGER)}"
-            for path in (home.path(names.KEY), home.path(names.LEDGER)):
-                _open(path, os.O_RDONLY if path.endswith(names.KEY) else os.O_WRONLY | os.O_APPEND)
-            _write(home.path(PROBE))
-            _appends(home.path(names.OUTBOX))
+            if not self._ledger.read_knowledge().agent_id:
+                yield f"the ledger is gone: {home.path_of(names.LEDGER)}"
+            for path in (home.path_of(names.KEY), home.path_of(names.LEDGER)):
+                _check_opens(path, os.O_RDONLY if path.endswith(names.KEY) else os.O_WRONLY | os.O_APPEND)
+            _check_writable(home.path_of(PROBE))
+            _check_appendable(home.path_of(names.OUTBOX))
         except MailboxError as error:
             yield error.what
         except OSError as error:
@@ -76,7 +76,7 @@ class Readiness:
         if all(found):
             yield found[0]
 
-    def away(self) -> dict[str, str]:
+    def unusable_mailboxes(self) -> dict[str, str]:
         """Return the mailboxes that cannot keep mail, each with the reason."""
         found = {mailbox.directory: next(_of_mailbox(mailbox), "") for mailbox in self.mailboxes}
         return {place: why for place, why in found.items() if why}
@@ -84,29 +84,29 @@ class Readiness:
 
 def _of_mailbox(mailbox: Mailbox) -> Iterator[str]:
     try:
-        _appends(mailbox.logs.messages.path)
+        _check_appendable(mailbox.logs.messages.path)
     except MailboxError as error:
         yield error.what
     except OSError as error:
         yield f"{error.filename or mailbox.directory}: {error.strerror}"
-    yield from _room(mailbox.directory)
+    yield from _check_room(mailbox.directory)
 
 
-def _appends(path: str) -> None:
+def _check_appendable(path: str) -> None:
     if os.path.lexists(path):
-        _open(path, os.O_WRONLY | os.O_APPEND)
+        _check_opens(path, os.O_WRONLY | os.O_APPEND)
 
 
-def _open(path: str, flags: int) -> None:
+def _check_opens(path: str, flags: int) -> None:
     os.close(open_file(path, flags))
 
 
-def _write(path: str) -> None:
+def _check_writable(path: str) -> None:
     replace_file(path, BLOCK)
     os.unlink(path)
 
 
-def _room(directory: str) -> Iterator[str]:
+def _check_room(directory: str) -> Iterator[str]:
     """Yield why a directory takes no new lines."""
     try:
         free = os.statvfs(directory)

@@ -25,7 +25,7 @@ class Acquaintances:
     def __contains__(self, address: str) -> bool:
         return address in self._known
 
-    def add(self, address: str) -> None:
+    def add_address(self, address: str) -> None:
         """Remember an address."""
         self._known[address] = None
         self._known.move_to_end(address)
@@ -34,20 +34,20 @@ class Acquaintances:
 
 
 class Room:
-    """``total`` places, ``each`` for one address. Strangers get no place of the last ``1 / KEPT``."""
+    """``total`` places, ``each`` for one address. The last ``1 / KEPT`` of the places are for members."""
 
     def __init__(self, total: int, each: int, members: Acquaintances, shared: frozenset[str] = frozenset()) -> None:
         """``shared``: addresses that speak for many, as proxies do; they have no limit of their own."""
-        self.resize(total, each, shared)
+        self.set_limits(total, each, shared)
         self._members = members
         self._inside: Counter[str] = Counter()
         self.taken = 0
 
-    def resize(self, total: int, each: int, shared: frozenset[str]) -> None:
+    def set_limits(self, total: int, each: int, shared: frozenset[str]) -> None:
         """Change the numbers; who is in stays."""
         self.total, self.each, self._shared = total, each, shared
 
-    def enter(self, address: str) -> str:
+    def take_place(self, address: str) -> str:
         """Take a place; return an empty text, or why there is none (then nothing is taken)."""
         speaks_for_many = address in self._shared
         if not speaks_for_many and self._inside[address] >= self.each:
@@ -59,7 +59,7 @@ class Room:
         self.taken += 1
         return ""
 
-    def leave(self, address: str) -> None:
+    def give_back_place(self, address: str) -> None:
         """Give a place back."""
         self.taken -= 1
         self._inside[address] -= 1

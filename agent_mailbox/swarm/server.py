@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from ..core import instant
 from ..errors import MailboxError
 from .gateway import Gateway
-from .gateway_log import tell, tell_defect
+from .gateway_log import log_event, tell_defect
 from .listener import CUT, WRITING
 from .protocol import admission, limits, signing, wire
 from .protocol.refusal import Refusal
@@ -39,43 +39,43 @@ DRAINING = 3.0
 PATHS = ("message", "join", "health", "info")
 
 
-def answer(value: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_answer(value: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """Return JSON, with the protocol's version as a header."""
     told = {"X-Swarm-Protocol": wire.PROTOCOL, "Cache-Control": "no-store", **(headers or {})}
-    return Response(wire.dumps(value).encode("utf-8", "replace"), status, told, "application/json")
+    return Response(wire.dump_json(value).encode("utf-8", "replace"), status, told, "application/json")
 
 
-def refused(refusal: Refusal) -> Response:
+def refusal_answer(refusal: Refusal) -> Response:
     """Return the one error envelope; with ``Retry-After`` (seconds) if there is something to wait for."""
     headers = {} if refusal.wait is None else {"Retry-After": str(refusal.wait)}
-    return answer(refusal.body, refusal.status, headers)
+    return json_answer(refusal.body, refusal.status, headers)
 
 
 async def on_refusal(_: Request, error: Exception) -> Response:
     """Answer a refusal of ours."""
     assert isinstance(error, Refusal)
-    tell(logging.INFO, "refused", code=error.code)
-    return refused(error)
+    log_event(logging.INFO, "refused", code=error.code)
+    return refusal_answer(error)
 
 
 async def on_http(_: Request, error: Exception) -> Response:
     """Answer a refusal of the framework's: unknown path or method."""
     status = error.status_code if isinstance(error, HTTPException) else 400
     code = {404: "NOT_FOUND", 405: "METHOD_NOT_ALLOWED"}.get(status, "INVALID_FORMAT")
-    return refused(Refusal(code, "there is nothing here" if status == 404 else "not this way"))
+    return refusal_answer(Refusal(code, "there is nothing here" if status == 404 else "not this way"))
 
 
 async def on_mailbox(_: Request, error: Exception) -> Response:
     """Answer a busy lock or a full disk: nothing was kept, a retry may succeed."""
     code = error.code if isinstance(error, MailboxError) else ""
-    tell(logging.ERROR, "not_stored", code=code)
-    return refused(Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5))
+    log_event(logging.ERROR, "not_stored", code=code)
+    return refusal_answer(Refusal("UNAVAILABLE", f"nothing could be stored: {code}", wait=5))
 
 
 async def on_defect(_: Request, error: Exception) -> Response:
     """Answer a defect, without a word about it."""
     tell_defect("request_failed", error)
-    return refused(Refusal("INTERNAL_ERROR", "this agent failed"))
+    return refusal_answer(Refusal("INTERNAL_ERROR", "this agent failed"))
 
 
 ERRORS: dict[Any, Any] = {
@@ -105,8 +105,8 @@ async def body_of(request: Request, most: int) -> bytes:
     return bytes(data)
 
 
-class Bounded:
-    """Gives each request a place and a count, and ends the connection of who takes no answer.
+class BoundedServer:
+    """Gives each request a place and a count, and ends connections that do not read the answer.
 
     Hypercorn waits for ever for an HTTP/2 window, even of a connection that is gone: so each write has its time here.
     """
@@ -137,16 +137,16 @@ class Bounded:
                     await send(message)
             except TimeoutError:
                 gone = True
-                tell(logging.INFO, "answer_not_taken", seconds=WRITING)
+                log_event(logging.INFO, "answer_not_taken", seconds=WRITING)
                 CUT.get()()
 
         address = self._address(Request(scope))
-        why = self._room.enter(address)
+        why = self._room.take_place(address)
         try:
-            await (refused(_no_place(why)) if why else self._app)(scope, receive, timed)
+            await (refusal_answer(_no_place(why)) if why else self._app)(scope, receive, timed)
         finally:
             if not why:
-                self._room.leave(address)
+                self._room.give_back_place(address)
 
 
 def _no_place(why: str) -> Refusal:
@@ -155,7 +155,7 @@ def _no_place(why: str) -> Refusal:
     return Refusal("UNAVAILABLE", "too many requests at once", wait=5)
 
 
-class Draining:
+class DrainingServer:
     """Reads and drops the rest of a body before the answer goes out, bounded in bytes and time.
 
     A peer answered while it still sends would see its connection break (HTTP/2: all its requests), not the answer.
@@ -171,20 +171,20 @@ class Draining:
             return
         left = True
 
-        async def counted() -> Message:
+        async def count_received() -> Message:
             nonlocal left
             message = await receive()
             left = message["type"] == "http.request" and bool(message.get("more_body"))
             return message
 
-        async def drained(message: Message) -> None:
+        async def send_after_draining(message: Message) -> None:
             if message["type"] == "http.response.start" and left:
-                await self._drain(counted, lambda: left)
+                await self._drain_body(count_received, lambda: left)
             await send(message)
 
-        await self._app(scope, counted, drained)
+        await self._app(scope, count_received, send_after_draining)
 
-    async def _drain(self, receive: Receive, left: Callable[[], bool]) -> None:
+    async def _drain_body(self, receive: Receive, left: Callable[[], bool]) -> None:
         size = 0
         try:
             async with asyncio.timeout(DRAINING):
@@ -198,54 +198,58 @@ def address_of(gateway: Gateway, request: Request) -> str:
     """Return the address that a request counts for: the client's, behind a trusted proxy too."""
     peer = request.client.host if request.client else ""
     hops = ",".join(request.headers.getlist("x-forwarded-for"))
-    return limits.origin(peer, hops or None, frozenset(gateway.settings.trusted_proxies))
+    return limits.origin_address(peer, hops or None, frozenset(gateway.settings.trusted_proxies))
 
 
-def application(gateway: Gateway, readiness: Readiness, members: Acquaintances) -> Starlette:
+def public_application(gateway: Gateway, readiness: Readiness, members: Acquaintances) -> Starlette:
     """Return the public side of a gateway; it adds to ``members`` the addresses of who proved to be one."""
 
-    def address(request: Request) -> str:
+    def address_of_request(request: Request) -> str:
         return address_of(gateway, request)
 
-    async def message(request: Request) -> Response:
-        gateway.admit_address(address(request))
+    async def answer_message(request: Request) -> Response:
+        gateway.admit_address(address_of_request(request))
         data = await body_of(request, gateway.settings.body_bytes)
         _check_headers(request, data)
-        message_id, limit = await gateway.message(data)
-        members.add(address(request))
-        return answer({"status": "queued", "message_id": message_id}, 200, limit)
+        message_id, limit = await gateway.accept_message(data)
+        members.add_address(address_of_request(request))
+        return json_answer({"status": "queued", "message_id": message_id}, 200, limit)
 
-    async def join(request: Request) -> Response:
-        gateway.admit_address(address(request))
-        found = await gateway.join(await body_of(request, gateway.settings.body_bytes), address(request))
+    async def answer_join(request: Request) -> Response:
+        gateway.admit_address(address_of_request(request))
+        found = await gateway.accept_join(
+            await body_of(request, gateway.settings.body_bytes), address_of_request(request)
+        )
         if found.accepted:
-            return answer(admission.accepted_reply(found.swarm))
-        return answer(admission.pending_reply(found.swarm), 202)
+            return json_answer(admission.accepted_reply(found.swarm))
+        return json_answer(admission.pending_reply(found.swarm), 202)
 
-    async def health(request: Request) -> Response:
-        gateway.admit_address(address(request))
-        problem = await run_in_threadpool(readiness.problem)
+    async def answer_health(request: Request) -> Response:
+        gateway.admit_address(address_of_request(request))
+        problem = await run_in_threadpool(readiness.current_problem)
         told = {"status": "unhealthy" if problem else "healthy", "agent_id": gateway.agent_id}
         more = {"protocol_version": wire.PROTOCOL, "timestamp": instant.text(gateway.ledger.now())}
         message = "mail cannot be kept now" if problem else None  # no stranger learns why
-        return answer({**told, **more, "message": message}, 503 if problem else 200)
+        return json_answer({**told, **more, "message": message}, 503 if problem else 200)
 
-    async def info(request: Request) -> Response:
-        gateway.admit_address(address(request))
-        known = gateway.known()
+    async def answer_info(request: Request) -> Response:
+        gateway.admit_address(address_of_request(request))
+        known = gateway.read_knowledge()
         value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": public_key}
-        return answer({**value, "protocol_version": wire.PROTOCOL, "capabilities": list(wire.TYPES), "metadata": None})
+        return json_answer(
+            {**value, "protocol_version": wire.PROTOCOL, "capabilities": list(wire.TYPES), "metadata": None}
+        )
 
-    public_key = signing.public_of(gateway.outbox.home.key())
+    public_key = signing.public_of(gateway.outbox.home.read_key())
     app = Starlette(
         routes=[
-            Route("/swarm/message", message, methods=["POST"]),
-            Route("/swarm/join", join, methods=["POST"]),
-            Route("/swarm/health", health, methods=["GET"]),
-            Route("/swarm/info", info, methods=["GET"]),
+            Route("/swarm/message", answer_message, methods=["POST"]),
+            Route("/swarm/join", answer_join, methods=["POST"]),
+            Route("/swarm/health", answer_health, methods=["GET"]),
+            Route("/swarm/info", answer_info, methods=["GET"]),
         ],
         exception_handlers=ERRORS,
-        middleware=[Middleware(Draining, most=lambda: DRAINED * gateway.settings.body_bytes)],
+        middleware=[Middleware(DrainingServer, most=lambda: DRAINED * gateway.settings.body_bytes)],
     )
     app.router.redirect_slashes = False  # a redirect would repeat a Host that a client made up
     return app

@@ -25,16 +25,16 @@ def is_loopback(bind: str) -> bool:
         return host == "localhost"
 
 
-def _split(address: str) -> tuple[socket.AddressFamily, str, int]:
+def _split_address(address: str) -> tuple[socket.AddressFamily, str, int]:
     host, _, port = address.rpartition(":")
     if not host or not port.isdigit():
         raise Refused(f"listening address invalid: {address!r}", "write HOST:PORT, as in 0.0.0.0:8443 or [::]:8443")
     return socket.AF_INET6 if ":" in host else socket.AF_INET, host.strip("[]"), int(port)
 
 
-def bound(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> tuple[socket.socket, str]:
+def bind_socket(address: str, kind: socket.SocketKind = socket.SOCK_STREAM) -> tuple[socket.socket, str]:
     """Return (a socket at HOST:PORT, its actual address); one of streams listens. Port 0 takes a free one."""
-    family, host, port = _split(address)
+    family, host, port = _split_address(address)
     sock = socket.socket(family, kind)
     try:
         if kind == socket.SOCK_STREAM:

@@ -13,16 +13,16 @@ from pydantic import AfterValidator, ConfigDict, Field, StringConstraints
 from ..core import instant
 from ..errors import BadData
 from .protocol import wire
-from .protocol.envelope import AgentId, Endpoint, Model, PublicKey, Uuid, read
-from .protocol.membership import ACTIVE, Knowledge
+from .protocol.envelope import AgentId, Endpoint, Model, PublicKey, Uuid, read_model
+from .protocol.membership import ACTIVE, Memberships
 from .protocol.refusal import Refusal
 
 
-def _moment(text: str) -> str:
+def _parse_moment(text: str) -> str:
     return instant.text(instant.parse(text))
 
 
-Moment = Annotated[str, StringConstraints(min_length=20, max_length=40), AfterValidator(_moment)]
+Moment = Annotated[str, StringConstraints(min_length=20, max_length=40), AfterValidator(_parse_moment)]
 """An instant in any spelling of RFC 3339, brought into one so that instants compare."""
 
 
@@ -75,12 +75,12 @@ class StoredState(Model):
     public_keys: dict[AgentId, CachedKey] = Field(default_factory=dict)
 
 
-def schema() -> dict[str, Any]:
+def state_schema() -> dict[str, Any]:
     """Return the JSON Schema (2020-12) of the file."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **StoredState.model_json_schema()}
 
 
-def export(known: Knowledge, exported_at: str | None = None) -> dict[str, Any]:
+def export_state(known: Memberships, exported_at: str | None = None) -> dict[str, Any]:
     """Return the state. ``exported_at``: the instant to write into a file for somebody else."""
     active = [swarm for swarm in known.swarms.values() if swarm.state == ACTIVE]
     keys = {
@@ -110,15 +110,15 @@ def export(known: Knowledge, exported_at: str | None = None) -> dict[str, Any]:
     }
 
 
-def encode(state: dict[str, Any]) -> bytes:
+def encode_state(state: dict[str, Any]) -> bytes:
     """Return the file's bytes."""
-    return wire.dumps(state).encode("utf-8") + b"\n"
+    return wire.dump_json(state).encode("utf-8") + b"\n"
 
 
-def parse(data: bytes) -> StoredState:
+def parse_state(data: bytes) -> StoredState:
     """Return the state in a file; raise ``BadData`` naming the problem."""
     try:
-        state = read(StoredState, wire.parse_json(data, "the state file"), "the state file")
+        state = read_model(StoredState, wire.parse_json(data, "the state file"), "the state file")
     except Refusal as refusal:
         raise BadData(
             f"state file invalid: {refusal.message}", "write one with `agent-mailbox swarm state export`"

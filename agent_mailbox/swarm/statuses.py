@@ -27,7 +27,7 @@ from ..store.log.log import Log
 from ..store.log.logs import end_of, parse_reads
 from . import home as names
 from .home import Home
-from .ledger import events_of, line
+from .ledger import event_line, events_of
 
 UNREAD, READ, ARCHIVED, DELETED = "unread", "read", "archived", "deleted"
 STATUSES = (UNREAD, READ, ARCHIVED, DELETED)
@@ -44,11 +44,11 @@ class Statuses:
 
     def __init__(self, home: Home, mailbox: Mailbox) -> None:
         self.mailbox = mailbox
-        self._path = home.path(names.STATUSES)
+        self._path = home.path_of(names.STATUSES)
         self._lock = threading.Lock()
-        self._begin()
+        self._begin_fold()
 
-    def chosen(
+    def choose_rows(
         self, status: str = "all", swarm_id: str | None = None, sender: str | None = None, limit: int | None = None
     ) -> list[Row]:
         """Return the matching rows, newest first; ``all`` means every status but deleted."""
@@ -60,43 +60,43 @@ class Statuses:
             return wanted and swarm_id in (None, swarm) and sender in (None, agent)
 
         with self._lock:
-            self._look()
-            return self._rows(islice(filter(fits, reversed(self._order)), limit))
+            self._fold_news()
+            return self._read_rows(islice(filter(fits, reversed(self._order)), limit))
 
-    def ids(self, status: str, swarm_id: str) -> list[str]:
+    def list_ids(self, status: str, swarm_id: str) -> list[str]:
         """Return the ids of a swarm's messages with a status, newest first."""
         with self._lock:
-            self._look()
+            self._fold_news()
             order = reversed(self._order)
             return [one for one in order if self._status[one] == status and self._known[one][1] == swarm_id]
 
-    def counts(self, swarm_id: str | None = None) -> dict[str, int]:
+    def count_statuses(self, swarm_id: str | None = None) -> dict[str, int]:
         """Return the number of messages of each status, and in total."""
         with self._lock:
-            self._look()
+            self._fold_news()
             counted: Counter[str] = Counter()
             for (swarm, status), count in self._counted.items():
                 counted[status] += count if swarm_id in (None, swarm) else 0
             return {**{status: counted[status] for status in STATUSES}, "total": counted.total()}
 
-    def mark(self, ids: list[str], status: str, only_forward: bool = False) -> list[Row]:
+    def set_status(self, ids: list[str], status: str, only_forward: bool = False) -> list[Row]:
         """Set the status of known messages; return their rows after it. ``only_forward``: reading an archived message
         leaves it archived."""
         with self._lock:
-            self._look()
-            known = sorted((i for i in set(ids) if i in self._known), key=self._instant, reverse=True)
+            self._fold_news()
+            known = sorted((i for i in set(ids) if i in self._known), key=self._instant_of, reverse=True)
             before = {i: self._status[i] for i in known}
             changing = [i for i in known if not only_forward or _RANK[before[i]] < _RANK[status]]
             now = instant.text(self.mailbox.now())
             events = [{"message_id": i, "status": status, "at": now} for i in changing if before[i] != status]
             if events:
-                Log(self._path).append([line(event) for event in events])
-                self._look()
-            return self._rows(known)
+                Log(self._path).append([event_line(event) for event in events])
+                self._fold_news()
+            return self._read_rows(known)
 
     # -- the fold -----------------------------------------------------------------------------------------------------
 
-    def _begin(self) -> None:
+    def _begin_fold(self) -> None:
         logs = self.mailbox.logs
         self._mail, self._records, self._events = map(GrowingLog, (logs.messages, logs.reads, Log(self._path)))
         self._known: dict[str, Known] = {}
@@ -106,10 +106,10 @@ class Statuses:
         self._reads = Reads()
         self._given: dict[str, tuple[str, str]] = {}
 
-    def _look(self) -> None:
+    def _fold_news(self) -> None:
         """Fold in what came since; if a log was replaced, everything."""
         if any(map(_is_replaced, (self._mail, self._records, self._events))):
-            self._begin()
+            self._begin_fold()
         began = not self._mail.inode
         with self._records.news() as (_, lines):
             records = list(lines)  # before the mail: what a record is about was there first
@@ -131,23 +131,23 @@ class Statuses:
                     self._given[event["message_id"]] = event["status"], event["at"]
                     touched[event["message_id"]] = None
         for message_id in touched:
-            self._count(message_id)
+            self._count_change(message_id)
 
     def _sort_in(self, fresh: dict[str, Known]) -> None:
         """Add messages to the order of time; those of one instant stay in the order of the log."""
         new = [i for i in fresh if i not in self._known]
         self._known |= fresh
         if not self._order:
-            self._order = sorted(new, key=self._instant)
+            self._order = sorted(new, key=self._instant_of)
             return
         for message_id in new:
-            place = bisect_right(self._order, fresh[message_id][0], key=self._instant)
+            place = bisect_right(self._order, fresh[message_id][0], key=self._instant_of)
             self._order.insert(place, message_id)
 
-    def _instant(self, message_id: str) -> int:
+    def _instant_of(self, message_id: str) -> int:
         return self._known[message_id][0]
 
-    def _count(self, message_id: str) -> None:
+    def _count_change(self, message_id: str) -> None:
         known, before = self._known.get(message_id), self._status.get(message_id)
         if known is None:
             return  # a status of mail that is not here
@@ -160,16 +160,16 @@ class Statuses:
 
     # -- the messages of an answer ------------------------------------------------------------------------------------
 
-    def _rows(self, ids: Iterable[str]) -> list[Row]:
+    def _read_rows(self, ids: Iterable[str]) -> list[Row]:
         fd = self._mail.log.open()
         try:
             whole = fd is not None and end_of(fd)[0] == self._mail.inode
-            return [self._row(message) for message in self._messages(ids, fd if whole else None)]
+            return [self._make_row(message) for message in self._read_messages(ids, fd if whole else None)]
         finally:
             if fd is not None:
                 os.close(fd)
 
-    def _messages(self, ids: Iterable[str], fd: int | None) -> Iterator[Message]:
+    def _read_messages(self, ids: Iterable[str], fd: int | None) -> Iterator[Message]:
         for message_id in ids:
             position = self._known[message_id][3]
             there = None if fd is None or position is None else codec.message(line_at(fd, position))
@@ -181,7 +181,7 @@ class Statuses:
             except NotFound:
                 pass  # the person removed its month from the archive
 
-    def _row(self, message: Message) -> Row:
+    def _make_row(self, message: Message) -> Row:
         first, given = next(iter(self._reads.of(message.id)), None), self._given.get(message.id)
         read_at = instant.text(first.timestamp) if first else given[1] if given else None
         return message, self._status[message.id], read_at
@@ -193,32 +193,32 @@ class AllStatuses:
     def __init__(self, each: Iterable[Statuses]) -> None:
         self.each = list(each)
 
-    def within(self, place: str | None) -> AllStatuses | None:
+    def statuses_within(self, place: str | None) -> AllStatuses | None:
         """Return those of one mailbox (None: of all); None if the gateway has no such mailbox."""
         found = [one for one in self.each if place in (None, os.path.realpath(one.mailbox.directory))]
         return AllStatuses(found) if found else None
 
-    def chosen(
+    def choose_rows(
         self, status: str = "all", swarm_id: str | None = None, sender: str | None = None, limit: int | None = None
     ) -> list[Row]:
         """Return the matching rows of all, newest first."""
-        rows = [row for one in self.each for row in one.chosen(status, swarm_id, sender, limit)]
+        rows = [row for one in self.each for row in one.choose_rows(status, swarm_id, sender, limit)]
         return sorted(rows, key=lambda row: -row[0].timestamp)[:limit] if len(self.each) > 1 else rows
 
-    def ids(self, status: str, swarm_id: str) -> list[str]:
+    def list_ids(self, status: str, swarm_id: str) -> list[str]:
         """Return the ids of a swarm's messages with a status, newest first."""
-        return [message_id for one in self.each for message_id in one.ids(status, swarm_id)]
+        return [message_id for one in self.each for message_id in one.list_ids(status, swarm_id)]
 
-    def counts(self, swarm_id: str | None = None) -> dict[str, int]:
+    def count_statuses(self, swarm_id: str | None = None) -> dict[str, int]:
         """Return the number of messages of each status, and in total."""
         counted: Counter[str] = Counter()
         for one in self.each:
-            counted.update(one.counts(swarm_id))
+            counted.update(one.count_statuses(swarm_id))
         return {name: counted[name] for name in (*STATUSES, "total")}
 
-    def mark(self, ids: list[str], status: str, only_forward: bool = False) -> list[Row]:
+    def set_status(self, ids: list[str], status: str, only_forward: bool = False) -> list[Row]:
         """Set the status of known messages; return their rows after it."""
-        return [row for one in self.each for row in one.mark(ids, status, only_forward)]
+        return [row for one in self.each for row in one.set_status(ids, status, only_forward)]
 
 
 def _is_replaced(log: GrowingLog) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import click
 
 from ..cli import render, values
-from ..cli.group import Commands, cli
-from ..cli.options import App, Verb, pass_app
+from ..cli.group import CommandGroup, cli
+from ..cli.options import App, CommandWithOptions, pass_app
 from ..core.frame import word
 from ..core.text import neutral
 from ..errors import Busy, MailboxError, Malformed, Refused
@@ -17,12 +17,12 @@ from ..mailbox.mailbox_gateway import SERVING
 from .swarm_context import SwarmContext, home_option, session_option, swarm_json, with_door
 
 
-@cli.group(cls=Commands)
+@cli.group(cls=CommandGroup)
 def swarm() -> None:
     """Exchange signed mail with agents on other machines. It goes from peer to peer (Agent Swarm Protocol)."""
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.option("--agent", metavar="ID", required=True, help="The gateway's id among its peers, for good.")
 @click.option("--endpoint", metavar="URL", required=True, help="The URL where peers reach it: https://HOST/swarm.")
 @with_door
@@ -30,14 +30,16 @@ def init(door: SwarmContext, agent: str, endpoint: str) -> None:
     """Give the gateway an identity. It is an Ed25519 key, mode 0600, that never leaves this machine."""
     from . import gateway_identity
 
-    key = gateway_identity.initialise(door.home, door.ledger, agent, endpoint)
-    door.claim()  # the identity exists now
-    known, mark = door.ledger.known(), gateway_identity.fingerprint(key)
+    key = gateway_identity.initialise_gateway(door.home, door.ledger, agent, endpoint)
+    door.claim_mailbox()  # the identity exists now
+    known, mark = door.ledger.read_knowledge(), gateway_identity.key_fingerprint(key)
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "public_key": key, "home": door.home.directory}
-    door.app.done(f"{known.agent_id} at {known.endpoint}\nkey {key}\n    {mark}\n", {**value, "fingerprint": mark})
+    door.app.print_done(
+        f"{known.agent_id} at {known.endpoint}\nkey {key}\n    {mark}\n", {**value, "fingerprint": mark}
+    )
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @home_option
 @pass_app
 def attach(app: App, /, home: str | None) -> None:
@@ -48,27 +50,27 @@ def attach(app: App, /, home: str | None) -> None:
     from . import pairing
 
     door = SwarmContext(app, home)
-    door.ledger.identified()
-    pairing.attach(door.home, app.mailbox.directory)
-    app.done(f"{door.home.directory} serves {app.mailbox.directory}, too\n", {"home": door.home.directory})
+    door.ledger.identified_knowledge()
+    pairing.attach_mailbox(door.home, app.mailbox.directory)
+    app.print_done(f"{door.home.directory} serves {app.mailbox.directory}, too\n", {"home": door.home.directory})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @with_door
 def detach(door: SwarmContext) -> None:
     """Have the gateway serve this mailbox no more. Leave its swarms first."""
     from . import pairing
 
-    active = [one.alias for one in door.ledger.identified().seen if one.state in ("active", "joining")]
+    active = [one.alias for one in door.ledger.identified_knowledge().seen if one.state in ("active", "joining")]
     if active:
         raise Refused(
             f"mailbox is in swarms: {', '.join(active)}", f"leave them: `agent-mailbox swarm leave {active[0]}`"
         )
-    pairing.detach(door.home, door.app.mailbox.directory)
-    door.app.done(f"{door.home.directory} serves this mailbox no more\n", {"home": door.home.directory})
+    pairing.detach_mailbox(door.home, door.app.mailbox.directory)
+    door.app.print_done(f"{door.home.directory} serves this mailbox no more\n", {"home": door.home.directory})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.option(
     "--bind", metavar="HOST:PORT", default="127.0.0.1:8443", show_default=True, help="Listen at this address."
 )
@@ -106,25 +108,27 @@ def serve(
     if self_signed:
         if cert or key or behind_proxy:
             raise Malformed("options exclude each other: --self-signed, --cert, --key, --behind-proxy", "pass one way")
-        cert = key = own_certificate.ready(door.home, own, door.ledger.known().endpoint, door.ledger.now())
+        cert = key = own_certificate.ready_certificate(
+            door.home, own, door.ledger.read_knowledge().endpoint, door.ledger.now()
+        )
     listening = gateway_process.Listening(bind, cert, key, quic_bind, api, behind_proxy, log_level)
-    gateway_process.check(listening)
+    gateway_process.check_listening(listening)
 
-    def ready(address: str) -> None:
-        door.app.out(f"listening at {address}\n", {"listening": address})
+    def report_listening(address: str) -> None:
+        door.app.print_answer(f"listening at {address}\n", {"listening": address})
 
     try:
-        serving = gateway_process.lock(door.home, SERVING).take()
+        serving = gateway_process.gateway_lock(door.home, SERVING).take()
     except Busy as error:
         raise Busy(
             f"gateway is served already: {door.home.directory} ({error.what})",
             "stop the other `agent-mailbox swarm serve` first",
         ) from None
-    with serving, gateway_process.lock(door.home, home.CARRYING, wait=30):  # a command may be carrying
-        asyncio.run(gateway_process.run(door.app.mailbox, door.home, listening, ready))
+    with serving, gateway_process.gateway_lock(door.home, home.CARRYING, wait=30):  # a command may be carrying
+        asyncio.run(gateway_process.run_gateway(door.app.mailbox, door.home, listening, report_listening))
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("name")
 @click.option("--allow-member-invite", is_flag=True, help="Let members invite, too.")
 @click.option("--require-approval", is_flag=True, help="Let each joiner wait for `swarm approve`.")
@@ -136,15 +140,15 @@ def create(
     """Create a swarm with this gateway as its master. The session joins it."""
     from . import decisions
 
-    door.check(session)
+    door.check_enter(session)
     settings = {"allow_member_invite": allow_member_invite, "require_approval": require_approval}
-    made = decisions.create(door.home, door.ledger, name, settings)
-    who = door.enter(made.alias, session)
+    made = decisions.create_swarm(door.home, door.ledger, name, settings)
+    who = door.enter_swarm(made.alias, session)
     text = f"created swarm:{made.alias} ({made.swarm_id})\n" + (f"{who} joined it\n" if who else "")
-    door.app.done(text, {"swarm": swarm_json(made, made.master), "session": who})
+    door.app.print_done(text, {"swarm": swarm_json(made, made.master), "session": who})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM|URL")
 @click.option("--max-uses", type=click.IntRange(1, 1 << 31), help="Agents it lets in (default: 1).")
 @click.option("--unlimited", is_flag=True, help="Let in any number.")
@@ -158,17 +162,19 @@ def invite(door: SwarmContext, which: str, max_uses: int | None, unlimited: bool
     from . import decisions
 
     if revoke:
-        revoked = decisions.revoke(door.ledger, which)
-        door.app.done(f"revoked an invitation to swarm:{revoked.alias}\n", {"revoked": True, "swarm": revoked.swarm_id})
+        revoked = decisions.revoke_invitation(door.ledger, which)
+        door.app.print_done(
+            f"revoked an invitation to swarm:{revoked.alias}\n", {"revoked": True, "swarm": revoked.swarm_id}
+        )
         return
     if unlimited and max_uses:
         raise Malformed("options exclude each other: --unlimited, --max-uses", "pass one of them")
     uses = None if unlimited else max_uses or 1
-    url = decisions.invite(door.home, door.ledger, which, uses, hours)
-    door.app.out(f"{url}\n", {"url": url, "max_uses": uses, "hours": hours})
+    url = decisions.make_invitation(door.home, door.ledger, which, uses, hours)
+    door.app.print_answer(f"{url}\n", {"url": url, "max_uses": uses, "hours": hours})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="URL|-|@FILE|SWARM")
 @click.option("--as", "alias", metavar="WORD", help="The swarm's alias here (default: from its name).")
 @session_option
@@ -180,20 +186,20 @@ def join(door: SwarmContext, which: str, alias: str | None, session: str | None)
     """
     from . import decisions
 
-    which = handed(door, which)
+    which = read_invitation(door, which)
     if not which.startswith("swarm://"):
-        found = decisions.find(door.ledger.identified(), which)
-        who = door.enter(found.alias, session)
+        found = decisions.find_swarm(door.ledger.identified_knowledge(), which)
+        who = door.enter_swarm(found.alias, session)
         if who is None:
             raise Malformed("joining agent missing", "name it with `--session ID`")
-        door.app.done(f"{who} joined swarm:{found.alias}\n", {"status": "accepted", "session": who})
+        door.app.print_done(f"{who} joined swarm:{found.alias}\n", {"status": "accepted", "session": who})
         return
     join_by(door, which, alias, session)
 
 
-def handed(door: SwarmContext, which: str) -> str:
+def read_invitation(door: SwarmContext, which: str) -> str:
     """Return an invitation as it was handed over: - by standard input, @FILE in a file, else as it is."""
-    return values.body(door.app, which).strip() if which == "-" or which.startswith("@") else which
+    return values.read_body(door.app, which).strip() if which == "-" or which.startswith("@") else which
 
 
 def join_by(door: SwarmContext, which: str, alias: str | None, session: str | None, patience: int = 0) -> None:
@@ -205,40 +211,40 @@ def join_by(door: SwarmContext, which: str, alias: str | None, session: str | No
 
     from . import gateway_identity, joining
 
-    if alias is not None and joining.alias_of(alias, "", door.ledger.identified()) != alias:
+    if alias is not None and joining.alias_of(alias, "", door.ledger.identified_knowledge()) != alias:
         raise Malformed(
             f"swarm alias invalid or taken: {alias!r}", "choose another, of lower-case letters, digits, . _ -"
         )
     key = gateway_identity.key_of(door.home, door.ledger)
-    door.check(session)
+    door.check_enter(session)
 
-    async def ask() -> tuple[str, str]:
-        peers = door.peers()
+    async def ask_until_answered() -> tuple[str, str]:
+        peers = door.open_peers()
         try:
             for _ in range(patience):
-                answer = await joining.ask(door.ledger, peers, key, which, alias)
+                answer = await joining.ask_to_join(door.ledger, peers, key, which, alias)
                 if not answer[1].startswith("ConnectError"):
                     return answer
                 await asyncio.sleep(1)
-            return await joining.ask(door.ledger, peers, key, which, alias)
+            return await joining.ask_to_join(door.ledger, peers, key, which, alias)
         finally:
             await peers.aclose()
 
-    status, said = asyncio.run(ask())
+    status, said = asyncio.run(ask_until_answered())
     if status not in (joining.IN, joining.WAITING):
-        raise Refused(f"swarm not joined: {neutral(said)}", _remedy(said), code=status)
+        raise Refused(f"swarm not joined: {neutral(said)}", _remedy_for(said), code=status)
     from .protocol import tokens
 
-    found = door.ledger.known().swarms[tokens.parse_url(which).swarm_id]
-    who = door.enter(found.alias, session)
+    found = door.ledger.read_knowledge().swarms[tokens.parse_url(which).swarm_id]
+    who = door.enter_swarm(found.alias, session)
     told = "joined" if status == joining.IN else "asked to join"
-    door.app.done(
+    door.app.print_done(
         f"{told} swarm:{found.alias}" + (f": {neutral(said)}" if status != joining.IN else "") + "\n",
-        {"status": status, "swarm": swarm_json(found, door.ledger.known().agent_id), "session": who},
+        {"status": status, "swarm": swarm_json(found, door.ledger.read_knowledge().agent_id), "session": who},
     )
 
 
-def _remedy(said: str) -> str:
+def _remedy_for(said: str) -> str:
     """Return the hint for a joining that failed."""
     if "no public address" in said:
         return 'if that network is yours, name it in your own configuration: [swarm] networks = ["100.64.0.0/10"]'
@@ -249,25 +255,25 @@ def _remedy(said: str) -> str:
     return "try again, or ask the swarm's master for another invitation"
 
 
-def _decision(name: str, yes: bool, text: str) -> None:
-    @swarm.command(name, cls=Verb, help=text)
+def _decision_command(name: str, yes: bool, text: str) -> None:
+    @swarm.command(name, cls=CommandWithOptions, help=text)
     @click.argument("which", metavar="SWARM")
     @click.argument("agent", metavar="AGENT")
     @with_door
     def decide(door: SwarmContext, which: str, agent: str) -> None:
         from . import decisions
 
-        found = decisions.approve(door.ledger, which, agent, yes)
-        door.flush()
+        found = decisions.answer_join_request(door.ledger, which, agent, yes)
+        door.flush_outbox()
         said = "joined" if yes else "was rejected by"
-        door.app.done(f"{agent} {said} swarm:{found.alias}\n", {"agent_id": agent, "approved": yes})
+        door.app.print_done(f"{agent} {said} swarm:{found.alias}\n", {"agent_id": agent, "approved": yes})
 
 
-_decision("approve", True, "Approve AGENT's request to join.")
-_decision("deny", False, "Reject AGENT's request to join.")
+_decision_command("approve", True, "Approve AGENT's request to join.")
+_decision_command("deny", False, "Reject AGENT's request to join.")
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM")
 @with_door
 def members(door: SwarmContext, which: str) -> None:
@@ -276,32 +282,32 @@ def members(door: SwarmContext, which: str) -> None:
     Two people who compare the digits of a key by voice know that nobody is between them.
     """
     from . import decisions
-    from .gateway_identity import fingerprint
+    from .gateway_identity import key_fingerprint
 
-    known = door.ledger.identified()
-    found = decisions.find(known, which)
+    known = door.ledger.identified_knowledge()
+    found = decisions.find_swarm(known, which)
     here = [a.session_id for a in door.app.mailbox.logs.read_roster().carrying(f"swarm:{found.alias}")]
     rows = [
         (
             "master" if m.agent_id == found.master else "member",
             f"swarm:{found.alias}/{m.agent_id}" if m.agent_id != known.agent_id else f"{m.agent_id} (this gateway)",
             m.endpoint,
-            fingerprint(m.public_key) if m.public_key else "no key yet",
+            key_fingerprint(m.public_key) if m.public_key else "no key yet",
             "muted" if m.agent_id in known.muted_agents else "",
         )
         for m in found.members.values()
     ]
     rows += [
-        ("waiting", asked.agent_id, asked.endpoint, fingerprint(asked.public_key), "")
+        ("waiting", asked.agent_id, asked.endpoint, key_fingerprint(asked.public_key), "")
         for asked, _ in found.waiting.values()
     ]
     joined = ", ".join(map(word, here)) or "nobody joined, so its mail goes to the person (user)"
-    text = "".join(f"{line}\n" for line in render.table(rows)) + f"here: {joined}\n"
-    marks = {m.agent_id: fingerprint(m.public_key) for m in found.members.values() if m.public_key}
-    door.app.out(text, {**swarm_json(found, known.agent_id), "fingerprints": marks, "here": here})
+    text = "".join(f"{line}\n" for line in render.table_lines(rows)) + f"here: {joined}\n"
+    marks = {m.agent_id: key_fingerprint(m.public_key) for m in found.members.values() if m.public_key}
+    door.app.print_answer(text, {**swarm_json(found, known.agent_id), "fingerprints": marks, "here": here})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM")
 @click.option("--dissolve", is_flag=True, help="End the swarm for everyone (its master only).")
 @session_option
@@ -314,15 +320,15 @@ def leave(door: SwarmContext, which: str, dissolve: bool, session: str | None) -
     from . import decisions, joining
 
     waited = joining.give_up(door.ledger, which) if session is None else None
-    alias = (waited or decisions.find(door.ledger.identified(), which)).alias
+    alias = (waited or decisions.find_swarm(door.ledger.identified_knowledge(), which)).alias
     if session is None and waited is None:
-        decisions.leave(door.ledger, which, dissolve)
-        door.flush()
-    left = door.exit(alias, session)
-    door.app.done(f"left swarm:{alias}\n", {"swarm": alias, "sessions": left, "dissolved": dissolve})
+        decisions.leave_swarm(door.ledger, which, dissolve)
+        door.flush_outbox()
+    left = door.exit_swarm(alias, session)
+    door.app.print_done(f"left swarm:{alias}\n", {"swarm": alias, "sessions": left, "dissolved": dissolve})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM")
 @click.argument("agent", metavar="AGENT")
 @click.option("--reason", metavar="TEXT", help="The reason, told to everyone.")
@@ -331,12 +337,12 @@ def kick(door: SwarmContext, which: str, agent: str, reason: str | None) -> None
     """Remove AGENT from a swarm of ours and tell everyone. It needs a new invitation to come back."""
     from . import decisions
 
-    found = decisions.kick(door.ledger, which, agent, reason)
-    door.flush()
-    door.app.done(f"kicked {agent} from swarm:{found.alias}\n", {"agent_id": agent, "swarm": found.swarm_id})
+    found = decisions.kick_member(door.ledger, which, agent, reason)
+    door.flush_outbox()
+    door.app.print_done(f"kicked {agent} from swarm:{found.alias}\n", {"agent_id": agent, "swarm": found.swarm_id})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM")
 @click.argument("agent", metavar="AGENT")
 @with_door
@@ -344,34 +350,34 @@ def transfer(door: SwarmContext, which: str, agent: str) -> None:
     """Make AGENT the master of a swarm of ours."""
     from . import decisions
 
-    found = decisions.transfer(door.ledger, which, agent)
-    door.flush()
-    door.app.done(f"{agent} is the master of swarm:{found.alias}\n", {"master": agent, "swarm": found.swarm_id})
+    found = decisions.transfer_swarm(door.ledger, which, agent)
+    door.flush_outbox()
+    door.app.print_done(f"{agent} is the master of swarm:{found.alias}\n", {"master": agent, "swarm": found.swarm_id})
 
 
-def _mute(door: SwarmContext, whom: str, on: bool, reason: str | None = None) -> None:
+def _mute_or_unmute(door: SwarmContext, whom: str, on: bool, reason: str | None = None) -> None:
     from . import decisions
 
-    which = decisions.mute(door.ledger, whom, on, reason)
+    which = decisions.mute_sender(door.ledger, whom, on, reason)
     try:
-        door.outbox().sweep()
+        door.open_outbox().queue_outgoing()
     except MailboxError:
         pass  # the gateway tells those who joined
-    door.app.done(f"{'muted' if on else 'unmuted'} {which}\n", {"muted" if on else "unmuted": which})
+    door.app.print_done(f"{'muted' if on else 'unmuted'} {which}\n", {"muted" if on else "unmuted": which})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
 @click.option("--reason", metavar="TEXT", help="The reason, kept in the local notification.")
 @with_door
 def mute(door: SwarmContext, whom: str, reason: str | None) -> None:
     """Drop the mail of a remote agent, or of a whole swarm, silently."""
-    _mute(door, whom, True, reason)
+    _mute_or_unmute(door, whom, True, reason)
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("whom", metavar="AGENT|swarm:SWARM")
 @with_door
 def unmute(door: SwarmContext, whom: str) -> None:
     """Accept the mail of a muted agent or swarm again."""
-    _mute(door, whom, False)
+    _mute_or_unmute(door, whom, False)

@@ -13,8 +13,8 @@ import click
 
 from ..cli import mail_output, render, values, verbs
 from ..cli.context import FROM
-from ..cli.group import Commands
-from ..cli.options import Verb, complete_session
+from ..cli.group import CommandGroup
+from ..cli.options import CommandWithOptions, complete_session
 from ..core import frame
 from ..core.compose import Draft
 from ..core.records import PRIORITIES
@@ -34,20 +34,22 @@ _from = click.option(
 )
 
 
-def _address(to: str) -> str:
+def _swarm_address(to: str) -> str:
     """Return the address; ``swarm:`` may be left out (``demo/bob``, ``demo``)."""
     return to if to.startswith("swarm:") else f"swarm:{to}"
 
 
-def _send(door: SwarmContext, draft: Draft) -> None:
+def _queue_draft(door: SwarmContext, draft: Draft) -> None:
     sent = door.app.mailbox.send(draft)
-    carried = door.flush()
+    carried = door.flush_outbox()
     verbs.confirm_sent(door.app, door.app.mailbox, sent, is_carried=carried)
     if carried and not door.app.json:
-        door.app.warn("no gateway serves here: this command sent it; answers wait for `agent-mailbox swarm serve`")
+        door.app.give_warning(
+            "no gateway serves here: this command sent it; answers wait for `agent-mailbox swarm serve`"
+        )
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("to", metavar="SWARM[/AGENT]")
 @_from
 @click.option("--subject", metavar="S", help="One line that says what it is about.")
@@ -69,18 +71,18 @@ def send(
     """Send to a remote agent, or to everyone in a swarm."""
     app = door.app
     draft = Draft(
-        sender=app.who(sender, FROM),
-        to=(_address(to),),
+        sender=app.session_for(sender, FROM),
+        to=(_swarm_address(to),),
         subject=subject,
-        content=values.body(app, body),
+        content=values.read_body(app, body),
         thread=app.mailbox.find(thread).message.id if thread else None,
         ttl_hours=ttl_hours,
         priority=priority,
     )
-    _send(door, draft)
+    _queue_draft(door, draft)
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("ids", metavar="[ID]…", nargs=-1)
 @click.option("--status", default="all", help="unread, read, archived, deleted; all is every one but deleted.")
 @click.option("--swarm", "which", metavar="SWARM", help="Show only this swarm's.")
@@ -100,10 +102,10 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
         raise Malformed(f"status unknown: {status!r}", f"choose one of {', '.join(STATUSES)}, all")
     if mark:
         found = [app.mailbox.find(one).message.id for one in ids]
-        rows = Statuses(door.home, app.mailbox).mark(found, ACTIONS[mark])
+        rows = Statuses(door.home, app.mailbox).set_status(found, ACTIONS[mark])
     else:
-        swarm_id = decisions.find(door.ledger.identified(), which).swarm_id if which else None
-        rows = InboxView(door.home, app.mailbox).chosen(status, swarm_id, limit)
+        swarm_id = decisions.find_swarm(door.ledger.identified_knowledge(), which).swarm_id if which else None
+        rows = InboxView(door.home, app.mailbox).choose_rows(status, swarm_id, limit)
     lines = [
         (frame.short(m.id), frame.when(m.timestamp), state, frame.word(m.sender), clipped(frame.title(m), 50))
         for m, state, _ in rows
@@ -112,37 +114,41 @@ def inbox(door: SwarmContext, ids: Sequence[str], status: str, which: str | None
         {**mail_output.message_json(m, box=app.mailbox.directory), "status": state, "read_at": read_at}
         for m, state, read_at in rows
     ]
-    app.out("".join(f"{line}\n" for line in render.table(lines)), {"messages": value, "count": len(rows)})
+    app.print_answer(
+        "".join(f"{line}\n" for line in render.table_lines(lines)), {"messages": value, "count": len(rows)}
+    )
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True, help="Most parcels to show.")
 @with_door
 def outbox(door: SwarmContext, limit: int) -> None:
     """List mail to swarms, newest last. Each is queued, sent (no answer yet), delivered, or failed with the reason."""
-    door.ledger.identified()
-    carried = door.outbox(limit)
-    carried.sweep()
-    _, found = carried.rows(limit)
+    door.ledger.identified_knowledge()
+    carried = door.open_outbox(limit)
+    carried.queue_outgoing()
+    _, found = carried.latest_rows(limit)
     rows = [
         (frame.short(row["id"]), row["at"][:16], row["type"], agent, peer["status"], neutral(peer.get("why") or ""))
         for row in found
         for agent, peer in row["peers"].items()
     ]
-    door.app.out("".join(f"{line}\n" for line in render.table(rows)), {"messages": found, "count": len(found)})
+    door.app.print_answer(
+        "".join(f"{line}\n" for line in render.table_lines(rows)), {"messages": found, "count": len(found)}
+    )
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @with_door
 def flush(door: SwarmContext) -> None:
     """Carry outgoing mail once, now; a serving gateway does so by itself."""
-    carried = door.flush()
-    left = len(door.outbox().refresh().open)
-    text = "a gateway is carrying it\n" if not carried else f"{mail_output.plural(left, 'message')} left to carry\n"
-    door.app.done(text, {"carried": carried, "open": left})
+    carried = door.flush_outbox()
+    left = len(door.open_outbox().refresh_fold().open)
+    text = "a gateway is carrying it\n" if not carried else f"{mail_output.count_noun(left, 'message')} left to carry\n"
+    door.app.print_done(text, {"carried": carried, "open": left})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @with_door
 def status(door: SwarmContext) -> None:
     """Show this gateway: its identity, its swarms, its waiting mail."""
@@ -151,32 +157,34 @@ def status(door: SwarmContext) -> None:
     from .inbox_view import InboxView
     from .protocol import signing
 
-    known = door.ledger.identified()
+    known = door.ledger.identified_knowledge()
     public = signing.public_of(gateway_identity.key_of(door.home, door.ledger))
     try:
-        with gateway_process.lock(door.home, SERVING):
+        with gateway_process.gateway_lock(door.home, SERVING):
             serving = False
     except Busy:
         serving = True
     if not serving:  # a gateway would have queued what was sent
-        door.outbox().sweep()
+        door.open_outbox().queue_outgoing()
     view = InboxView(door.home, door.app.mailbox)
-    open_parcels, counts = view.open_parcels(door.ledger), view.counts()
-    not_serving = f"not serving: {door.app.command('swarm serve')}"
+    open_parcels, counts = view.open_parcels(door.ledger), view.count_statuses()
+    not_serving = f"not serving: {door.app.complete_command('swarm serve')}"
     lines = [
         f"{known.agent_id} at {known.endpoint}, {'serving' if serving else not_serving}",
-        f"key {public} = {gateway_identity.fingerprint(public)}",
+        f"key {public} = {gateway_identity.key_fingerprint(public)}",
         f"inbox: {counts['unread']} unread of {counts['total']}; outbox: {open_parcels} on their way",
     ]
     for one in known.seen:
         role = "master" if one.master == known.agent_id else f"master {one.master}"
         waits = f", {len(one.waiting)} waiting to join" if one.waiting else ""
-        lines.append(f"swarm:{one.alias}  {one.state}, {mail_output.plural(len(one.members), 'member')}, {role}{waits}")
+        lines.append(
+            f"swarm:{one.alias}  {one.state}, {mail_output.count_noun(len(one.members), 'member')}, {role}{waits}"
+        )
     value = {
         "agent_id": known.agent_id,
         "endpoint": known.endpoint,
         "public_key": public,
-        "fingerprint": gateway_identity.fingerprint(public),
+        "fingerprint": gateway_identity.key_fingerprint(public),
         "serving": serving,
         "inbox": counts,
         "outbox": open_parcels,
@@ -184,10 +192,10 @@ def status(door: SwarmContext) -> None:
         "muted_agents": list(known.muted_agents),
         "muted_swarms": list(known.muted_swarms),
     }
-    door.app.out("\n".join(lines) + "\n", value)
+    door.app.print_answer("\n".join(lines) + "\n", value)
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM")
 @click.option("--limit", type=click.IntRange(1, 100), default=20, show_default=True, help="Most messages to show.")
 @with_door
@@ -197,15 +205,15 @@ def context(door: SwarmContext, which: str, limit: int) -> None:
     from .inbox_view import InboxView
     from .statuses import UNREAD
 
-    known = door.ledger.identified()
-    found = decisions.find(known, which)
+    known = door.ledger.identified_knowledge()
+    found = decisions.find_swarm(known, which)
     view = InboxView(door.home, door.app.mailbox)
-    recent = list(reversed(view.chosen("all", found.swarm_id, limit)))
-    pending = view.ids(UNREAD, found.swarm_id)
+    recent = list(reversed(view.choose_rows("all", found.swarm_id, limit)))
+    pending = view.list_ids(UNREAD, found.swarm_id)
     roster, box = door.app.mailbox.logs.read_roster(), door.app.mailbox.directory
     lines = [f"swarm:{found.alias}, master {found.master}: {', '.join(found.members)}"]
     lines += [f"muted: {', '.join((*known.muted_agents, *known.muted_swarms))}"] if known.muted_agents else []
-    lines += [f"{mail_output.plural(len(pending), 'message')} unread", ""]
+    lines += [f"{mail_output.count_noun(len(pending), 'message')} unread", ""]
     for message, state, _ in recent:
         lines += [
             f"{frame.short(message.id)}  {frame.sender_of(message, roster)}, {frame.when(message.timestamp)}, {state}"
@@ -218,10 +226,10 @@ def context(door: SwarmContext, which: str, limit: int) -> None:
         "muted_swarms": list(known.muted_swarms),
         "pending": pending,
     }
-    door.app.out("\n".join(lines), value)
+    door.app.print_answer("\n".join(lines), value)
 
 
-@swarm.group(cls=Commands)
+@swarm.group(cls=CommandGroup)
 def notify() -> None:
     """Tell a swarm of an event elsewhere."""
 
@@ -232,7 +240,7 @@ _EVENTS = (
 )
 
 
-@notify.command(cls=Verb)
+@notify.command(cls=CommandWithOptions)
 @click.argument("event", type=click.Choice(_EVENTS))
 @click.argument("to", metavar="SWARM[/AGENT]")
 @click.argument("issue", metavar="OWNER/REPO#N")
@@ -249,39 +257,39 @@ def github(
     repo, mark, number = issue.partition("#")
     if not mark or not (number.isascii() and number.isdigit() and len(number) < 12):
         raise Malformed(f"issue invalid: {issue!r}", "write OWNER/REPO#NUMBER")
-    content, references, metadata = coordination.notification(event, repo, int(number), body)
-    references += [coordination.also(one) for one in also]
+    content, references, metadata = coordination.make_notification(event, repo, int(number), body)
+    references += [coordination.parse_reference(one) for one in also]
     draft = Draft(
-        sender=door.app.who(sender, FROM),
-        to=(_address(to),),
+        sender=door.app.session_for(sender, FROM),
+        to=(_swarm_address(to),),
         content=content,
         type="notification",
         references=references,
         metadata=metadata,
     )
-    _send(door, draft)
+    _queue_draft(door, draft)
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @with_door
 def doctor(door: SwarmContext) -> int | None:
     """Check the gateway, and whether it can be reached. It looks at files, key, clock, certificate and peers."""
     import asyncio
 
     from . import checkup
-    from .home_checks import files
+    from .home_checks import check_files
 
-    async def ask() -> list[tuple[str, str, bool]]:
-        peers = door.peers()
+    async def ask_network() -> list[tuple[str, str, bool]]:
+        peers = door.open_peers()
         try:
-            return await checkup.network(door.ledger, peers, door.settings)
+            return await checkup.check_network(door.ledger, peers, door.settings)
         finally:
             await peers.aclose()
 
-    found = [*files(door.home, door.ledger.now()), *asyncio.run(ask())]
+    found = [*check_files(door.home, door.ledger.now()), *asyncio.run(ask_network())]
     problems = [{"place": place, "what": what} for place, what, note in found if not note]
     notes = [{"place": place, "what": what} for place, what, note in found if note]
     lines = [f"{neutral(place)}: {'note: ' if note else ''}{neutral(what)}\n" for place, what, note in found]
     value = {"ok": not problems, "problems": problems, "notes": notes}
-    door.app.out("".join(lines) or "all is well\n", value)
+    door.app.print_answer("".join(lines) or "all is well\n", value)
     return 3 if problems else None

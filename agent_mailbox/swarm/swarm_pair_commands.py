@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..cli.options import Verb
+from ..cli.options import CommandWithOptions
 from ..errors import Malformed
-from .swarm_commands import handed, join_by, swarm
+from .swarm_commands import join_by, read_invitation, swarm
 from .swarm_context import SwarmContext, session_option, with_door
 
 if TYPE_CHECKING:
-    from .protocol.membership import Knowledge, Swarm
+    from .protocol.membership import Memberships, Swarm
 
 
 PATIENCE = 10
 """Most seconds to wait for the other gateway: both may have been started just now."""
 
 
-def _ours(known: Knowledge, word: str) -> Swarm | None:
+def _own_swarm(known: Memberships, word: str) -> Swarm | None:
     """Return the swarm that a word names here, if we are in it; by its name, which its master chooses, only our own."""
     here = [swarm for swarm in known.seen if swarm.state == "active"]
     named = [s for s in here if word in (s.alias, s.swarm_id)] or [
@@ -31,7 +31,7 @@ def _ours(known: Knowledge, word: str) -> Swarm | None:
     return named[0] if named else None
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("which", metavar="SWARM|URL|-|@FILE")
 @click.option("--as", "alias", metavar="WORD", help="With a URL: the swarm's alias here (default: from its name).")
 @click.option("--hours", type=click.FloatRange(0.01, 24), default=1, show_default=True, help="Hours until it expires.")
@@ -41,9 +41,9 @@ def pair(door: SwarmContext, which: str, alias: str | None, hours: float, sessio
     """Pair two gateways that serve with --self-signed. Print an invitation here, pass it to this command there.
 
     With a SWARM it makes the swarm if there is none, and an invitation for one agent. That bears this gateway's key,
-    and the other gateway believes no certificate but by that key. Hand it on as a secret.
+    and the other gateway trusts only a certificate that this key signed. Hand it on as a secret.
     """
-    which = handed(door, which)
+    which = read_invitation(door, which)
     if which.startswith("swarm://"):
         from .protocol import tokens
 
@@ -53,12 +53,14 @@ def pair(door: SwarmContext, which: str, alias: str | None, hours: float, sessio
         return
     from . import decisions
 
-    door.check(session)
+    door.check_enter(session)
     word = which.removeprefix("swarm:")
-    found = _ours(door.ledger.identified(), word) or decisions.create(door.home, door.ledger, word, {})
-    url = decisions.invite(door.home, door.ledger, found.swarm_id, 1, hours, keyed=True)
-    who = door.enter(found.alias, session)
-    door.app.out(
+    found = _own_swarm(door.ledger.identified_knowledge(), word) or decisions.create_swarm(
+        door.home, door.ledger, word, {}
+    )
+    url = decisions.make_invitation(door.home, door.ledger, found.swarm_id, 1, hours, keyed=True)
+    who = door.enter_swarm(found.alias, session)
+    door.app.print_answer(
         f"{url}\n",
         {"url": url, "hours": hours, "swarm": found.swarm_id, "address": f"swarm:{found.alias}", "session": who},
     )

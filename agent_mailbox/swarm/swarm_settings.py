@@ -38,14 +38,14 @@ class GatewaySettings(Record):
     networks: tuple[str, ...] = ()
 
 
-def sound(config: Config, own: OwnConfig) -> GatewaySettings:
+def sound_settings(config: Config, own: OwnConfig) -> GatewaySettings:
     """Return the settings of a mailbox; raises ``BadData`` if one of them is wrong."""
     wrong = [f.text for f in (*config.faults, *own.faults) if f.section in ("", "swarm", "mailbox") and not f.note]
     if wrong:
         raise BadData(wrong[0])
-    return of(config, own)
+    return settings_of(config, own)
 
 
-def of(config: Config, own: OwnConfig) -> GatewaySettings:
+def settings_of(config: Config, own: OwnConfig) -> GatewaySettings:
     """Return the settings of a mailbox; what the person says comes first."""
     return GatewaySettings(**{**config.swarm, **own.swarm})

@@ -10,8 +10,8 @@ import sys
 import click
 
 from ..cli import mail_output, standard_input
-from ..cli.group import Commands
-from ..cli.options import Verb
+from ..cli.group import CommandGroup
+from ..cli.options import CommandWithOptions
 from ..cli.output import write_bytes
 from ..core import instant
 from ..core.codec import BOM
@@ -37,7 +37,7 @@ def read_file(source: str, most: int, what: str) -> bytes:
     return data.removeprefix(BOM)
 
 
-@swarm.command("new-key", cls=Verb)
+@swarm.command("new-key", cls=CommandWithOptions)
 @with_door
 def new_key(door: SwarmContext) -> None:
     """Take a new key, and keep the old one aside. Leave every swarm first: to peers a key is the agent.
@@ -47,12 +47,12 @@ def new_key(door: SwarmContext) -> None:
     from . import gateway_identity
 
     key, ended = gateway_identity.take_new_key(door.home, door.ledger)
-    mark = gateway_identity.fingerprint(key)
+    mark = gateway_identity.key_fingerprint(key)
     gone = "".join(f"no longer in swarm:{alias}; ask its master to kick the old key\n" for alias in ended)
-    door.app.done(f"key {key}\n    {mark}\n{gone}", {"public_key": key, "fingerprint": mark, "ended": ended})
+    door.app.print_done(f"key {key}\n    {mark}\n{gone}", {"public_key": key, "fingerprint": mark, "ended": ended})
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("target", metavar="FILE")
 @with_door
 def backup(door: SwarmContext, target: str) -> None:
@@ -62,17 +62,17 @@ def backup(door: SwarmContext, target: str) -> None:
     """
     from . import gateway_identity
 
-    data = gateway_identity.backup(door.home, door.ledger)
+    data = gateway_identity.make_backup(door.home, door.ledger)
     if target != "-":
         write_new(target, data)
-        door.app.done(f"wrote {target}; it holds the private key\n", {"file": target, "bytes": len(data)})
+        door.app.print_done(f"wrote {target}; it holds the private key\n", {"file": target, "bytes": len(data)})
         return
     if sys.stdout.isatty():
         raise Refused("gateway backup holds the private key: a terminal would show it", "pipe it into a program")
     write_bytes(data)
 
 
-@swarm.command(cls=Verb)
+@swarm.command(cls=CommandWithOptions)
 @click.argument("source", metavar="FILE")
 @with_door
 def restore(door: SwarmContext, source: str) -> None:
@@ -83,28 +83,28 @@ def restore(door: SwarmContext, source: str) -> None:
     from . import gateway_identity
 
     data = read_file(source, gateway_identity.MAX_BACKUP, "gateway backup")
-    known = gateway_identity.restore(door.home, door.ledger, data)
-    door.claim()
+    known = gateway_identity.restore_backup(door.home, door.ledger, data)
+    door.claim_mailbox()
     value = {"agent_id": known.agent_id, "endpoint": known.endpoint, "home": door.home.directory}
-    door.app.done(f"restored {known.agent_id} at {known.endpoint}\n", value)
+    door.app.print_done(f"restored {known.agent_id} at {known.endpoint}\n", value)
 
 
-@swarm.group(cls=Commands)
+@swarm.group(cls=CommandGroup)
 def state() -> None:
     """Save or restore the membership as a file. It serves as a backup, or for another host."""
 
 
-@state.command(cls=Verb, prints_json=False)
+@state.command(cls=CommandWithOptions, prints_json=False)
 @with_door
 def export(door: SwarmContext) -> None:
     """Write the state file (schema 1.0.0) to standard output. It holds no private key."""
     from . import state_file
 
     now = instant.text(door.ledger.now())
-    door.app.print(mail_output.json(state_file.export(door.ledger.identified(), now)))
+    door.app.write_answer(mail_output.json_document(state_file.export_state(door.ledger.identified_knowledge(), now)))
 
 
-@state.command("import", cls=Verb)
+@state.command("import", cls=CommandWithOptions)
 @click.argument("source", metavar="FILE")
 @click.option(
     "--merge", "how", flag_value="merge", default="merge", help="Add the file's swarms to the known ones (default)."
@@ -116,4 +116,4 @@ def take(door: SwarmContext, source: str, how: str) -> None:
     from . import importing
 
     count = importing.take_state(door.ledger, read_file(source, 16 << 20, "state file"), how == "replace")
-    door.app.done(f"imported {mail_output.plural(count, 'swarm')} ({how})\n", {"swarms": count, "how": how})
+    door.app.print_done(f"imported {mail_output.count_noun(count, 'swarm')} ({how})\n", {"swarms": count, "how": how})

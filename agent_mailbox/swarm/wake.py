@@ -36,14 +36,14 @@ def secret_in(path: str | None, what: str) -> str | None:
     return secret
 
 
-class Waker:
+class WakeCaller:
     """Tells a program of new mail, after it was kept."""
 
     def __init__(self, settings: GatewaySettings) -> None:
-        self.apply(settings)
+        self.apply_settings(settings)
         self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue(100)
 
-    def apply(self, settings: GatewaySettings) -> None:
+    def apply_settings(self, settings: GatewaySettings) -> None:
         """Go on with other settings; raise what ``secret_in`` raises, and then change nothing."""
         self._secret = secret_in(settings.wake_secret_file, "the wake secret")
         self._url = settings.wake_url
@@ -53,20 +53,20 @@ class Waker:
         """Return the value that ``X-Wake-Secret`` must have."""
         return self._secret
 
-    def arrived(self, loop: asyncio.AbstractEventLoop, messages: list[Message]) -> None:
+    def note_arrival(self, loop: asyncio.AbstractEventLoop, messages: list[Message]) -> None:
         """Queue new mail to tell of, from any thread, without waiting: the mail is kept already."""
         if self._url is None:
             return
         for message in messages:
             about = (message.extra or {})["swarm"]
             value = {"message_id": message.id, "swarm_id": about["swarm_id"], "sender_id": about["agent_id"]}
-            loop.call_soon_threadsafe(self._put, {**value, "notification_level": message.priority})
+            loop.call_soon_threadsafe(self._put_in_queue, {**value, "notification_level": message.priority})
 
-    def _put(self, value: dict[str, Any]) -> None:
+    def _put_in_queue(self, value: dict[str, Any]) -> None:
         if not self._queue.full():
             self._queue.put_nowait(value)
 
-    async def run(self) -> None:
+    async def wake_forever(self) -> None:
         """Tell of each message once, in order; a failed call is not repeated."""
         async with httpx.AsyncClient(trust_env=False, timeout=5) as client:
             while True:

@@ -16,7 +16,7 @@ from ..store.files import system, watch
 from ..store.locks import team_lock
 from ..store.locks.lock import FileLock
 from . import team_files
-from .members import bury, members_here
+from .members import members_here, retire_members
 from .mirror import Mirror, MirrorStep
 from .outward import LookResult, Outward
 
@@ -29,26 +29,26 @@ QUIET = 10
 """Looks are so many times rarer while nothing is left to find out."""
 
 
-def looks(where: str, name: str, pause: Callable[[], float], *more: str) -> Iterator[None]:
+def times_to_look(where: str, name: str, pause: Callable[[], float], *more: str) -> Iterator[None]:
     """Yield when to look at a team: at once after a change in its directories or in ``more``, else after ``pause``
     seconds.
 
     A client fetches within milliseconds: looking now and then would miss much.
     """
 
-    def places() -> list[str]:
+    def watched_places() -> list[str]:
         wanted = (os.path.join(where, name), os.path.join(where, name, "inboxes"), *more)
         return [place for place in wanted if os.path.isdir(place)]
 
     while True:
-        here = places()
+        here = watched_places()
         with watch.Watch(here) as changes:
-            while here == places():
+            while here == watched_places():
                 yield
                 changes.wait(watch.deadline(pause()))
 
 
-def run(
+def run_bridge(
     mailbox: Mailbox, where: str, name: str, interval: float, say: Callable[[str], None], *, once: bool
 ) -> tuple[int, int]:
     """Bridge the team until it is over (``once``: look once); return how many messages came in and went out.
@@ -69,11 +69,11 @@ def run(
         outward = Outward(mailbox, where, mirror)
         came, went, before, over = 0, 0, frozenset[str](), False
 
-        for _ in looks(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):
+        for _ in times_to_look(where, name, lambda: interval if outward.waits else interval * QUIET, mailbox.directory):
             step, sent = MirrorStep(), LookResult()
             try:
-                step = mirror.step()
-                sent = outward.step()
+                step = mirror.mirror_once()
+                sent = outward.deliver_once()
             except Busy as error:
                 step = step.replace(problems=(*step.problems, f"{error.what}; looking again"))
             problems = (*step.problems, *sent.problems)
@@ -82,13 +82,13 @@ def run(
                     say(problem)
             before = frozenset(problems)
             came, went = came + step.new, went + sent.delivered
-            over = team_files.ended(where, mirror.team)
+            over = team_files.has_ended(where, mirror.team)
             if over or once or not alone.stands():
                 break
         if over:
-            outward.step()  # the transcripts outlive the team
-            outward.sweep()
-            bury(mailbox, naming.tag(name))
+            outward.deliver_once()  # the transcripts outlive the team
+            outward.remove_remains()
+            retire_members(mailbox, naming.tag(name))
         return came, went
 
 
@@ -98,14 +98,14 @@ def bury_past(mailbox: Mailbox, where: str) -> None:
     tags = {tag for agent in agents if agent.state != DEAD for tag in agent.tags if tag.startswith("team:")}
     there = {
         naming.tag(name)
-        for name in team_files.names(where)
-        if not team_files.ended(where, team_files.load(where, name))
+        for name in team_files.team_names(where)
+        if not team_files.has_ended(where, team_files.load_team(where, name))
     }
     for tag in sorted(tags - there):
         try:
             if members_here(mailbox, tag):
                 with _take_lock(mailbox, tag):
-                    bury(mailbox, tag)
+                    retire_members(mailbox, tag)
         except Busy:
             pass
 

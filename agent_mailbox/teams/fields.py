@@ -17,18 +17,18 @@ class Unfit(Record):
     reason: str
 
 
-def listed(unfit: tuple[Unfit, ...]) -> Iterator[str]:
+def list_unfit(unfit: tuple[Unfit, ...]) -> Iterator[str]:
     """Yield a line for each invalid part."""
     for one in unfit:
         yield one.reason if one.place is None else f"entry {one.place + 1}: {one.reason}"
 
 
-def constant(word: str) -> Any:
+def refuse_constant(word: str) -> Any:
     """Refuse, for ``json``, the constants of Python that JSON lacks (``NaN``, ``Infinity``)."""
     raise ValueError(f"{word} is not JSON")
 
 
-def kind(value: Any) -> str:
+def kind_of(value: Any) -> str:
     """Return a value's type, in words."""
     if value is None:
         return "null"
@@ -36,13 +36,13 @@ def kind(value: Any) -> str:
     return names.get(type(value), "something else")
 
 
-def maybe(value: Mapping[str, Any], key: str) -> str | None:
+def text_under(value: Mapping[str, Any], key: str) -> str | None:
     """Return the text under a key; a value of another type counts as absent."""
     found = value.get(key)
-    return clean(found) or None if isinstance(found, str) else None
+    return clean_text(found) or None if isinstance(found, str) else None
 
 
-def clean(text: str) -> str:
+def clean_text(text: str) -> str:
     """Return text that UTF-8 can hold: JavaScript's may have half surrogates. NUL, which our mail never has, goes,
     too."""
     return text.encode("utf-8", "replace").decode("utf-8").replace("\0", "\ufffd")

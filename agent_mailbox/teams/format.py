@@ -19,7 +19,7 @@ from ..core.control import message_fields, message_text
 from ..core.control.messages import Payload, Unknown
 from ..core.naming import digest
 from ..core.records import Record
-from .fields import Unfit, clean, constant, kind, maybe
+from .fields import Unfit, clean_text, kind_of, refuse_constant, text_under
 
 OURS = "agent_mailbox"
 """The key under which our entries name the mailbox's message; the client shows no unknown key."""
@@ -58,46 +58,46 @@ class Inbox(Record):
     whole: bool = True
 
 
-def inbox(data: bytes) -> Inbox:
+def parse_inbox(data: bytes) -> Inbox:
     """Return the inbox in a file's bytes; a half-written array gives the entries before the break."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
         text = data[: error.start].decode("utf-8")
-        return _entries(*_values(text), f"not UTF-8 at byte {error.start}")
+        return _make_entries(*_parse_values(text), f"not UTF-8 at byte {error.start}")
     if not text.strip():
         return Inbox(unfit=(Unfit(None, "empty"),), whole=False)
-    return _entries(*_values(text))
+    return _make_entries(*_parse_values(text))
 
 
 def is_array(data: bytes) -> bool:
     """Return whether the bytes are a whole JSON array, whatever is in it."""
     try:
-        return isinstance(json.loads(data.decode("utf-8"), parse_constant=constant), list)
+        return isinstance(json.loads(data.decode("utf-8"), parse_constant=refuse_constant), list)
     except (ValueError, RecursionError):
         return False
 
 
-def _values(text: str) -> tuple[list[Any], str]:
+def _parse_values(text: str) -> tuple[list[Any], str]:
     """Return (the values of the array, why it is not whole; empty: it is)."""
     values: list[Any] = []
     try:
-        value = json.loads(text, parse_constant=constant)
+        value = json.loads(text, parse_constant=refuse_constant)
     except (ValueError, RecursionError):
         pass
     else:
-        return (value, "") if isinstance(value, list) else ([], f"not a JSON array but {kind(value)}")
-    at = _next(text, 0)
+        return (value, "") if isinstance(value, list) else ([], f"not a JSON array but {kind_of(value)}")
+    at = _skip_spaces(text, 0)
     if text[at : at + 1] != "[":
         return [], "not a JSON array"
-    decoder = json.JSONDecoder(parse_constant=constant)
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
     at += 1
     while True:
         try:
-            value, end = decoder.raw_decode(text, _next(text, at))
+            value, end = decoder.raw_decode(text, _skip_spaces(text, at))
         except (ValueError, RecursionError):
             break
-        end = _next(text, end)
+        end = _skip_spaces(text, end)
         follows = text[end : end + 1]
         if follows not in (",", "]") and not (isinstance(value, dict) and not follows):
             break  # a number or word may go on
@@ -108,19 +108,19 @@ def _values(text: str) -> tuple[list[Any], str]:
     return values, f"not JSON after entry {len(values)}" if values else "not JSON"
 
 
-def _next(text: str, at: int) -> int:
+def _skip_spaces(text: str, at: int) -> int:
     while at < len(text) and text[at] in " \t\r\n":
         at += 1
     return at
 
 
-def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
+def _make_entries(values: list[Any], broken: str, more: str = "") -> Inbox:
     entries: list[InboxEntry] = []
     unfit = [Unfit(None, more or broken)] if broken or more else []
     times: Counter[str] = Counter()
     texts: dict[str, str] = {}
     for place, value in enumerate(values):
-        found = _entry(value)
+        found = _parse_entry(value)
         if isinstance(found, str):
             unfit.append(Unfit(place, found))
             continue
@@ -137,24 +137,24 @@ def _entries(values: list[Any], broken: str, more: str = "") -> Inbox:
     return Inbox(tuple(entries), tuple(unfit), whole=not (broken or more))
 
 
-def _entry(value: Any) -> InboxEntry | str:
+def _parse_entry(value: Any) -> InboxEntry | str:
     """Return the entry, or why it is invalid. It is valid if the client delivers it: ``from``, ``text`` and
     ``timestamp`` are text.
 
     An optional key of the wrong type counts as absent.
     """
     if not isinstance(value, dict):
-        return f"not an object but {kind(value)}"
+        return f"not an object but {kind_of(value)}"
     for key in ("from", "text", "timestamp"):
         if not isinstance(value.get(key), str):
-            return f"{key} is {kind(value[key])}" if key in value else f"no {key}"
+            return f"{key} is {kind_of(value[key])}" if key in value else f"no {key}"
     if not value["from"]:
         return "from is empty"
     if not value["text"].strip():
         return "text is empty"
-    msg_id = maybe(value, "msg_id")
-    sender, text, timestamp = (clean(value[key]) for key in ("from", "text", "timestamp"))
-    summary, said = maybe(value, "summary"), protocol(text)
+    msg_id = text_under(value, "msg_id")
+    sender, text, timestamp = (clean_text(value[key]) for key in ("from", "text", "timestamp"))
+    summary, said = text_under(value, "summary"), parse_protocol(text)
     if summary and isinstance(said, Unknown):
         said = None  # a model's own JSON: the client's own has no summary
     plain = f"id:{msg_id}" if msg_id else _COUNTED + digest(sender, text, timestamp)
@@ -165,11 +165,11 @@ def _entry(value: Any) -> InboxEntry | str:
         text=text,
         timestamp=timestamp,
         summary=summary,
-        color=maybe(value, "color"),
+        color=text_under(value, "color"),
         read=value.get("read") is True,
         msg_id=msg_id,
         protocol=said,
-        ours=maybe(value, OURS) or ("?" if written else None),
+        ours=text_under(value, OURS) or ("?" if written else None),
     )
 
 
@@ -184,7 +184,7 @@ def _known_by(sender: str, said: Payload | Unknown, text: str) -> str:
     return f"said:{digest(sender, message_fields.name(said), said.request_id, str(said.timestamp))}"
 
 
-def protocol(text: str) -> Payload | Unknown | None:
+def parse_protocol(text: str) -> Payload | Unknown | None:
     """Return the control plane's reading of a protocol message; None for plain text (the founding text's "How to
     Distinguish").
 
@@ -196,7 +196,7 @@ def protocol(text: str) -> Payload | Unknown | None:
     return None if isinstance(said, Unknown) and not said.type else said
 
 
-def observed(said: Payload | Unknown) -> dict[str, Any]:
+def catalog_form(said: Payload | Unknown) -> dict[str, Any]:
     """Return the same in the catalog's form; for an unknown one its type and why."""
     if isinstance(said, Unknown):
         return {"type": said.type[:MAX_ID], "unknown": said.reason}

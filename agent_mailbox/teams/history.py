@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     """A message, and its reads."""
 
 
-def names(mailbox: Mailbox) -> list[str]:
+def mirrored_teams(mailbox: Mailbox) -> list[str]:
     """Return the teams with mirrored mail, oldest first."""
     found = (team_of(message) for message, _ in stream(mailbox))
     return list(dict.fromkeys(str(about["team"]) for about in found if about))
 
 
-def of(mailbox: Mailbox, name: str) -> list[Told]:
+def history_of(mailbox: Mailbox, name: str) -> list[Told]:
     """Return a team's messages, oldest first, with their reads: mirrored ones, and mail between members and others."""
     ending, tag = f"@{naming.word(name)}", naming.tag(name)
 
@@ -49,24 +49,28 @@ def of(mailbox: Mailbox, name: str) -> list[Told]:
     return [(message, reads) for message, reads in stream(mailbox) if is_its(message)]
 
 
-def document(name: str, mail: Sequence[Told], style: str, roster: Roster) -> str:
+def history_document(name: str, mail: Sequence[Told], style: str, roster: Roster) -> str:
     """Return the history as a document (``markdown`` or ``json``), in the order of the writers' instants: unseen mail
     came in late."""
-    mail = sorted(mail, key=lambda told: _when(told[0]))
-    return _json(name, mail) if style == "json" else _markdown(name, [message for message, _ in mail], roster)
+    mail = sorted(mail, key=lambda told: _writers_instant(told[0]))
+    return (
+        _history_json(name, mail)
+        if style == "json"
+        else _history_markdown(name, [message for message, _ in mail], roster)
+    )
 
 
-def _said(message: Message) -> dict[str, Any]:
+def _message_object(message: Message) -> dict[str, Any]:
     about = team_of(message) or {}
     return {
         "from": about.get("from") or message.sender,
         "to": [about["inbox"]] if "inbox" in about else list(message.recipients),
-        "at": _when(message),
+        "at": _writers_instant(message),
         "protocol": message.metadata.get("protocol") if about else None,
     }
 
 
-def _when(message: Message) -> str:
+def _writers_instant(message: Message) -> str:
     """Return the writer's instant, if it is one; else when the message came here."""
     about = team_of(message) or {}
     try:
@@ -75,11 +79,11 @@ def _when(message: Message) -> str:
         return instant.text(message.timestamp)
 
 
-def _json(name: str, mail: Iterable[Told]) -> str:
+def _history_json(name: str, mail: Iterable[Told]) -> str:
     told = [
         {
             "id": m.id,
-            **_said(m),
+            **_message_object(m),
             "proof": proofs.told(m),
             "lead_session": (team_of(m) or {}).get("lead"),
             "subject": m.subject,
@@ -92,28 +96,28 @@ def _json(name: str, mail: Iterable[Told]) -> str:
     return json.dumps({"team": name, "messages": told}, ensure_ascii=True, indent=1) + "\n"
 
 
-def _markdown(name: str, messages: Iterable[Message], roster: Roster) -> str:
+def _history_markdown(name: str, messages: Iterable[Message], roster: Roster) -> str:
     """Return Markdown with texts quoted verbatim: none can pass for a heading of ours, or do anything."""
-    lines, lead = [f"# Team {_inline(name)}", ""], None
+    lines, lead = [f"# Team {_escape_inline(name)}", ""], None
     for m in messages:
         now = (team_of(m) or {}).get("lead") or lead
         if lead is not None and now != lead:
-            lines += [f"# Team {_inline(name)}, another, led by {_inline(str(now))}", ""]
+            lines += [f"# Team {_escape_inline(name)}, another, led by {_escape_inline(str(now))}", ""]
         lead = now
-        said = _said(m)
-        to = ", ".join(_inline(str(party)) for party in said["to"])
+        said = _message_object(m)
+        to = ", ".join(_escape_inline(str(party)) for party in said["to"])
         doubt = " (unverified)" if frame.is_unverified(m, roster) else ""
-        lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_inline(said['from'])}{doubt} → {to}", ""]
-        observed = form.protocol(m.content) if said["protocol"] else None
+        lines += [f"## {said['at'][:19].replace('T', ' ')}Z, {_escape_inline(said['from'])}{doubt} → {to}", ""]
+        observed = form.parse_protocol(m.content) if said["protocol"] else None
         if observed is not None:
-            lines += [f"- {_inline(summary.line(observed))}", ""]
+            lines += [f"- {_escape_inline(summary.line(observed))}", ""]
             continue
-        lines += [f"**{_inline(m.subject)}**", ""] if m.subject else []
-        lines += [*(f"> {line}".rstrip() for line in _verbatim(m.content)), ""]
+        lines += [f"**{_escape_inline(m.subject)}**", ""] if m.subject else []
+        lines += [*(f"> {line}".rstrip() for line in _code_block(m.content)), ""]
     return "\n".join(lines)
 
 
-def _verbatim(text: str) -> list[str]:
+def _code_block(text: str) -> list[str]:
     """Return a text as a code block that nothing in it can end (CommonMark 4.5).
 
     As prose its HTML could end the quotation, and a reader's browser would fetch its pictures.
@@ -124,6 +128,6 @@ def _verbatim(text: str) -> list[str]:
     return [fence, *lines, fence]
 
 
-def _inline(text: str) -> str:
+def _escape_inline(text: str) -> str:
     """Return a text escaped for a line of Markdown."""
     return "".join(f"\\{c}" if c in "\\`*_[]<>#|!" else c for c in neutral(text))

@@ -20,13 +20,13 @@ def members_here(mailbox: Mailbox, tag: str) -> list[str]:
     return [a.session_id for a in agents if a.session_id.endswith(ending)]
 
 
-def bury(mailbox: Mailbox, tag: str) -> None:
+def retire_members(mailbox: Mailbox, tag: str) -> None:
     """Retire the members of a team (by its tag) that is over; unread mail goes back to its roles."""
     for session_id in members_here(mailbox, tag):
-        retire(mailbox, session_id, f"{tag} is over")
+        retire_member(mailbox, session_id, f"{tag} is over")
 
 
-def retire(mailbox: Mailbox, session_id: str, why: str) -> None:
+def retire_member(mailbox: Mailbox, session_id: str, why: str) -> None:
     """Retire a member; idempotent."""
     try:
         mailbox.end(session_id, "retire", session_id, why)

@@ -22,9 +22,9 @@ from ..store.log.stamps import EVERYONE
 from . import format as form
 from . import team_files
 from .configuration import LEAD
-from .fields import listed
-from .members import members_here, retire
-from .transcripts import Transcript, everyones
+from .fields import list_unfit
+from .members import members_here, retire_member
+from .transcripts import Transcript, find_transcripts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,13 +46,13 @@ class MirrorStep(Record):
 
 
 class Mirror:
-    """One team, mirrored. ``step`` looks once, and opens only what changed since the last time."""
+    """One team, mirrored. ``mirror_once`` looks once, and opens only what changed since the last time."""
 
     def __init__(self, mailbox: Mailbox, where: str, name: str) -> None:
         self._mailbox = mailbox
         self._where = where
         self.name = name
-        self.team = team_files.load(where, name)
+        self.team = team_files.load_team(where, name)
         self.known: set[str] = set()
         """The ids of all messages mirrored from this team."""
         self._texts: dict[str, str] = {}  # by message id: a digest of the whole text
@@ -64,9 +64,9 @@ class Mirror:
         self._leads: tuple[str, ...] = ()
         self._configured = False
         self._late: list[tuple[str, InboxEntry]] = []
-        self._recall()
+        self._recall_mirrored()
 
-    def _recall(self) -> None:
+    def _recall_mirrored(self) -> None:
         """Learn from the logs what was mirrored of the team."""
         for message, reads in stream(self._mailbox):
             about = team_of(message)
@@ -80,32 +80,32 @@ class Mirror:
             if reader not in claims.readers(message, reads):
                 self._waiting.setdefault(inbox, {})[message.id] = reader
 
-    def step(self) -> MirrorStep:
+    def mirror_once(self) -> MirrorStep:
         """Look at the team; raise ``StorageFailed`` and ``Busy`` of the mailbox, nothing of the team's."""
         new = consumed = 0
-        if self._changed(team_files.config_path(self._where, self.name)):
+        if self._has_changed(team_files.config_path(self._where, self.name)):
             self._configured = False
         if not self._configured:
-            self.team = team_files.load(self._where, self.name)
-            self._note("", (*listed(self.team.unfit), *self._register_members()))
+            self.team = team_files.load_team(self._where, self.name)
+            self._note_problems("", (*list_unfit(self.team.unfit), *self._register_members()))
         new += self._from_transcripts()  # before the inboxes: an entry missing there was fetched
-        for inbox in team_files.inboxes(self._where, self.name):
+        for inbox in team_files.inbox_names(self._where, self.name):
             path = team_files.inbox_path(self._where, self.name, inbox)
-            if not self._changed(path):
+            if not self._has_changed(path):
                 continue
-            content = team_files.read(path)
+            content = team_files.read_content(path)
             if content is None:
-                self._note(inbox, (f"inbox {inbox}: cannot be read",))
+                self._note_problems(inbox, (f"inbox {inbox}: cannot be read",))
                 continue
             self._seen[path] = None  # until all of it is in
-            found = form.inbox(content.data)
-            fresh, refused, again = self._mirror(inbox, found.entries)
+            found = form.parse_inbox(content.data)
+            fresh, refused, again = self._mirror_entries(inbox, found.entries)
             new += fresh
-            consumed += self._settle(inbox, found)
-            self._note(inbox, [f"inbox {inbox}: {line}" for line in (*listed(found.unfit), *refused)])
+            consumed += self._record_reads(inbox, found)
+            self._note_problems(inbox, [f"inbox {inbox}: {line}" for line in (*list_unfit(found.unfit), *refused)])
             self._seen[path] = None if again else content.stamp
         if not self._configured:  # after the inboxes: mail for those who left comes in before they retire
-            self._note("left", self._retire_departed())
+            self._note_problems("left", self._retire_departed())
             self._configured = True
         return MirrorStep(new, consumed, tuple(line for lines in self._problems.values() for line in lines))
 
@@ -113,44 +113,44 @@ class Mirror:
         """Mirror from the transcripts the messages fetched before we looked; return how many were new."""
         new = 0
         late: list[tuple[str, InboxEntry]] = []
-        for path, whose in self.transcripts():
-            self._late += self._transcripts.setdefault(path, Transcript(path, whose)).news()
+        for path, whose in self.member_transcripts():
+            self._late += self._transcripts.setdefault(path, Transcript(path, whose)).new_messages()
         by_inbox: dict[str, list[InboxEntry]] = {}
         for inbox, entry in self._late:
             by_inbox.setdefault(inbox, []).append(entry)
         for inbox in (name for name in self.team.names if name in by_inbox):
-            sent, refused, again = self._mirror(inbox, by_inbox[inbox])
+            sent, refused, again = self._mirror_entries(inbox, by_inbox[inbox])
             new += sent
-            self._note(f"sent to {inbox}", (f"to {inbox}: {line}" for line in refused))
+            self._note_problems(f"sent to {inbox}", (f"to {inbox}: {line}" for line in refused))
             late += [(inbox, entry) for entry in by_inbox[inbox]] if again else []
             if sent:  # it may be read by now
                 self._seen.pop(team_files.inbox_path(self._where, self.name, inbox), None)
         self._late = late  # not before: the mailbox may have been busy
         return new
 
-    def transcripts(self) -> Iterator[tuple[str, str]]:
+    def member_transcripts(self) -> Iterator[tuple[str, str]]:
         """Return the members' transcripts: (path, member)."""
-        return everyones(os.path.dirname(self._where), self.team, self.lead_sessions(), self._whose)
+        return find_transcripts(os.path.dirname(self._where), self.team, self.lead_sessions(), self._whose)
 
     def lead_sessions(self) -> tuple[str, ...]:
         """Return the sessions that lead: the configured one, and those that continue it here."""
         first = self.team.lead_session
         if not first:
             return ()
-        if self._changed(self._mailbox.logs.roster.path) or self._leads[:1] != (first,):
+        if self._has_changed(self._mailbox.logs.roster.path) or self._leads[:1] != (first,):
             line = self._mailbox.logs.read_roster().line(first)
             self._leads = tuple(dict.fromkeys([first, *(agent.session_id for agent in line)]))
         return self._leads
 
-    def _changed(self, path: str) -> bool:
+    def _has_changed(self, path: str) -> bool:
         """Return whether the file has changed, and note how it is now; its reader may note better."""
-        stamp = team_files.look(path)
+        stamp = team_files.stamp_of(path)
         if stamp is not None and self._seen.get(path) == stamp:
             return False
         self._seen[path] = stamp
         return True
 
-    def _note(self, about: str, problems: Iterable[str]) -> None:
+    def _note_problems(self, about: str, problems: Iterable[str]) -> None:
         self._problems[about] = tuple(problems)
 
     def _register_members(self) -> list[str]:
@@ -185,10 +185,10 @@ class Mirror:
             if waiting:
                 left.append(f"{session_id} left the team, and mail waits for it ({len(waiting)})")
             else:
-                retire(self._mailbox, session_id, f"left the team {naming.word(self.name)}")
+                retire_member(self._mailbox, session_id, f"left the team {naming.word(self.name)}")
         return left
 
-    def _id(self, inbox: str, entry: InboxEntry) -> str:
+    def _message_id_of(self, inbox: str, entry: InboxEntry) -> str:
         """Return the id of an entry's message here. Another text under a used ``msg_id`` is another message: some
         writers repeat ids."""
         wanted = naming.message_id(self.name, inbox, entry.key)
@@ -199,13 +199,13 @@ class Mirror:
             return wanted
         return naming.message_id(self.name, inbox, f"{entry.key}/{text}")
 
-    def _mirror(self, inbox: str, entries: Iterable[InboxEntry]) -> tuple[int, list[str], bool]:
+    def _mirror_entries(self, inbox: str, entries: Iterable[InboxEntry]) -> tuple[int, list[str], bool]:
         """Send the new entries; return (how many were sent, the refusals, whether a retry may send more)."""
         drafts = {}
         for entry in entries:
-            wanted = self._id(inbox, entry)
+            wanted = self._message_id_of(inbox, entry)
             if entry.ours is None and wanted not in self.known:
-                drafts[wanted] = self._draft(inbox, entry, wanted)
+                drafts[wanted] = self._draft_of(inbox, entry, wanted)
         left, sent = list(drafts.values()), 0
         refused: list[str] = []
         while left:
@@ -256,7 +256,7 @@ class Mirror:
             self.known.add(draft.id or "")
             self._waiting.setdefault(inbox, {})[draft.id or ""] = naming.session_id(self.name, inbox)
 
-    def _draft(self, inbox: str, entry: InboxEntry, message_id: str) -> Draft:
+    def _draft_of(self, inbox: str, entry: InboxEntry, message_id: str) -> Draft:
         most = self._mailbox.config.max_content
         about: dict[str, Any] = {"team": self.name, "inbox": inbox}
         told = {"from": entry.sender, "timestamp": entry.timestamp, "msg_id": entry.msg_id, "color": entry.color}
@@ -269,12 +269,12 @@ class Mirror:
         metadata = {"team": about}
         kind, subject = "message", entry.summary
         if entry.protocol is not None:
-            said = form.observed(entry.protocol)
+            said = form.catalog_form(entry.protocol)
             kind, subject = "notification", str(said["type"])
             metadata["protocol"] = said if size <= most else {"type": subject}
         return Draft(
             sender=naming.session_id(self.name, entry.sender),
-            to=self._recipients(inbox, kind),
+            to=self._recipients_of(inbox, kind),
             content=content,
             subject=clipped(neutral(subject), MAX_SUBJECT) if subject and subject.strip() else None,
             type=kind,
@@ -282,7 +282,7 @@ class Mirror:
             metadata=metadata,
         )
 
-    def _recipients(self, inbox: str, kind: str) -> tuple[str, ...]:
+    def _recipients_of(self, inbox: str, kind: str) -> tuple[str, ...]:
         """Return the inbox's member; a teammate's message to the lead is also for other holders of the lead's role
         here."""
         direct = f"team:{naming.word(self.name)}/{naming.word(inbox)}"
@@ -292,12 +292,12 @@ class Mirror:
         holders = {agent.session_id for agent in self._mailbox.logs.read_roster().carrying(role)}
         return (direct, role) if holders - {*self.lead_sessions()} else (direct,)
 
-    def _settle(self, inbox: str, found: form.Inbox) -> int:
+    def _record_reads(self, inbox: str, found: form.Inbox) -> int:
         """Record as read the entries that the reader's client marked as read or took out; return how many."""
         waiting = self._waiting.get(inbox)
         if not waiting:
             return 0
-        there = {self._id(inbox, entry): entry for entry in found.entries}
+        there = {self._message_id_of(inbox, entry): entry for entry in found.entries}
         done = [i for i in waiting if (there[i].read if i in there else found.whole)]
         if done:
             now = self._mailbox.now()

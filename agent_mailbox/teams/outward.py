@@ -32,14 +32,14 @@ from ..store.polling import offers
 from . import format as form
 from . import team_files, transcripts
 from .members import members_here
-from .writing import Aside, Undeliverable, sweep
+from .writing import FileBeside, Undeliverable, sweep_remains
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from ..core.inbox import Item
     from ..mailbox.facade import Mailbox
-    from .configuration import Team
+    from .configuration import TeamConfiguration
     from .mirror import Mirror
 
 GRACE = 60.0
@@ -73,7 +73,7 @@ class _Offer:
 
 
 class Outward:
-    """One team's way out; ``step`` looks once."""
+    """One team's way out; ``deliver_once`` looks once."""
 
     def __init__(self, mailbox: Mailbox, where: str, mirror: Mirror) -> None:
         self._mailbox = mailbox
@@ -85,43 +85,43 @@ class Outward:
         self._withheld = False  # another claimed role mail, which may come back without a write
         self._problems: dict[str, str] = {}
         self._mark = naming.digest(os.path.realpath(mailbox.directory))[:8]
-        self._recall()
-        self.sweep()
+        self._recall_offers()
+        self.remove_remains()
 
     @property
     def waits(self) -> bool:
         """Return whether anything is left to find out, or to retry, that no change announces."""
         return bool(self._offers or self._problems or self._withheld)
 
-    def sweep(self) -> None:
+    def remove_remains(self) -> None:
         """Remove what earlier processes left beside the inboxes."""
         directory = os.path.dirname(team_files.inbox_path(self._where, self._mirror.name, ""))
-        sweep(directory, self._mark, {offer.nonce for offer in self._offers})
+        sweep_remains(directory, self._mark, {offer.nonce for offer in self._offers})
 
-    def _aside(self, member: str, nonce: str) -> Aside:
-        return Aside(team_files.inbox_path(self._where, self._team.name, member), self._mark, nonce)
+    def _file_beside(self, member: str, nonce: str) -> FileBeside:
+        return FileBeside(team_files.inbox_path(self._where, self._team.name, member), self._mark, nonce)
 
     @property
-    def _team(self) -> Team:
+    def _team(self) -> TeamConfiguration:
         return self._mirror.team
 
-    def _id(self, member: str) -> str:
+    def _session_id_of(self, member: str) -> str:
         return naming.session_id(self._mirror.name, member)
 
-    def _recall(self) -> None:
+    def _recall_offers(self) -> None:
         """Load the open offers of earlier processes."""
         mine = {
-            self._id(member): member
-            for member in (*self._team.names, *team_files.inboxes(self._where, self._team.name))
+            self._session_id_of(member): member
+            for member in (*self._team.names, *team_files.inbox_names(self._where, self._team.name))
         }
         for session_id, member in mine.items():
             for offer in offers.recalled(self._mailbox.logs, session_id):
                 self._offers.append(_Offer(offer.nonce, member, offer.messages, ours=False))
 
-    def step(self) -> LookResult:
+    def deliver_once(self) -> LookResult:
         """Settle open offers, offer new mail; raise ``StorageFailed`` and ``Busy`` of the mailbox."""
         for offer in list(self._offers):
-            self._settle(offer)
+            self._settle_offer(offer)
         ends = self._mailbox.logs.ends(), self._team
         if ends == self._looked and not ((self._problems or self._withheld) and time.monotonic() >= self._again):
             return LookResult(0, tuple(self._problems.values()))
@@ -129,48 +129,48 @@ class Outward:
         self._looked = None  # until everything was tried: the mailbox may be busy
         self._problems.clear()
         self._withheld = False
-        delivered = sum(self._deliver(member) for member in self._team.names)
-        for stranger in self._strangers():
+        delivered = sum(self._deliver_to(member) for member in self._team.names)
+        for stranger in self._former_members():
             waiting = [i for i in self._mailbox.peek(stranger) if i.message.id not in self._mirror.known]
-            self._count(stranger, len(waiting), "no member of that name is left")
+            self._count_waiting(stranger, len(waiting), "no member of that name is left")
         self._looked = ends
         return LookResult(delivered, tuple(self._problems.values()))
 
-    def _strangers(self) -> list[str]:
+    def _former_members(self) -> list[str]:
         """Return the agents here that are the team's but no members (any more)."""
-        known = {self._id(member) for member in self._team.names}
+        known = {self._session_id_of(member) for member in self._team.names}
         return [a for a in members_here(self._mailbox, naming.tag(self._mirror.name)) if a not in known]
 
-    def _count(self, who: str, number: int, why: str) -> None:
+    def _count_waiting(self, who: str, number: int, why: str) -> None:
         if number:
             mail = "1 message waits" if number == 1 else f"{number} messages wait"
             self._problems[who] = f"{who}: {mail}: {why}"
 
     # -- out ----------------------------------------------------------------------------------------------------------
 
-    def _deliver(self, member: str) -> int:
-        me = self._id(member)
+    def _deliver_to(self, member: str) -> int:
+        me = self._session_id_of(member)
         try:
-            if not self._wanted(member):
+            if not self._wanted_mail(member):
                 return 0
-            why = self._unreachable(member)
+            why = self._why_unreachable(member)
             if why:
-                self._count(me, len(self._wanted(member)), why)
+                self._count_waiting(me, len(self._wanted_mail(member)), why)
                 return 0
             self._mailbox.check_in(me)
             with self._mailbox.logs.delivery(me):
-                items = self._mailbox.part(Delivery).claim(me, self._wanted(member))
-                return sum(self._offer(member, items[at : at + MOST]) for at in range(0, len(items), MOST))
+                items = self._mailbox.part(Delivery).claim(me, self._wanted_mail(member))
+                return sum(self._offer_mail(member, items[at : at + MOST]) for at in range(0, len(items), MOST))
         except Refused as error:
             self._problems[me] = f"{me}: {error.what}"
             return 0
 
-    def _wanted(self, member: str) -> list[Item]:
+    def _wanted_mail(self, member: str) -> list[Item]:
         """Return the unread mail for the member that did not come from its own inbox.
 
         The lead's hooks show its session's mail already: that needs no second way.
         """
-        items = [i for i in self._mailbox.peek(self._id(member)) if i.message.id not in self._mirror.known]
+        items = [i for i in self._mailbox.peek(self._session_id_of(member)) if i.message.id not in self._mirror.known]
         self._withheld = self._withheld or self._mailbox.part(Delivery).withheld
         if member != self._team.lead_name:
             return items
@@ -181,50 +181,52 @@ class Outward:
             i for i in items if all(route(i.message.recipients, reader, i.message.bare) is None for reader in readers)
         ]
 
-    def _unreachable(self, member: str) -> str:
+    def _why_unreachable(self, member: str) -> str:
         """Return why the member reads no inbox at all; empty if it does."""
-        if team_files.ended(self._where, self._team):
+        if team_files.has_ended(self._where, self._team):
             return "the team is over"
         alone = len(self._team.members) == 1 and member == self._team.lead_name
         if alone and not os.path.exists(team_files.inbox_path(self._where, self._team.name, member)):
             return "a lead reads its inbox only once it has a teammate"
         return ""
 
-    def _offer(self, member: str, items: Sequence[Item]) -> int:
+    def _offer_mail(self, member: str, items: Sequence[Item]) -> int:
         """Put messages into the inbox, all or none; return how many. The caller holds the delivery lock."""
-        me, now = self._id(member), self._mailbox.now()
+        me, now = self._session_id_of(member), self._mailbox.now()
         nonce = os.urandom(4).hex()
-        aside = self._aside(member, nonce)
+        aside = self._file_beside(member, nonce)
         offer = _Offer(nonce, member, [item.message.id for item in items], ours=True)
-        offer.looked = {path: _size(path) for path in self._transcripts(member)}  # the offer cannot be in what is there
+        offer.looked = {
+            path: _size_of(path) for path in self._transcripts_of(member)
+        }  # the offer cannot be in what is there
         try:
-            aside.make()
+            aside.make_files()
             records = [Read(i.message.id, me, now, via=i.via, nonce=nonce) for i in items]
             try:
                 self._mailbox.logs.reads.append(map(codec.spell_read, records))
             except Busy:
-                aside.remove()
+                aside.remove_file()
                 raise
             self._offers.append(offer)
-            doubtful = self._doubtful(me)
-            aside.append([self._entry(i, me, nonce, again=i.message.id in doubtful) for i in items])
+            doubtful = self._doubtful_messages(me)
+            aside.append_entries([self._make_entry(i, me, nonce, again=i.message.id in doubtful) for i in items])
         except Undeliverable as error:
-            self._count(me, len(items), str(error))
+            self._count_waiting(me, len(items), str(error))
             if offer in self._offers:
                 self._take_back(offer, aside)
             return 0
         return len(items)
 
-    def _take_back(self, offer: _Offer, aside: Aside) -> None:
+    def _take_back(self, offer: _Offer, aside: FileBeside) -> None:
         """Make the messages that never got into the inbox unread again."""
-        self._release(self._id(offer.member), offer.nonce, offer.messages)
-        aside.remove()
+        self._release_mail(self._session_id_of(offer.member), offer.nonce, offer.messages)
+        aside.remove_file()
         self._offers.remove(offer)
 
-    def _transcripts(self, member: str) -> list[str]:
-        return [path for path, whose in self._mirror.transcripts() if whose == member]
+    def _transcripts_of(self, member: str) -> list[str]:
+        return [path for path, whose in self._mirror.member_transcripts() if whose == member]
 
-    def _doubtful(self, me: str) -> set[str]:
+    def _doubtful_messages(self, me: str) -> set[str]:
         """Return the messages that the member had, or may have had, and that are unread again.
 
         Each release counts but that of an offer by its own nonce, which never got into the inbox. A member that left
@@ -241,7 +243,7 @@ class Outward:
             if r.session_id == me and r.event == "release" and (not r.nonce or r.nonce.endswith(DOUBT))
         }
 
-    def _entry(self, item: Item, me: str, nonce: str, *, again: bool) -> dict[str, Any]:
+    def _make_entry(self, item: Item, me: str, nonce: str, *, again: bool) -> dict[str, Any]:
         """Return a message as an entry. Its text begins with a line of ours, never with what could be protocol."""
         message, roster = item.message, self._mailbox.logs.read_roster()
         head, *lines = message_frame.item(item, roster, box=self._mailbox.directory)
@@ -260,7 +262,7 @@ class Outward:
 
     # -- outcomes -----------------------------------------------------------------------------------------------------
 
-    def _settle(self, offer: _Offer) -> None:
+    def _settle_offer(self, offer: _Offer) -> None:
         """Find out an offer's outcome; record and forget it once it is known.
 
         Example: ann is offered A and B at 10:00:00.
@@ -272,21 +274,23 @@ class Outward:
         - It has not grown: wait on, her model is busy.
         - She has no transcript: B is delivered, if this process put it there; else it is released with ``DOUBT``.
         """
-        me = self._id(offer.member)
-        aside = self._aside(offer.member, offer.nonce)
-        if aside.exists():
+        me = self._session_id_of(offer.member)
+        aside = self._file_beside(offer.member, offer.nonce)
+        if aside.is_there():
             self._take_back(offer, aside)
             return
         over = not os.path.exists(team_files.config_path(self._where, self._team.name))
-        if offer.gone is None and not over and not self._fetched(offer):
+        if offer.gone is None and not over and not self._is_fetched(offer):
             return
-        paths = self._transcripts(offer.member)
+        paths = self._transcripts_of(offer.member)
         marks = {message_id: f"{form.FIRST}{frame.short(message_id)}" for message_id in offer.messages}
         told: set[str] = set()
         for transcript in paths:
-            found, offer.looked[transcript] = transcripts.told(transcript, marks, offer.looked.get(transcript, 0))
+            found, offer.looked[transcript] = transcripts.marks_passed_on(
+                transcript, marks, offer.looked.get(transcript, 0)
+            )
             told |= found
-        self._record(me, "seen", offer.nonce, sorted(told))
+        self._record_event(me, "seen", offer.nonce, sorted(told))
         offer.messages = [message_id for message_id in offer.messages if message_id not in told]
         if over and offer.messages:
             return  # burying the team gives back what was not seen
@@ -295,29 +299,29 @@ class Outward:
             offer.gone, offer.grown = time.monotonic(), size
         if offer.messages and time.monotonic() - offer.gone >= GRACE:
             if size > offer.grown or not (offer.ours or paths):
-                self._release(me, offer.nonce + DOUBT, offer.messages)
+                self._release_mail(me, offer.nonce + DOUBT, offer.messages)
                 offer.messages = []
             elif not paths:
                 offer.messages = []  # the client fetched it; its transcript is unknown
         if not offer.messages:
             self._offers.remove(offer)
 
-    def _fetched(self, offer: _Offer) -> bool:
+    def _is_fetched(self, offer: _Offer) -> bool:
         """Return whether a whole inbox holds nothing unread of the offer."""
-        found = team_files.inbox(self._where, self._team.name, offer.member)
+        found = team_files.read_inbox(self._where, self._team.name, offer.member)
         return found.whole and not any((e.ours or "").endswith(f"/{offer.nonce}") and not e.read for e in found.entries)
 
-    def _release(self, me: str, nonce: str, messages: Iterable[str]) -> None:
-        self._record(me, "release", nonce, messages)
+    def _release_mail(self, me: str, nonce: str, messages: Iterable[str]) -> None:
+        self._record_event(me, "release", nonce, messages)
 
-    def _record(self, me: str, event: str, nonce: str, messages: Iterable[str]) -> None:
+    def _record_event(self, me: str, event: str, nonce: str, messages: Iterable[str]) -> None:
         now = self._mailbox.now()
         records = [Read(message_id, me, now, event, None, nonce) for message_id in messages]
         if records:
             self._mailbox.logs.reads.append(map(codec.spell_read, records), EVERYONE if event == "release" else ())
 
 
-def _size(path: str) -> int:
+def _size_of(path: str) -> int:
     try:
         return os.stat(path).st_size
     except OSError:

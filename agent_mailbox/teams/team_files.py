@@ -17,7 +17,7 @@ from ..errors import Ambiguous, NotFound
 from ..store.files.small_files import list_names
 from . import configuration
 from . import format as form
-from .configuration import Team
+from .configuration import TeamConfiguration
 from .fields import Unfit
 from .format import Inbox
 
@@ -40,13 +40,13 @@ class Content(Record):
     stamp: Stamp | None
 
 
-def root(environ: Mapping[str, str]) -> str:
+def teams_directory(environ: Mapping[str, str]) -> str:
     """Return the directory of all teams: ``teams`` in ``CLAUDE_CONFIG_DIR``, else in ``~/.claude``."""
     home = environ.get("HOME") or os.path.expanduser("~")
     return os.path.join(environ.get("CLAUDE_CONFIG_DIR") or os.path.join(home, ".claude"), "teams")
 
 
-def names(where: str) -> list[str]:
+def team_names(where: str) -> list[str]:
     """Return the teams that are there now: every directory with a configuration or inboxes."""
     found = [name for name in list_names(where) if not name.startswith(".")]
     return [
@@ -54,15 +54,15 @@ def names(where: str) -> list[str]:
     ]
 
 
-def find(where: str, wanted: str) -> Team:
+def find_team(where: str, wanted: str) -> TeamConfiguration:
     """Return the team of that name, or led by that session (its id, or a beginning of at least 6 characters).
 
     Raise ``NotFound``, or ``Ambiguous`` if a beginning fits several.
     """
-    known = names(where)
+    known = team_names(where)
     if wanted in known:
-        return load(where, wanted)
-    teams = [load(where, name) for name in known]
+        return load_team(where, wanted)
+    teams = [load_team(where, name) for name in known]
     led = [team for team in teams if team.lead_session == wanted]
     led = led or [t for t in teams if len(wanted) >= 6 and (t.lead_session or "").startswith(wanted)]
     if len(led) > 1:
@@ -75,12 +75,12 @@ def find(where: str, wanted: str) -> Team:
     return led[0]
 
 
-def load(where: str, name: str) -> Team:
+def load_team(where: str, name: str) -> TeamConfiguration:
     """Return the team of a directory; with an unreadable configuration it has no members, and says why."""
-    content = read(config_path(where, name))
+    content = read_content(config_path(where, name))
     if content is None:
-        return Team(name, unfit=(Unfit(None, "no config.json"),))
-    return configuration.team(content.data, name)
+        return TeamConfiguration(name, unfit=(Unfit(None, "no config.json"),))
+    return configuration.parse_team(content.data, name)
 
 
 def config_path(where: str, name: str) -> str:
@@ -93,26 +93,26 @@ def inbox_path(where: str, name: str, member: str) -> str:
     return os.path.join(where, name, "inboxes", f"{member}.json")
 
 
-def inboxes(where: str, name: str) -> list[str]:
+def inbox_names(where: str, name: str) -> list[str]:
     """Return the names of those who have inboxes."""
     found = list_names(os.path.join(where, name, "inboxes"))
     return [file.removesuffix(".json") for file in found if file.endswith(".json") and len(file) > 5]
 
 
-def look(path: str) -> Stamp | None:
+def stamp_of(path: str) -> Stamp | None:
     """Return a stamp that shows whether a file changed, by ``stat``; None if missing, or if it may change unnoticed."""
     try:
         at = os.stat(path)
     except OSError:
         return None
-    return None if _fresh(at) else (at.st_ino, at.st_mtime_ns, at.st_size)
+    return None if _is_fresh(at) else (at.st_ino, at.st_mtime_ns, at.st_size)
 
 
-def _fresh(at: os.stat_result) -> bool:
+def _is_fresh(at: os.stat_result) -> bool:
     return abs(time.time_ns() - at.st_mtime_ns) < _RACY
 
 
-def read(path: str) -> Content | None:
+def read_content(path: str) -> Content | None:
     """Return a regular file's bytes; None if unreadable. One written to meanwhile is read again; ``format`` takes a
     half-written one."""
     content = None
@@ -134,26 +134,26 @@ def read(path: str) -> Content | None:
             os.close(fd)
         same = before.st_mtime_ns == after.st_mtime_ns and before.st_size == after.st_size == len(data)
         stamp = (after.st_ino, after.st_mtime_ns, after.st_size)
-        content = Content(data, stamp if same and not _fresh(after) else None)
+        content = Content(data, stamp if same and not _is_fresh(after) else None)
         if same:
             break
     return content
 
 
-def inbox(where: str, name: str, member: str) -> Inbox:
+def read_inbox(where: str, name: str, member: str) -> Inbox:
     """Return a member's inbox as it is now; a missing one is empty, and not whole."""
-    content = read(inbox_path(where, name, member))
-    return Inbox(whole=False) if content is None else form.inbox(content.data)
+    content = read_content(inbox_path(where, name, member))
+    return Inbox(whole=False) if content is None else form.parse_inbox(content.data)
 
 
-def ended(where: str, team: Team) -> bool:
+def has_ended(where: str, team: TeamConfiguration) -> bool:
     """Return whether the team is over: its configuration is removed, or its lead's process gone."""
-    return not os.path.exists(config_path(where, team.name)) or not _lives(where, team)
+    return not os.path.exists(config_path(where, team.name)) or not _is_lead_alive(where, team)
 
 
-def _lives(where: str, team: Team) -> bool:
+def _is_lead_alive(where: str, team: TeamConfiguration) -> bool:
     """Return whether the lead's process lives; True if unknown (another host, or name space)."""
-    content = read(config_path(where, team.name))
+    content = read_content(config_path(where, team.name))
     if content is None or team.lead_pid is None:
         return True
     try:

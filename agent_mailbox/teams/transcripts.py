@@ -16,7 +16,7 @@ from ..core.control.messages import ShutdownRequest, Unknown
 from ..store.files.small_files import list_names
 from . import format as form
 from . import team_files
-from .configuration import Team
+from .configuration import TeamConfiguration
 from .format import InboxEntry
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ MARK = "teammate-message"
 """The client's tag around a message to a teammate."""
 
 
-def everyones(
-    client: str, team: Team, sessions: Iterable[str], known: dict[str, str | None]
+def find_transcripts(
+    client: str, team: TeamConfiguration, sessions: Iterable[str], known: dict[str, str | None]
 ) -> Iterator[tuple[str, str]]:
     """Yield (transcript, its member) of all members.
 
@@ -46,23 +46,23 @@ def everyones(
                 continue
             path = os.path.join(beside, name)
             if known.get(path) is None:
-                known[path] = _member(path, team.name)
+                known[path] = _member_of(path, team.name)
             whose = known[path]
             if whose:
                 yield path.removesuffix(".meta.json") + ".jsonl", whose
 
 
-def _member(path: str, team: str) -> str | None:
+def _member_of(path: str, team: str) -> str | None:
     """Return the member of a transcript: empty if of another team, None if that is yet to be written."""
-    content = team_files.read(path)
-    about = _object(content.data) if content else None
+    content = team_files.read_content(path)
+    about = _parse_object(content.data) if content else None
     if about is None:
         return None
     name = about.get("name")
     return name if isinstance(name, str) and about.get("teamName") == team else ""
 
 
-def _object(line: bytes) -> dict[str, Any] | None:
+def _parse_object(line: bytes) -> dict[str, Any] | None:
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
@@ -70,7 +70,7 @@ def _object(line: bytes) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def told(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int]:
+def marks_passed_on(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int]:
     """Return (which marks the client passed on to the model, how far the transcript was read).
 
     ``marks`` maps keys to texts. A mark counts in a teammate's message after ``start``, not in a model's words or a
@@ -95,13 +95,13 @@ def told(path: str, marks: Mapping[str, str], start: int) -> tuple[set[str], int
 
 
 def _is_message(line: bytes) -> bool:
-    event = _object(line)
+    event = _parse_object(line)
     if event is None or event.get("type") not in ("user", "attachment"):
         return False
-    return not any(block.get("type") == "tool_result" for block in _blocks(event))
+    return not any(block.get("type") == "tool_result" for block in _blocks_of(event))
 
 
-def _blocks(event: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _blocks_of(event: Mapping[str, Any]) -> list[dict[str, Any]]:
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
     return [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
@@ -126,7 +126,7 @@ class Transcript:
         self._at = 0
         self._calls: dict[str, None] = {}
 
-    def news(self) -> list[tuple[str, InboxEntry]]:
+    def new_messages(self) -> list[tuple[str, InboxEntry]]:
         """Return (owner of the inbox, entry) of each message since the last time."""
         found: list[tuple[str, InboxEntry]] = []
         try:
@@ -139,26 +139,26 @@ class Transcript:
                         break
                     self._at += len(line)
                     if b'"SendMessage"' in line or b"msg_id" in line:
-                        found += self._sent(_object(line) or {})
+                        found += self._sent_messages(_parse_object(line) or {})
                     elif MARK.encode() in line and b"{" in line:
-                        found += ((self._member, entry) for entry in _heard(_object(line) or {}))
+                        found += ((self._member, entry) for entry in _heard_messages(_parse_object(line) or {}))
         except OSError:
             pass
         return found
 
-    def _sent(self, event: dict[str, Any]) -> Iterator[tuple[str, InboxEntry]]:
-        for block in _blocks(event):
+    def _sent_messages(self, event: dict[str, Any]) -> Iterator[tuple[str, InboxEntry]]:
+        for block in _blocks_of(event):
             if event.get("type") == "assistant" and block.get("name") == "SendMessage":
                 self._calls[str(block.get("id"))] = None
             elif block.get("type") == "tool_result" and str(block.get("tool_use_id")) in self._calls:
-                sent = _result(block.get("content"))
+                sent = _tool_result(block.get("content"))
                 target = str(sent.get("target", "")).removeprefix("@")
                 made = {"from": self._member, "text": sent.get("content"), "timestamp": event.get("timestamp")}
-                found = form.inbox(json.dumps([made | {k: sent.get(k) for k in ("msg_id", "summary")}]).encode())
+                found = form.parse_inbox(json.dumps([made | {k: sent.get(k) for k in ("msg_id", "summary")}]).encode())
                 yield from ((target, entry) for entry in found.entries if target and entry.msg_id)
 
 
-def _heard(event: dict[str, Any]) -> Iterator[InboxEntry]:
+def _heard_messages(event: dict[str, Any]) -> Iterator[InboxEntry]:
     """Yield the protocol messages that an event passed on to the member's model, as entries."""
     message = event.get("message")
     content = message.get("content") if isinstance(message, dict) else None
@@ -174,22 +174,22 @@ def _heard(event: dict[str, Any]) -> Iterator[InboxEntry]:
         sender, _, rest = block.partition('"')
         attributes, _, told = rest.partition(">\n")
         text, more, prose = told.partition("\n")
-        said = form.protocol(text)
+        said = form.parse_protocol(text)
         if said is None or (isinstance(said, Unknown) and ' summary="' in attributes):
             continue  # a model's own words: its sender's transcript has them
         if more and not (prose.startswith("\n") and isinstance(said, ShutdownRequest)):
             continue  # to a shutdown request the client adds how to answer it
         made = [{"from": sender, "text": text, "timestamp": event.get("timestamp")}]
-        yield from form.inbox(json.dumps(made).encode()).entries
+        yield from form.parse_inbox(json.dumps(made).encode()).entries
 
 
-def _result(content: Any) -> dict[str, Any]:
+def _tool_result(content: Any) -> dict[str, Any]:
     """Return the client's answer to the tool call, with its routing; empty for a failure."""
     texts = (
         [block.get("text") for block in content if isinstance(block, dict)] if isinstance(content, list) else [content]
     )
     for text in texts:
-        answer = _object(text.encode("utf-8", "replace")) if isinstance(text, str) else None
+        answer = _parse_object(text.encode("utf-8", "replace")) if isinstance(text, str) else None
         routing = answer.get("routing") if answer and answer.get("success") is True else None
         if answer and isinstance(routing, dict):
             return {**routing, "msg_id": answer.get("msg_id")}

@@ -41,7 +41,7 @@ class Undeliverable(Exception):
     """The inbox takes nothing now; ``str`` says why."""
 
 
-class Lock:
+class WritingLock:
     """The client's lock on an inbox, for a ``with`` block; raises ``Undeliverable`` if others keep it. ``beside`` names
     the directory until it is the lock."""
 
@@ -54,9 +54,9 @@ class Lock:
     def __enter__(self) -> Self:
         try:
             for pause in (*PAUSES, None):
-                if self._take():
+                if self._try_to_take():
                     return self
-                self._break()
+                self._break_stale()
                 if pause is not None:
                     time.sleep(pause)
         except OSError as error:
@@ -65,7 +65,7 @@ class Lock:
         remove_directory(self._beside)
         raise Undeliverable("others are writing into its inbox")
 
-    def _take(self) -> bool:
+    def _try_to_take(self) -> bool:
         """Try once: a directory that is old already becomes the lock, unless there is one."""
         since, age = time.monotonic(), time.time() - STALE + LEASE
         try:
@@ -77,27 +77,27 @@ class Lock:
             rename_new(self._beside, self.path)
         except FileExistsError:
             return False
-        self._mine, self._since = _identity(self.path), since
+        self._mine, self._since = _identity_of(self.path), since
         return True
 
-    def _break(self) -> None:
+    def _break_stale(self) -> None:
         """Remove a stale lock. A process that took it again keeps it: that is another directory."""
         try:
             at = os.stat(self.path)
-            if time.time() - at.st_mtime > STALE and _identity(self.path) == (at.st_ino, at.st_mtime_ns):
+            if time.time() - at.st_mtime > STALE and _identity_of(self.path) == (at.st_ino, at.st_mtime_ns):
                 os.rmdir(self.path)
         except OSError:
             pass
 
-    def holds(self) -> bool:
+    def is_held(self) -> bool:
         """Return whether it is still ours, and not held for too long."""
-        mine = self._mine is not None and _identity(self.path) == self._mine
+        mine = self._mine is not None and _identity_of(self.path) == self._mine
         return mine and time.monotonic() - self._since < HOLD
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._mine is not None and _identity(self.path) == self._mine:
+        if self._mine is not None and _identity_of(self.path) == self._mine:
             remove_directory(self.path)
 
 
@@ -137,7 +137,7 @@ def remove_directory(path: str) -> None:
         pass
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _identity_of(path: str) -> tuple[int, int] | None:
     try:
         at = os.stat(path)
     except OSError:
@@ -145,7 +145,7 @@ def _identity(path: str) -> tuple[int, int] | None:
     return at.st_ino, at.st_mtime_ns
 
 
-class Aside:
+class FileBeside:
     """The file that will become the inbox, made before anything is promised.
 
     While it is there, it has not replaced the inbox: a killed process leaves that answer behind. ``mark`` is the
@@ -156,7 +156,7 @@ class Aside:
         self.inbox = inbox
         self.path = f"{inbox}{_SIGN}{mark}.{nonce}"
 
-    def make(self) -> None:
+    def make_files(self) -> None:
         """Create it, and a missing inbox (as the client does: ``[]``)."""
         try:
             directory = os.path.dirname(self.inbox)
@@ -164,49 +164,49 @@ class Aside:
                 os.mkdir(directory)
             if os.path.realpath(self.inbox) != os.path.join(os.path.realpath(directory), os.path.basename(self.inbox)):
                 raise Undeliverable("its inbox is a link to another place")
-            _make(self.path, b"")
+            _make_file(self.path, b"")
             try:
-                _make(self.inbox, b"[]")
+                _make_file(self.inbox, b"[]")
             except FileExistsError:
                 pass
         except OSError as error:
-            raise _unwritable(error) from None
+            raise _unwritable_error(error) from None
 
-    def exists(self) -> bool:
+    def is_there(self) -> bool:
         """Return whether it is there: the inbox was not replaced."""
         return os.path.lexists(self.path)
 
-    def remove(self) -> None:
+    def remove_file(self) -> None:
         """Remove it."""
         try:
             os.unlink(self.path)
         except OSError:
             pass
 
-    def append(self, entries: Sequence[dict[str, Any]]) -> None:
+    def append_entries(self, entries: Sequence[dict[str, Any]]) -> None:
         """Append entries to the inbox; if ``Undeliverable`` is raised, nothing was done.
 
         The file is written before the lock is taken, and again under it only if the inbox has changed.
         """
         real = os.path.realpath(self.inbox)
         try:
-            there = self._write(real, None, entries)
-            with Lock(real, self.path + _LOCK) as lock:
-                self._write(real, there, entries)
-                if not lock.holds():
+            there = self._write_inbox(real, None, entries)
+            with WritingLock(real, self.path + _LOCK) as lock:
+                self._write_inbox(real, there, entries)
+                if not lock.is_held():
                     raise Undeliverable("its inbox could not be written in time")
                 os.rename(self.path, real)
         except OSError as error:
-            raise _unwritable(error) from None
+            raise _unwritable_error(error) from None
 
-    def _write(self, real: str, known: bytes | None, entries: Sequence[dict[str, Any]]) -> bytes:
+    def _write_inbox(self, real: str, known: bytes | None, entries: Sequence[dict[str, Any]]) -> bytes:
         """Write the inbox with the entries after it, unless it is as ``known``; return its bytes."""
         with open(os.open(real, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK), "rb") as file:
             there = file.read(MAX_FILE + 1)
             mode = os.fstat(file.fileno()).st_mode & 0o777
         if there != known:
             with open(self.path, "r+b") as file:
-                file.write(joined(there, entries))
+                file.write(join_array(there, entries))
                 file.truncate()
                 os.fchmod(file.fileno(), mode)
         return there
@@ -215,16 +215,16 @@ class Aside:
 _SIGN, _LOCK = ".agent-mailbox.", ".lock"
 
 
-def _make(path: str, content: bytes) -> None:
+def _make_file(path: str, content: bytes) -> None:
     with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
         file.write(content)
 
 
-def _unwritable(error: OSError) -> Undeliverable:
+def _unwritable_error(error: OSError) -> Undeliverable:
     return Undeliverable(f"its inbox cannot be written: {error.strerror}")
 
 
-def sweep(directory: str, mark: str, nonces: set[str]) -> None:
+def sweep_remains(directory: str, mark: str, nonces: set[str]) -> None:
     """Remove what killed processes left in a directory of inboxes, except the files of open offers. The caller holds
     the mailbox's lock on the team."""
     names = [name for name in list_names(directory) if f"{_SIGN}{mark}." in name]
@@ -240,7 +240,7 @@ def sweep(directory: str, mark: str, nonces: set[str]) -> None:
                 pass
 
 
-def joined(there: bytes, entries: Sequence[dict[str, Any]]) -> bytes:
+def join_array(there: bytes, entries: Sequence[dict[str, Any]]) -> bytes:
     """Return the array in ``there`` with entries after it: ``[{"a":1}]`` becomes ``[{"a":1},{"b": 2}]``, byte for byte.
 
     Raise ``Undeliverable`` if it is none: the client leaves such a file as it is, and reads nothing of it.

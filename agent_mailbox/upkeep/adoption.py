@@ -62,7 +62,7 @@ def record_of(mailbox: Mailbox) -> Custody:
     return record
 
 
-def trust(
+def trust_logs(
     mailbox: Mailbox, *, adopt: bool = False, seen: Trusted | None = None, withheld: tuple[Withheld, ...] = ()
 ) -> Trusted:
     """Accept the logs as they are: their sealed lines count, and lines that were cut are no longer missed.
@@ -82,13 +82,13 @@ def trust(
         logs.roster.held() as roster,
     ):
         held = (messages, reads, roster)
-        digest = _digest(record, held)
+        digest = _digest_deciding(record, held)
         if seen is not None and seen.digest != digest:
             raise Refused("the logs changed since you were shown what would count", "run the command again")
         if withheld and not logs.is_shared:
-            orders = list(withheld_rules.lines(withheld, mailbox.now()))
+            orders = list(withheld_rules.withholding_lines(withheld, mailbox.now()))
             messages.append(orders, EVERYONE, [proofs.TERMINAL] * len(orders))
-        adopted, confirmed = _adopt(record, held) if adopt else (0, [])
+        adopted, confirmed = _adopt_unsealed(record, held) if adopt else (0, [])
         decides = record.log(messages.path).decides  # few lines of an archive do
         archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
         for log in held:
@@ -97,10 +97,14 @@ def trust(
         record.forget_broken()
         logs.trail.disturb(EVERYONE)
     if withheld and logs.is_shared:
-        withheld_rules.post(withheld, mailbox)  # what decides has its place in the order of all machines
+        withheld_rules.send_withholding(withheld, mailbox)  # what decides has its place in the order of all machines
     now = mailbox.logs.read_roster()
-    shown = sorted((_told(message, now) for message in confirmed), key=lambda told: not told.startswith(_WIDENS))
-    return Trusted(why, adopted, tuple(_standing(mailbox)), tuple(told.removeprefix(_WIDENS) for told in shown), digest)
+    shown = sorted(
+        (_describe_message(message, now) for message in confirmed), key=lambda told: not told.startswith(_WIDENS)
+    )
+    return Trusted(
+        why, adopted, tuple(_standing_rules(mailbox)), tuple(told.removeprefix(_WIDENS) for told in shown), digest
+    )
 
 
 def _begin_again(kept: Kept, log: HeldLog, archived: set[bytes]) -> None:
@@ -135,7 +139,7 @@ def _without_copies(
     return found
 
 
-def _digest(record: Custody, held: tuple[HeldLog, ...]) -> bytes:
+def _digest_deciding(record: Custody, held: tuple[HeldLog, ...]) -> bytes:
     """Return a digest of all lines that may decide something, of each log."""
     found = b"-"
     for log in held:
@@ -149,7 +153,7 @@ def _digest(record: Custody, held: tuple[HeldLog, ...]) -> bytes:
 _WIDENS = "! "
 
 
-def _told(message: Message, roster: Roster) -> str:
+def _describe_message(message: Message, roster: Roster) -> str:
     """Return a confirmed message in a line; one that allows something begins with a mark."""
     said, way = frame.title(message), f"{frame.name_of(message.sender, roster)} → {frame.target_of(message, roster)}"
     if message.type == "control":
@@ -160,7 +164,7 @@ def _told(message: Message, roster: Roster) -> str:
     return f"{way}: {said}"
 
 
-def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> tuple[int, list[Message]]:
+def _adopt_unsealed(record: Custody, held: tuple[HeldLog, ...]) -> tuple[int, list[Message]]:
     """Confirm the unsealed deciding lines by their MACs, beside those confirmed before; return how many are new, and
     the messages among them."""
     known = record.adopted()
@@ -176,7 +180,7 @@ def _adopt(record: Custody, held: tuple[HeldLog, ...]) -> tuple[int, list[Messag
                 message = codec.message(line) if log is held[0] and mac not in known else None
                 messages += [message] if isinstance(message, Message) else []
             if log is held[0]:
-                asked.update(_kept(line))
+                asked.update(_kept_ids(line))
     record.adopt(known | found)
     return len(found - known), messages
 
@@ -186,7 +190,7 @@ def _is_the_person_s(line: bytes) -> bool:
     return not isinstance(message, BadLine) and message.sender == USER
 
 
-def _kept(line: bytes) -> Iterator[str]:
+def _kept_ids(line: bytes) -> Iterator[str]:
     """Yield the id of a message whose records only a proof settles."""
     message = codec.message(line)
     if not isinstance(message, BadLine) and claims.is_kept(message):
@@ -199,13 +203,13 @@ def _is_about(line: bytes, asked: set[str]) -> bool:
     return not isinstance(record, BadLine) and record.message_id in asked
 
 
-def _standing(mailbox: Mailbox) -> Iterator[str]:
+def _standing_rules(mailbox: Mailbox) -> Iterator[str]:
     """Yield one line of rules for each agent that has any, those that are allowed something first."""
-    found = sorted(_rules(mailbox), key=lambda one: not one[0])
+    found = sorted(_rules_of_agents(mailbox), key=lambda one: not one[0])
     yield from (said for _, said in found)
 
 
-def _rules(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
+def _rules_of_agents(mailbox: Mailbox) -> Iterator[tuple[bool, str]]:
     control = Control(mailbox)
     roster = control.plane().roster
     for agent in roster.agents.values():

@@ -59,7 +59,7 @@ class Backup(Record):
 # -- making one -------------------------------------------------------------------------------------------------------
 
 
-def write(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
+def write_backup(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
     """Write a snapshot of the mailbox to ``file`` (0600), verified and durable.
 
     Raises ``Refused`` if the file exists, unless ``force``; ``Busy`` while a steward runs; ``StorageFailed``;
@@ -71,7 +71,7 @@ def write(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
     try:
         with FileLock(system.join(directory, f".{name}.unfinished"), mailbox.logs.wait) as aside:
             try:
-                made = _written(mailbox, aside)
+                made = _write_verified(mailbox, aside)
                 _refuse_existing(file, force)
                 system.rename(aside.path, file)
             except BaseException:
@@ -83,11 +83,11 @@ def write(mailbox: Mailbox, file: str, *, force: bool = False) -> Backup:
     return made.replace(file=file)
 
 
-def _written(mailbox: Mailbox, aside: FileLock) -> Backup:
+def _write_verified(mailbox: Mailbox, aside: FileLock) -> Backup:
     system.ftruncate(aside.fd, 0)  # the remains of a killed backup
-    _fill(_Unbuffered(aside.fd), mailbox)
+    _fill_archive(_Unbuffered(aside.fd), mailbox)
     system.fsync(aside.fd)
-    return verify(aside.path)
+    return verify_backup(aside.path)
 
 
 def _refuse_existing(file: str, force: bool) -> None:
@@ -99,22 +99,22 @@ def _refuse_existing(file: str, force: bool) -> None:
         )
 
 
-def _fill(out: IO[bytes], mailbox: Mailbox) -> None:
+def _fill_archive(out: IO[bytes], mailbox: Mailbox) -> None:
     sums: list[str] = []
     with Snapshot(mailbox.logs, mailbox.archive) as snapshot, tarfile.open(fileobj=out, mode="w") as tar:
         now = mailbox.now()
         about = {"format": "agent-mailbox backup", "version": VERSION, "made": instant.text(now)}
         text = codec.dumps({**about, "heartbeats": snapshot.heartbeats}).encode() + b"\n"
-        _add(tar, ABOUT, len(text), [text], now, sums)
+        _add_file(tar, ABOUT, len(text), [text], now, sums)
         for part in snapshot.parts:
-            _add(tar, part.name, part.size, part.chunks(), now, sums)
-        for name, size, chunks in _attached(mailbox.directory):
-            _add(tar, name, size, chunks, now, sums)
+            _add_file(tar, part.name, part.size, part.read_chunks(), now, sums)
+        for name, size, chunks in _open_attachments(mailbox.directory):
+            _add_file(tar, name, size, chunks, now, sums)
         text = "".join(sums).encode()
-        _add(tar, SUMS, len(text), [text], now, sums)
+        _add_file(tar, SUMS, len(text), [text], now, sums)
 
 
-def _attached(directory: str) -> Iterator[tuple[str, int, Iterator[bytes]]]:
+def _open_attachments(directory: str) -> Iterator[tuple[str, int, Iterator[bytes]]]:
     """Yield the attachments, each open while it is asked for; they never change."""
     for name in attachment_files.names(directory):
         try:
@@ -127,22 +127,22 @@ def _attached(directory: str) -> Iterator[tuple[str, int, Iterator[bytes]]]:
             system.close(fd)
 
 
-def _add(tar: tarfile.TarFile, name: str, size: int, chunks: Iterable[bytes], now: int, sums: list[str]) -> None:
+def _add_file(tar: tarfile.TarFile, name: str, size: int, chunks: Iterable[bytes], now: int, sums: list[str]) -> None:
     digest = hashlib.sha256()
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode, entry.mtime = size, 0o600, now // 1000
 
-    def hashed() -> Iterator[bytes]:
+    def hash_chunks() -> Iterator[bytes]:
         for chunk in chunks:
             digest.update(chunk)
             yield chunk
 
-    tar.addfile(entry, _Chunks(hashed()))
+    tar.addfile(entry, _Chunks(hash_chunks()))
     sums.append(f"{digest.hexdigest()}  {name}\n")
 
 
 class _Unbuffered(io.BytesIO):
-    """An open file for tarfile, which needs only ``tell`` and ``write``."""
+    """An open file for tarfile, which needs only ``tell`` and ``write_backup``."""
 
     def __init__(self, fd: int) -> None:
         super().__init__()
@@ -179,7 +179,7 @@ class _Chunks(io.RawIOBase):
 # -- reading one ------------------------------------------------------------------------------------------------------
 
 
-def opened(file: str) -> IO[bytes]:
+def open_backup(file: str) -> IO[bytes]:
     """Return a backup, opened; raises ``NotFound`` or ``StorageFailed``."""
     try:
         return system.stream(file)
@@ -191,30 +191,30 @@ def opened(file: str) -> IO[bytes]:
         raise storage_failed("read", file, error) from None
 
 
-def verify(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None) -> Backup:
+def verify_backup(file: str, take: Callable[[str, Iterator[bytes]], None] | None = None) -> Backup:
     """Read and check every byte of a backup. ``take`` gets each file's name and chunks, unverified until this returns.
 
     Raises ``NotFound``, ``BadData`` with the damage, or ``StorageFailed``.
     """
     try:
-        with opened(file) as source, tarfile.open(fileobj=source, mode="r:", tarinfo=_Entry) as tar:
-            return _verified(file, tar, take)
+        with open_backup(file) as source, tarfile.open(fileobj=source, mode="r:", tarinfo=_Entry) as tar:
+            return _verify_members(file, tar, take)
     except (tarfile.TarError, EOFError, UnicodeError, ValueError, OverflowError, RecursionError) as error:
-        raise _damaged(file, f"not a complete tar file ({error})") from None
+        raise _damaged_error(file, f"not a complete tar file ({error})") from None
     except OSError as error:
         raise storage_failed("read", file, error) from None
 
 
-def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[bytes]], None] | None) -> Backup:
+def _verify_members(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[bytes]], None] | None) -> Backup:
     sums: dict[str, str] = {}
     sizes: dict[str, int] = {}
     about, told = b"", None
     config = bytearray()
     for entry in tar:
         if told is not None:
-            raise _damaged(file, f"{entry.name!r} follows the checksums")
-        if not _is_plain(entry) or not _belongs(entry.name) or entry.name in sums:
-            raise _damaged(file, f"{entry.name!r} does not belong in a backup")
+            raise _damaged_error(file, f"{entry.name!r} follows the checksums")
+        if not _is_plain(entry) or not _is_backup_name(entry.name) or entry.name in sums:
+            raise _damaged_error(file, f"{entry.name!r} does not belong in a backup")
         content = tar.extractfile(entry)
         assert content is not None
         digest = hashlib.sha256()
@@ -222,12 +222,12 @@ def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[byt
             told = content.read(MAX_ABOUT)
             continue
 
-        def note(chunk: bytes, entry: tarfile.TarInfo = entry, digest: Any = digest) -> None:
+        def note_chunk(chunk: bytes, entry: tarfile.TarInfo = entry, digest: Any = digest) -> None:
             digest.update(chunk)
             if entry.name == paths.CONFIG and len(config) <= brought_settings.MOST_BYTES:
                 config.extend(chunk)
 
-        chunks = _hashing(content, note)
+        chunks = _hash_while_reading(content, note_chunk)
         if entry.name == ABOUT:
             about = b"".join(chunks) if entry.size <= MAX_ABOUT else b""
         else:
@@ -237,8 +237,8 @@ def _verified(file: str, tar: tarfile.TarFile, take: Callable[[str, Iterator[byt
         for _ in chunks:
             pass
         sums[entry.name] = digest.hexdigest()
-    _compare(file, sums, told or b"")
-    return _about(file, about, sizes).replace(settings=brought_settings.told(bytes(config)))
+    _compare_sums(file, sums, told or b"")
+    return _parse_about(file, about, sizes).replace(settings=brought_settings.describe_settings(bytes(config)))
 
 
 class _Entry(tarfile.TarInfo):
@@ -252,7 +252,7 @@ class _Entry(tarfile.TarInfo):
         return entry
 
 
-def _hashing(content: IO[bytes], note: Callable[[bytes], None]) -> Iterator[bytes]:
+def _hash_while_reading(content: IO[bytes], note: Callable[[bytes], None]) -> Iterator[bytes]:
     while chunk := content.read(CHUNK):
         note(chunk)
         yield chunk
@@ -263,7 +263,7 @@ def _is_plain(entry: tarfile.TarInfo) -> bool:
     return entry.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not entry.issparse()
 
 
-def _belongs(name: str) -> bool:
+def _is_backup_name(name: str) -> bool:
     """Return whether a backup writes this name. So no name can lead out of the target directory."""
     directory, slash, base = name.rpartition("/")
     if not slash:
@@ -273,21 +273,21 @@ def _belongs(name: str) -> bool:
     return directory == paths.ARCHIVE and base.endswith(".jsonl") and base[:1].isalnum() and base.isprintable()
 
 
-def _compare(file: str, sums: Mapping[str, str], told: bytes) -> None:
+def _compare_sums(file: str, sums: Mapping[str, str], told: bytes) -> None:
     wanted: dict[str, str] = {}
     for line in told.decode("ascii").splitlines():
         digest, _, name = line.partition("  ")
         wanted[name] = digest
     for name in (*wanted, *sums):
         if name not in sums:
-            raise _damaged(file, f"{name!r} is missing")
+            raise _damaged_error(file, f"{name!r} is missing")
         if wanted.get(name) != sums[name]:
-            raise _damaged(file, f"{name!r} does not match its checksum")
+            raise _damaged_error(file, f"{name!r} does not match its checksum")
     if paths.MESSAGES not in sums:
-        raise _damaged(file, f"{paths.MESSAGES} is missing")
+        raise _damaged_error(file, f"{paths.MESSAGES} is missing")
 
 
-def _about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
+def _parse_about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
     about = codec.parse(text, MAX_ABOUT, ours=False)
     if isinstance(about, BadLine) or about.get("format") != "agent-mailbox backup":
         raise BadData(f"not a backup of a mailbox: {file}", "name a file that `agent-mailbox backup FILE` made")
@@ -298,16 +298,16 @@ def _about(file: str, text: bytes, sizes: Mapping[str, int]) -> Backup:
         )
     heartbeats, made = about.get("heartbeats"), about.get("made")
     if not isinstance(heartbeats, dict) or not isinstance(made, str):
-        raise _damaged(file, f"{ABOUT} lacks the time or the heartbeats")
+        raise _damaged_error(file, f"{ABOUT} lacks the time or the heartbeats")
     for session_id, at in heartbeats.items():
         try:
             check_id(session_id)
         except MailboxError as error:
-            raise _damaged(file, error.what) from None
+            raise _damaged_error(file, error.what) from None
         if not isinstance(at, int) or not 0 <= at < 1 << 63:
-            raise _damaged(file, f"the heartbeat of {session_id!r} is not a time: {at!r}")
+            raise _damaged_error(file, f"the heartbeat of {session_id!r} is not a time: {at!r}")
     return Backup(file, instant.parse(made), dict(sizes), heartbeats)
 
 
-def _damaged(file: str, what: str) -> BadData:
+def _damaged_error(file: str, what: str) -> BadData:
     return BadData(f"the backup {file} is damaged: {what}", "use another backup; nothing was restored", code="damaged")

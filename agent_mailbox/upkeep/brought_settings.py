@@ -23,29 +23,29 @@ MOST_LINES = 30
 WIDTH = 100
 
 
-def told(text: bytes) -> tuple[str, ...]:
+def describe_settings(text: bytes) -> tuple[str, ...]:
     """Return the settings that differ from the defaults, one a line: ``[ttl] broadcast = 5``."""
     if len(text) > MOST_BYTES:
         return (f"{CONFIG} is too long to show",)
     try:
         table = tomllib.loads(text.removeprefix(BOM).decode())
-        found = [line for section, content in table.items() for line in _section(section, content)]
+        found = [line for section, content in table.items() for line in _describe_section(section, content)]
     except (ValueError, RecursionError):
         return (f"{CONFIG} is not valid TOML",)
     more = len(found) - MOST_LINES
     return (*found[:MOST_LINES], *([f"and {more} more"] if more > 0 else []))
 
 
-def _section(section: str, content: Any) -> Iterator[str]:
+def _describe_section(section: str, content: Any) -> Iterator[str]:
     for key, value in content.items() if isinstance(content, dict) else [("", content)]:
-        why = _effect(section, key, value)
+        why = _remark_on(section, key, value)
         if why is not None:
             yield clipped(neutral(f"[{section}] {key}"), WIDTH) + clipped(neutral(f" = {value}"), WIDTH) + why
 
 
-def _effect(section: str, key: str, value: Any) -> str | None:
+def _remark_on(section: str, key: str, value: Any) -> str | None:
     """Return a remark on a setting (empty for most); None if the setting is the default."""
-    fields = config_file.parsed({section: {key: value} if key else value})
+    fields = config_file.parse_config({section: {key: value} if key else value})
     if fields.pop("faults"):
         return " (wrong: it does not count)"
     if fields.pop("misplaced"):

@@ -24,14 +24,14 @@ ROOT = Path(__file__).absolute().parents[2]
 """The directory of the package: a checkout, or ``site-packages``."""
 
 
-def missing(libraries: Iterable[str]) -> list[str]:
+def find_missing(libraries: Iterable[str]) -> list[str]:
     """Return the libraries that are not installed."""
     return [name for name in libraries if find_spec(name) is None]
 
 
-def how(extra: str) -> str:
+def command_to_add(extra: str) -> str:
     """Return the command that adds an extra to this installation, by the installer that made its environment."""
-    wanted = requirement(extra, _origin(), _version())
+    wanted = quoted_requirement(extra, _read_origin(), _installed_version())
     parts = Path(sys.prefix).parts
     if "pipx" in parts:
         return f"pipx install --force {wanted}"
@@ -40,12 +40,12 @@ def how(extra: str) -> str:
     return f"{shell_quoted(sys.executable)} -m pip install {wanted}"
 
 
-def requirement(extra: str, origin: Mapping[str, Any] | None, version: str | None) -> str:
+def quoted_requirement(extra: str, origin: Mapping[str, Any] | None, version: str | None) -> str:
     """Return the requirement, quoted for a shell: the origin by PEP 610, else the checkout, else a clone."""
     url = str((origin or {}).get("url", ""))
     if origin and "dir_info" in origin and url.startswith("file://"):
         editable = "--editable " if origin["dir_info"].get("editable") else ""
-        return editable + shell_quoted(f"{_path(url)}[{extra}]")
+        return editable + shell_quoted(f"{_path_of_url(url)}[{extra}]")
     if origin and "vcs_info" in origin:
         vcs = origin["vcs_info"]
         return shell_quoted(f"{DISTRIBUTION}[{extra}] @ {vcs.get('vcs')}+{url}@{vcs.get('commit_id')}")
@@ -56,11 +56,11 @@ def requirement(extra: str, origin: Mapping[str, Any] | None, version: str | Non
     return f"{shell_quoted(f'.[{extra}]')}  # in a clone of its repository"  # no index has it
 
 
-def _path(url: str) -> str:
+def _path_of_url(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
-def _origin() -> Mapping[str, Any] | None:
+def _read_origin() -> Mapping[str, Any] | None:
     """Return this installation's ``direct_url.json`` (PEP 610); None if it came from an index or is a checkout."""
     try:
         text = metadata.distribution(DISTRIBUTION).read_text("direct_url.json")
@@ -70,7 +70,7 @@ def _origin() -> Mapping[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def _version() -> str | None:
+def _installed_version() -> str | None:
     """Return the installed version; None for a plain checkout."""
     try:
         return metadata.version(DISTRIBUTION)

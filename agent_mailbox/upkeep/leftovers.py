@@ -25,20 +25,20 @@ DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", paths.DOORBELL
 """Directories of ``.cache`` with a file a session; ``chains`` counts a client's turns (``clients.hooks``)."""
 
 
-def sweep(logs: Logs) -> None:
+def sweep_leftovers(logs: Logs) -> None:
     """Remove the files of every dead session, and stamps put aside. Files that are in use wait for the next run."""
     logs.trail.sweep()
     Edits(logs).sweep(system.time_ns() // 1_000_000)
     roster = logs.read_roster()
-    for session_id in sorted(_named(logs)):
+    for session_id in sorted(_names_of_files(logs)):
         if roster.state(session_id) == DEAD:
             try:
-                _remove(logs, session_id)
+                _remove_files(logs, session_id)
             except MailboxError:
                 pass  # at this moment it is shown mail, or comes back
 
 
-def _remove(logs: Logs, session_id: str) -> None:
+def _remove_files(logs: Logs, session_id: str) -> None:
     """Remove a session's files.
 
     Its heartbeat is its delivery lock, so it goes last, and under the lock. A process that waits for the lock finds the
@@ -53,7 +53,7 @@ def _remove(logs: Logs, session_id: str) -> None:
             remove_if_possible(path)
 
 
-def _named(logs: Logs) -> set[str]:
+def _names_of_files(logs: Logs) -> set[str]:
     """Return the names of all such files."""
     directories = (logs.path(paths.HEARTBEATS), *map(logs.cache, DERIVED))
     return {name for directory in directories for name in list_names(directory)}

@@ -25,22 +25,22 @@ LIMIT = 15.0
 _SOCKET = 10.0
 
 
-def send(settings: Mapping[str, Any], notice: Notice) -> dict[str, str]:
+def send_notice(settings: Mapping[str, Any], notice: Notice) -> dict[str, str]:
     """Tell the notice by every way that is set; return an error for each way, empty where it was told."""
     ways: dict[str, Callable[[], None]] = {}
     if command := settings.get("command"):
         values = {"title": notice.title, "text": notice.text, "count": str(notice.count)}
-        ways["command"] = lambda: _run(filled(command, values))
+        ways["command"] = lambda: _run_program(filled(command, values))
     if settings.get("desktop"):
-        words = ["notify-send", "--app-name=agent-mailbox", "--", notice.title, _markup(notice.text)]
-        ways["desktop"] = lambda: _run(words)
+        words = ["notify-send", "--app-name=agent-mailbox", "--", notice.title, _strip_markup(notice.text)]
+        ways["desktop"] = lambda: _run_program(words)
     if ntfy := settings.get("ntfy"):
-        ways["ntfy"] = lambda: _post(ntfy, notice.text.encode(), {"Title": notice.title, "Tags": "mailbox"})
+        ways["ntfy"] = lambda: _post_body(ntfy, notice.text.encode(), {"Title": notice.title, "Tags": "mailbox"})
     if webhook := settings.get("webhook"):
-        body = codec.dumps({"text": _markup(f"{notice.title}\n{notice.text}")}).encode()
-        ways["webhook"] = lambda: _post(webhook, body, {"Content-Type": "application/json"})
+        body = codec.dumps({"text": _strip_markup(f"{notice.title}\n{notice.text}")}).encode()
+        ways["webhook"] = lambda: _post_body(webhook, body, {"Content-Type": "application/json"})
     results: dict[str, str] = {}
-    threads = [threading.Thread(target=_try, args=(name, way, results), daemon=True) for name, way in ways.items()]
+    threads = [threading.Thread(target=_try_way, args=(name, way, results), daemon=True) for name, way in ways.items()]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -48,7 +48,7 @@ def send(settings: Mapping[str, Any], notice: Notice) -> dict[str, str]:
     return {name: results.get(name, f"no answer within {LIMIT:g} s") for name in ways}
 
 
-def _try(name: str, way: Callable[[], None], results: dict[str, str]) -> None:
+def _try_way(name: str, way: Callable[[], None], results: dict[str, str]) -> None:
     try:
         way()
         results[name] = ""
@@ -56,7 +56,7 @@ def _try(name: str, way: Callable[[], None], results: dict[str, str]) -> None:
         results[name] = f"{type(error).__name__}: {error}"[:200]
 
 
-def _run(words: list[str]) -> None:
+def _run_program(words: list[str]) -> None:
     nothing = subprocess.DEVNULL
     child = subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
     try:
@@ -69,7 +69,7 @@ def _run(words: list[str]) -> None:
         raise OSError(f"{words[0]} ended with {code}")
 
 
-def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
+def _post_body(url: str, body: bytes, headers: dict[str, str]) -> None:
     class Stay(HTTPRedirectHandler):
         """Follows no redirect: the person named this place and no other."""
 
@@ -81,6 +81,6 @@ def _post(url: str, body: bytes, headers: dict[str, str]) -> None:
         pass  # the answer is not read: its status is all that counts
 
 
-def _markup(text: str) -> str:
+def _strip_markup(text: str) -> str:
     """Return a text without markup, for the desktop (Pango) and Slack: both escape these three."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

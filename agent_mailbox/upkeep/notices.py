@@ -20,7 +20,7 @@ from ..errors import Busy, MailboxError, StorageFailed
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..core.inbox import MailState
+    from ..core.inbox import InboxState
     from ..core.keeping.retention import RetentionPlan
     from ..mailbox.facade import Mailbox
 
@@ -36,7 +36,7 @@ LIFE = 7 * DAY // HOUR
 """Hours for which a notice waits to be read."""
 
 
-def tell(mailbox: Mailbox, now: int) -> set[str]:
+def notify_senders(mailbox: Mailbox, now: int) -> set[str]:
     """Send each sender a notice of its new dead letters; return the ids of those that nobody can be told of.
 
     If machines share the mailbox, the session's own tells it.
@@ -48,11 +48,11 @@ def tell(mailbox: Mailbox, now: int) -> set[str]:
     if mailbox.prove(STEWARD) is None:
         return hopeless
     state = mailbox.state()
-    for who, letters in _untold(mailbox, state, now).items():
+    for who, letters in _untold_letters(mailbox, state, now).items():
         if mailbox.logs.is_shared and who != USER and not mailbox.logs.last_seen([who]):
             continue
         try:
-            for notice in _notices(who, letters, state, _place(mailbox)):
+            for notice in _notices_to(who, letters, state, _mailbox_option(mailbox)):
                 mailbox.send(notice)
         except StorageFailed as error:
             raise StorageFailed(error.what, "run `agent-mailbox steward run` again") from None
@@ -63,17 +63,17 @@ def tell(mailbox: Mailbox, now: int) -> set[str]:
     return hopeless
 
 
-def held_back(plan: RetentionPlan, mailbox: Mailbox, state: MailState, hopeless: set[str]) -> RetentionPlan:
+def held_back(plan: RetentionPlan, mailbox: Mailbox, state: InboxState, hopeless: set[str]) -> RetentionPlan:
     """Return the plan without the dead letters whose sender has yet to be told."""
     if not plan.move or mailbox.prove(STEWARD) is None:
         return plan
     told = set(_told_live(mailbox, by_anyone=mailbox.logs.is_shared))  # another machine's notice proves nothing here
-    found = _untold(mailbox, state, mailbox.now()).values()
+    found = _untold_letters(mailbox, state, mailbox.now()).values()
     waiting = {m.id for letters in found for m, _ in letters if m.id not in told}
     return plan.replace(move=plan.move - (waiting - hopeless))
 
 
-def _untold(mailbox: Mailbox, state: MailState, now: int) -> dict[str, Letters]:
+def _untold_letters(mailbox: Mailbox, state: InboxState, now: int) -> dict[str, Letters]:
     found = dead_letters.untold(state, now, set(_told_live(mailbox)))
     if not found:
         return found
@@ -81,12 +81,12 @@ def _untold(mailbox: Mailbox, state: MailState, now: int) -> dict[str, Letters]:
     return dead_letters.untold(state, now, {*_told_live(mailbox), *_told_in_archive(mailbox, oldest)})
 
 
-def _place(mailbox: Mailbox) -> str:
+def _mailbox_option(mailbox: Mailbox) -> str:
     """Return the option that names the mailbox: readers may work elsewhere. Other machines have it at other places."""
     return "" if mailbox.logs.is_shared else f" --dir {typed(mailbox.directory)}"
 
 
-def _parts(letters: Letters) -> list[list[str]]:
+def _split_letters(letters: Letters) -> list[list[str]]:
     """Return the letters' ids, as many together as one notice has room for."""
     parts: list[list[str]] = [[]]
     room = WIDE
@@ -99,9 +99,9 @@ def _parts(letters: Letters) -> list[list[str]]:
     return parts
 
 
-def _notices(who: str, letters: Letters, state: MailState, place: str) -> Iterator[Draft]:
+def _notices_to(who: str, letters: Letters, state: InboxState, place: str) -> Iterator[Draft]:
     """Yield the notices to one sender: the first counts all letters, and the others name the rest of them."""
-    count, parts = len(letters), _parts(letters)
+    count, parts = len(letters), _split_letters(letters)
     listed = f"agent-mailbox dead-letters --session {typed(who)}{place}"
     back = {m.id for m, _ in letters if state.reads.released(m.id, m.recipients)}
     what = "given back, and nobody took it" if back and count == 1 else "never read"
@@ -132,17 +132,17 @@ def _told_live(mailbox: Mailbox, *, by_anyone: bool = False) -> Iterator[str]:
     view = mailbox.logs.messages.view()
     for position, line in mailbox.logs.messages.lines():
         if may_have(line, KEY.encode()) and (by_anyone or view is None or view.proof(line, position) is not None):
-            yield from _named(line)
+            yield from _ids_named_in(line)
 
 
 def _told_in_archive(mailbox: Mailbox, since: int) -> Iterator[str]:
     """Yield the ids that archived notices name: a letter may stay live longer than its notice."""
     for line in mailbox.archive.lines(since):
         if may_have(line, KEY.encode()):
-            yield from _named(line)
+            yield from _ids_named_in(line)
 
 
-def _named(line: bytes) -> Iterator[str]:
+def _ids_named_in(line: bytes) -> Iterator[str]:
     message = codec.message(line)
     if isinstance(message, Message) and message.sender == STEWARD and isinstance(message.metadata, dict):
         ids: Any = message.metadata.get(KEY)

@@ -41,7 +41,7 @@ class Looked(Record):
     waiting: int = 0
 
 
-def look(mailbox: Mailbox) -> Looked:
+def notify_if_due(mailbox: Mailbox) -> Looked:
     """Tell the person of what waits, if it is time.
 
     Raises ``BadData`` for a wrong configuration, and ``Busy``.
@@ -52,13 +52,17 @@ def look(mailbox: Mailbox) -> Looked:
     path = mailbox.logs.custody.path
     try:
         with FileLock(path(_LOCK), 0):
-            found, now = waiting(mailbox), mailbox.now()
-            told = _load(read_file(path(_STATE)))
+            found, now = waiting_things(mailbox), mailbox.now()
+            told = _parse_state(read_file(path(_STATE)))
             again = round(settings.get("again_minutes", AGAIN) * _MINUTE)
             made = attention.decide(found, told, now, again, _quiet_until(settings, now))
             if made.told != told:
-                replace_file(path(_STATE), _spelt(made.told))  # before: whoever dies in between tells too little
-            ways = tell(mailbox, attention.notice(found, content=bool(settings.get("content")))) if made.tell else {}
+                replace_file(path(_STATE), _spell_state(made.told))  # before: whoever dies in between tells too little
+            ways = (
+                tell_notice(mailbox, attention.notice(found, content=bool(settings.get("content"))))
+                if made.tell
+                else {}
+            )
     except Busy as error:
         if error.code != "busy":
             raise
@@ -66,16 +70,16 @@ def look(mailbox: Mailbox) -> Looked:
     return Looked(ways, made.again, len(found))
 
 
-def tell(mailbox: Mailbox, notice: Notice) -> dict[str, str]:
+def tell_notice(mailbox: Mailbox, notice: Notice) -> dict[str, str]:
     """Tell a notice by all ways; write the outcome of each to telemetry."""
-    results = notice_ways.send(mailbox.own.notify, notice)
+    results = notice_ways.send_notice(mailbox.own.notify, notice)
     for way, error in results.items():
         step = {"who": USER, "what": "notify", "way": way, "outcome": "failed" if error else "told", "cause": error}
         events.note(mailbox.logs, {"timestamp": instant.text(mailbox.now()), **step, "count": notice.count})
     return results
 
 
-def waiting(mailbox: Mailbox) -> list[WaitingThing]:
+def waiting_things(mailbox: Mailbox) -> list[WaitingThing]:
     """Return what waits for the person: requests that they decide, and unread mail to them.
 
     A request that nothing proves calls nobody: any program may write hundreds."""
@@ -115,7 +119,7 @@ def _quiet_until(settings: Mapping[str, Any], now: int) -> int | None:
     return min(is_it, default=now + left * _MINUTE)
 
 
-def _load(content: bytes | None) -> LastNotice:
+def _parse_state(content: bytes | None) -> LastNotice:
     obj = codec.parse(content or b"")
     if isinstance(obj, BadLine):
         return LastNotice()
@@ -125,5 +129,5 @@ def _load(content: bytes | None) -> LastNotice:
     return LastNotice(at, tuple(ids))
 
 
-def _spelt(told: LastNotice) -> bytes:
+def _spell_state(told: LastNotice) -> bytes:
     return codec.dumps({"at": told.at, "ids": list(told.ids)}).encode("utf-8", "surrogatepass")

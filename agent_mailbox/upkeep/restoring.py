@@ -24,16 +24,16 @@ if TYPE_CHECKING:
     from .backup import Backup
 
 
-def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
+def restore_backup(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
     """Make ``directory`` a mailbox from a backup, and record it as the user's own like ``init``.
 
-    Raises as ``verify`` does, and ``Refused`` if the directory exists and is not empty.
+    Raises as ``verify_backup`` does, and ``Refused`` if the directory exists and is not empty.
     """
     directory = system.real_path(directory)
     _refuse_used(directory)
     parent, name = system.dirname(directory), system.basename(directory)
     aside = system.join(parent, f".{name}.restoring")
-    missing = _missing(parent)
+    missing = _missing_directories(parent)
     try:
         system.make_directory(parent, parents=0o755)
         if not system.exists(aside):
@@ -41,11 +41,11 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
         _refuse_strange(aside)
         with FileLock(aside, 0):
             try:
-                found = _unpack(file, aside)
+                found = _unpack_backup(file, aside)
                 _refuse_used(directory)
                 system.rename(aside, directory)
             except BaseException:
-                _remove(aside, missing)
+                _remove_remains(aside, missing)
                 raise
             system.sync_directory(parent)
     except OSError as error:
@@ -57,7 +57,7 @@ def restore(file: str, directory: str, environ: Mapping[str, str]) -> Backup:
     return found
 
 
-def _missing(directory: str) -> list[str]:
+def _missing_directories(directory: str) -> list[str]:
     """Return the directories on a path that are not there, the innermost first."""
     found = []
     while not system.exists(directory):
@@ -66,7 +66,7 @@ def _missing(directory: str) -> list[str]:
     return found
 
 
-def _remove(aside: str, made: Iterable[str]) -> None:
+def _remove_remains(aside: str, made: Iterable[str]) -> None:
     """Leave nothing of a refused restore: neither what it unpacked, nor the directories made for that."""
     try:
         system.empty(aside)
@@ -96,15 +96,15 @@ def _refuse_strange(aside: str) -> None:
         )
 
 
-def _unpack(file: str, aside: str) -> Backup:
+def _unpack_backup(file: str, aside: str) -> Backup:
     """Empty the directory of a killed restore's remains, unpack the backup into it, and sync it."""
     system.empty(aside)
     creation.hide_from_git(aside)
     for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY):
         system.mkdir(system.join(aside, name), 0o700)
 
-    def take(name: str, chunks: Iterator[bytes]) -> None:
-        fd = _made(system.join(aside, name))
+    def write_member(name: str, chunks: Iterator[bytes]) -> None:
+        fd = _create_file(system.join(aside, name))
         try:
             for chunk in chunks:
                 system.write_whole(fd, chunk)
@@ -112,17 +112,17 @@ def _unpack(file: str, aside: str) -> Backup:
         finally:
             system.close(fd)
 
-    found = backup.verify(file, take)
+    found = backup.verify_backup(file, write_member)
     for session_id, at in found.heartbeats.items():
         path = system.join(aside, paths.HEARTBEATS, session_id)
-        system.close(_made(path))
+        system.close(_create_file(path))
         system.utime(path, ns=(at, at))
     for name in (paths.ARCHIVE, paths.HEARTBEATS, DIRECTORY, ""):
         system.sync_directory(system.join(aside, name))
     return found
 
 
-def _made(path: str) -> int:
+def _create_file(path: str) -> int:
     return system.open(
         path, system.O_WRONLY | system.O_CREAT | system.O_EXCL | system.O_NOFOLLOW | system.O_CLOEXEC, 0o600
     )

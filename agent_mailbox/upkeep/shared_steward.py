@@ -28,7 +28,7 @@ from . import notices
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from ..core.inbox import MailState
+    from ..core.inbox import InboxState
     from ..core.keeping.retention import RetentionPlan
     from ..core.records import RosterEvent
     from ..mailbox.facade import Mailbox
@@ -48,47 +48,49 @@ class _Step(Record):
     live: int
 
 
-def move(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> Rotated:
+def move_finished(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> Rotated:
     """Have all machines archive what is finished, and retell the dead of a long roster.
 
     Raises ``Busy`` if others are always first, and ``Unavailable``."""
-    with copy.held():
+    with copy.machine_lock():
         copy.catch_up()
         copy.look_closer()
     archived = 0
     for _ in range(PARTS):
-        step = decide_again(partial(_move, mailbox, copy, 0 if archived else limit, hopeless))
+        step = decide_again(partial(_move_step, mailbox, copy, 0 if archived else limit, hopeless))
         archived += step.moved
         if not step.moved:
             break
     since = min((m.timestamp for m in mailbox.state().messages.values()), default=mailbox.now())
     for _ in range(PARTS):
-        if not decide_again(lambda: _retell(mailbox, copy, since)):
+        if not decide_again(lambda: _retell_dead(mailbox, copy, since)):
             break
     return Rotated(archived=archived, kept=step.live, pending=step.plan.pending)
 
 
-def _move(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> _Step:
-    with copy.held():
+def _move_step(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) -> _Step:
+    with copy.machine_lock():
         copy.catch_up()
-        end = copy.decided()
+        end = copy.end_of_order()
         state = mailbox.state()
         plan = notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless)
-        moved, records = _bundled(copy, state, retention.requests_first(plan.move, state)) if plan.move else (0, [])
+        moved, records = (
+            _bundle_and_publish(copy, state, retention.requests_first(plan.move, state)) if plan.move else (0, [])
+        )
         if records:
             copy.file_away(records, end)
     return _Step(moved, plan, len(state.messages) - moved)
 
 
-def _bundled(copy: Replica, state: MailState, wanted: Sequence[str]) -> tuple[int, list[bytes]]:
+def _bundle_and_publish(copy: Replica, state: InboxState, wanted: Sequence[str]) -> tuple[int, list[bytes]]:
     """Return how many of the messages are moved now, with all that is about them, and the records of that."""
     mail, among = dict[str, bytes](), {*wanted}
-    for _, line in copy.part(copy.logs.messages).ordered():
+    for _, line in copy.part_of(copy.logs.messages).ordered():
         message = codec.message(line)
         if isinstance(message, Message) and message.id in among:
             mail.setdefault(message.id, line)
     about: dict[str, list[bytes]] = {}
-    for _, line in copy.part(copy.logs.reads).ordered():
+    for _, line in copy.part_of(copy.logs.reads).ordered():
         read = codec.read(line)
         if isinstance(read, Read) and (read.message_id in mail or read.message_id not in state.messages):
             about.setdefault(read.message_id, []).append(line)
@@ -103,15 +105,15 @@ def _bundled(copy: Replica, state: MailState, wanted: Sequence[str]) -> tuple[in
             break
         now.append(message_id)
     while now:
-        records = [*_records(state, now, mail, about, strays)]
+        records = [*_bundled_records(state, now, mail, about, strays)]
         if sum(map(len, records)) <= WIDEST and len(records) <= MOST:
             return len(now), records
         strays, now = {}, now[: len(now) // 2]
     return 0, []
 
 
-def _records(
-    state: MailState,
+def _bundled_records(
+    state: InboxState,
     now: Iterable[str],
     mail: dict[str, bytes],
     about: dict[str, list[bytes]],
@@ -126,12 +128,12 @@ def _records(
         yield from bundles.records_of(month + ".jsonl", (mail[i] for i, at in months.items() if at == month))
 
 
-def _retell(mailbox: Mailbox, copy: Replica, since: int) -> int:
+def _retell_dead(mailbox: Mailbox, copy: Replica, since: int) -> int:
     """Have all machines retell some of the dead; return how many events that saves."""
-    with copy.held():
+    with copy.machine_lock():
         copy.catch_up()
-        end = copy.decided()
-        lines = [line for _, line in copy.part(copy.logs.roster).ordered()]
+        end = copy.end_of_order()
+        lines = [line for _, line in copy.part_of(copy.logs.roster).ordered()]
         if len(lines) <= COMPACT_ABOVE:
             return 0
         events: dict[str, list[RosterEvent]] = {}
@@ -146,7 +148,7 @@ def _retell(mailbox: Mailbox, copy: Replica, since: int) -> int:
             return 0
         retold = tuple(codec.spell_event(event).rstrip(b"\n") for event in told)
         gone = tuple(line for line in lines if of.get(line) in who)
-        record = bundles.packed(bundles.Bundle(ROSTER, gone, retold, since))
+        record = bundles.pack_bundle(bundles.Bundle(ROSTER, gone, retold, since))
         if len(record) > WIDEST:
             return 0
         copy.file_away([record], end)

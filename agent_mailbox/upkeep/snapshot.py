@@ -34,7 +34,7 @@ class SnapshotFile(Record):
     fd: int
     size: int
 
-    def chunks(self) -> Iterator[bytes]:
+    def read_chunks(self) -> Iterator[bytes]:
         """Yield its bytes."""
         return chunks(self.fd, 0, self.size)
 
@@ -51,18 +51,18 @@ class Snapshot:
 
     def __enter__(self) -> Self:
         with self._open, ExitStack() as locks:
-            for lock in self._locks():
+            for lock in self._locks_in_order():
                 locks.enter_context(lock)
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER, paths.CONFIG):
-                self._take(name, self._logs.path(name), whole_lines=False)
+                self._take_file(name, self._logs.path(name), whole_lines=False)
             for name in (*self._archive.files(), NAME):
                 path = system.join(self._archive.directory, name)
-                self._take(f"{paths.ARCHIVE}/{name}", path, whole_lines=True)
+                self._take_file(f"{paths.ARCHIVE}/{name}", path, whole_lines=True)
             self.heartbeats = {s: ms * 1_000_000 for s, ms in self._logs.last_seen().items()}
             self._open = self._open.pop_all()
         return self
 
-    def _locks(self) -> Iterator[AbstractContextManager[object]]:
+    def _locks_in_order(self) -> Iterator[AbstractContextManager[object]]:
         """Yield the locks, in their order; of a read-only mailbox, those of the files that exist."""
         logs, kept = self._logs, system.join(self._archive.directory, LOCK)
         writable = system.access(logs.messages.path, system.W_OK)
@@ -77,7 +77,7 @@ class Snapshot:
     def __exit__(self, *_: object) -> None:
         self._open.close()
 
-    def _take(self, name: str, path: str, *, whole_lines: bool) -> None:
+    def _take_file(self, name: str, path: str, *, whole_lines: bool) -> None:
         """Take a file; of an archived log only whole lines, since the next run may cut off a killed run's torn end."""
         try:
             fd = open_file(path, system.O_RDONLY)

@@ -47,7 +47,7 @@ class Report(Record):
     problems: tuple[Problem, ...]
 
 
-def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = False) -> Report:
+def run_upkeep(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = False) -> Report:
     """Sweep, archive, compact and verify; idempotent. All machines of a shared mailbox archive the same.
 
     Raises ``Busy`` while another steward runs, and ``BadData`` if a setting that it goes by is wrong. Raises
@@ -58,32 +58,32 @@ def run(mailbox: Mailbox, max_live: int | None = None, *, trust_clock: bool = Fa
     limit = mailbox.config.max_live if max_live is None else max_live
     copy = mailbox.replica
     alone = rotation.alone(mailbox.archive, mailbox.logs.wait)
-    with alone if copy is None else copy.stewarding():  # the machine's lock comes ahead of the archive's
+    with alone if copy is None else copy.steward_lock():  # the machine's lock comes ahead of the archive's
         if not trust_clock:
-            clock_signs.check(mailbox)
-        swept = _sweep(mailbox)
+            clock_signs.check_clock(mailbox)
+        swept = _sweep_roster(mailbox)
         _tell_watchers(mailbox)
-        hopeless = notices.tell(mailbox, mailbox.now())
-        kept = [] if copy is not None else _immovable(mailbox)
+        hopeless = notices.notify_senders(mailbox, mailbox.now())
+        kept = [] if copy is not None else _find_immovable(mailbox)
         if copy is None:
-            moved = _moved(mailbox, limit, hopeless, movable=not kept)
+            moved = _move_finished(mailbox, limit, hopeless, movable=not kept)
         else:
-            moved = shared_steward.move(mailbox, copy, limit, hopeless)
+            moved = shared_steward.move_finished(mailbox, copy, limit, hopeless)
         with nullcontext() if copy is None else alone:
             events.rotate(mailbox.logs)
-            leftovers.sweep(mailbox.logs)
+            leftovers.sweep_leftovers(mailbox.logs)
             attachment_files.sweep(mailbox.logs, mailbox.archive, mailbox.now())
         rotation.note_run(mailbox.logs, mailbox.now())
-        clock_signs.settled(mailbox)
+        clock_signs.forget_doubt(mailbox)
     Library(mailbox).keep_index()
-    _tell(mailbox)
+    _tell_person(mailbox)
     return Report(
         archived=moved.archived,
         kept=moved.kept,
         pending=moved.pending,
         frozen=sum(event.event == "freeze" for event in swept),
         retired=sum(event.event == "retire" for event in swept),
-        problems=(*kept, *doctor.problems(doctor.examine(mailbox, archived=False))),
+        problems=(*kept, *doctor.problems_among(doctor.examine_mailbox(mailbox, archived=False))),
     )
 
 
@@ -101,7 +101,7 @@ def _check_settings(mailbox: Mailbox) -> None:
         raise BadData(f"{mailbox.logs.path(CONFIG)}: {wrong[0]}", "correct it; until then the steward moves nothing")
 
 
-def _immovable(mailbox: Mailbox) -> list[Problem]:
+def _find_immovable(mailbox: Mailbox) -> list[Problem]:
     """Return why nothing can be archived: a log that cannot be replaced keeps all its lines, in both places never.
 
     On a full disk archiving itself fails, and so does the run: nobody is told that it did what it could not."""
@@ -114,7 +114,7 @@ def _immovable(mailbox: Mailbox) -> list[Problem]:
     return [Problem(one.path, None, f"{one.why}, so nothing was archived; {one.repair}") for one in staying]
 
 
-def _moved(mailbox: Mailbox, limit: int, hopeless: set[str], *, movable: bool) -> rotation.Rotated:
+def _move_finished(mailbox: Mailbox, limit: int, hopeless: set[str], *, movable: bool) -> rotation.Rotated:
     """Archive what is finished, and compact the roster; if nothing is ``movable``, only count."""
     if not movable:
         state = mailbox.state()
@@ -131,11 +131,11 @@ def _moved(mailbox: Mailbox, limit: int, hopeless: set[str], *, movable: bool) -
     return moved
 
 
-def _tell(mailbox: Mailbox) -> None:
+def _tell_person(mailbox: Mailbox) -> None:
     """Tell the person what waits, and start whom mail waits for, where their own configuration says how."""
     try:
-        notify.look(mailbox)
-        waker.look(mailbox)
+        notify.notify_if_due(mailbox)
+        waker.start_waited_for(mailbox)
     except MailboxError:
         pass  # the doctor tells of a wrong configuration; mail has moved all the same
 
@@ -148,11 +148,11 @@ def _tell_watchers(mailbox: Mailbox) -> None:
         task_reports.tell(mailbox, STEWARD)
 
 
-def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
+def _sweep_roster(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
     """Freeze the gone and the silent, retire the long frozen, and give back the mail of theirs that others can take."""
     config = mailbox.config
 
-    def decide(roster: Roster) -> roster_changes.Decision:
+    def decide_sweep(roster: Roster) -> roster_changes.Decision:
         seen = mailbox.logs.last_seen()
         if mailbox.logs.is_shared:  # a session without a sign of life here is another machine's, which judges it
             seen = {**dict.fromkeys(roster.agents, mailbox.now()), **seen}
@@ -163,7 +163,7 @@ def _sweep(mailbox: Mailbox) -> tuple[RosterEvent, ...]:
         )
 
     gone = absence.note(mailbox, mailbox.logs.read_roster().agents, STEWARD)
-    decision = mailbox.change_roster(decide, STEWARD)
+    decision = mailbox.change_roster(decide_sweep, STEWARD)
     state = mailbox.state()
     offered = {r.session_id for i in state.messages for r in state.reads.unseen(i) if absence.is_by_role(r)}
     if offered:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _STATE, _LOCK = "wake.json", "wake.lock"
 
 
-def look(mailbox: Mailbox) -> dict[str, str]:
+def start_waited_for(mailbox: Mailbox) -> dict[str, str]:
     """Start whom mail waits for, if the person wants it; return an error for each, empty where it was started.
 
     Raises ``BadData`` for a wrong configuration, and ``Busy``.
@@ -43,19 +43,19 @@ def look(mailbox: Mailbox) -> dict[str, str]:
     path = mailbox.logs.custody.path
     try:
         with FileLock(path(_LOCK), 0):
-            before, now = _load(read_file(path(_STATE))), mailbox.now()
+            before, now = _parse_state(read_file(path(_STATE))), mailbox.now()
             per_hour = mailbox.own.wake.get("per_hour", waking.PER_HOUR)
-            started, woken = waking.due(_wanted(mailbox), before, now, per_hour)
+            started, woken = waking.due(_wanted_agents(mailbox), before, now, per_hour)
             if woken.ids != before.ids:
-                replace_file(path(_STATE), _spelt(woken))  # before: whoever dies in between starts too few
+                replace_file(path(_STATE), _spell_state(woken))  # before: whoever dies in between starts too few
     except Busy as error:
         if error.code != "busy":
             raise
         return {}  # another process looks now
-    return {agent.session_id: _start(mailbox, agent, words) for agent in started}
+    return {agent.session_id: _start_program(mailbox, agent, words) for agent in started}
 
 
-def _wanted(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
+def _wanted_agents(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
     """Yield the frozen agents with the mail that may start each."""
     roster, hosts = mailbox.logs.read_roster(), HostRecords(mailbox.logs.trail.kept())
     for agent in waking.sleepers(roster):
@@ -65,11 +65,11 @@ def _wanted(mailbox: Mailbox) -> Iterator[tuple[Agent, Message]]:
         if any(map(hosts.is_living, hosts.hosting(agent.session_id))):
             continue
         found = {i.message.id: i.message for i in mailbox.peek(agent.session_id) if waking.calls(i, roster)}
-        for message_id in _proven(mailbox, found) if found else ():
+        for message_id in _proven_among(mailbox, found) if found else ():
             yield agent, found[message_id]
 
 
-def _proven(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
+def _proven_among(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
     """Return those of the messages whose writer is proven: any program may append a line."""
     view = mailbox.logs.messages.view()
     found: dict[str, None] = {}
@@ -82,7 +82,7 @@ def _proven(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
     return list(found)
 
 
-def _start(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> str:
+def _start_program(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> str:
     """Start the person's program for an agent, and leave it; return why it could not, or nothing."""
     where = whereabouts.of(agent.session_id, mailbox.logs.trail.kept()) or Whereabouts()
     values = {"session": agent.session_id, "client": where.client, "cwd": where.directory}
@@ -103,7 +103,7 @@ def _start(mailbox: Mailbox, agent: Agent, words: tuple[str, ...]) -> str:
     return error
 
 
-def _load(content: bytes | None) -> Woken:
+def _parse_state(content: bytes | None) -> Woken:
     obj = codec.parse(content or b"")
     if isinstance(obj, BadLine):
         return Woken()
@@ -113,5 +113,5 @@ def _load(content: bytes | None) -> Woken:
     return Woken(tuple(i for i in at if isinstance(i, int)), tuple(i for i in ids if isinstance(i, str)))
 
 
-def _spelt(woken: Woken) -> bytes:
+def _spell_state(woken: Woken) -> bytes:
     return codec.dumps({"at": list(woken.at), "ids": list(woken.ids)}).encode("utf-8", "surrogatepass")

@@ -1,8 +1,8 @@
 """Rules that files which were brought back would allow again: they wait for a word of their own.
 
 Belongs here: which rules these are, and the person's orders that withhold them. A log that was cut, replaced or rolled
-back may have lost the line that took a rule back. So the person's word for the log (``adoption.trust``) is none for
-what it allows.
+back may have lost the line that took a rule back. So the person's word for the log (``adoption.trust_logs``) is none
+for what it allows.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ class Withheld(Record):
     orders: tuple[m.Payload, ...]
 
 
-def compare(then: Control, now: Control) -> tuple[Withheld, ...]:
+def compare_rules(then: Control, now: Control) -> tuple[Withheld, ...]:
     """Return what the logs would allow once they count, and do not allow now; the orders of all have their order."""
     after, before = then.plane(), now.plane()
-    found = [_of(ALL, after, before, everyone=False)]
+    found = [_rules_for(ALL, after, before, everyone=False)]
     everyone = bool(found[0].orders)  # then it also replaces what each agent has of its own
-    found += [_of(who, after, before, everyone=everyone) for who in after.roster.agents if who != USER]
+    found += [_rules_for(who, after, before, everyone=everyone) for who in after.roster.agents if who != USER]
     return tuple(one for one in found if one.orders)
 
 
-def _of(who: str, after: ControlState, before: ControlState, *, everyone: bool) -> Withheld:
+def _rules_for(who: str, after: ControlState, before: ControlState, *, everyone: bool) -> Withheld:
     """Return what one agent would be allowed. ``everyone``: the orders replace those that follow an order to all."""
     rules, mode, known = after.policy(who), after.mode(who), before.policy(who).allow
     allow = tuple(rule for rule in rules.allow if rule not in known)
     wide = mode if mode in _WIDE and mode != before.mode(who) else ""
     orders: list[m.Payload] = []
     if allow or (everyone and not rules.is_empty):
-        orders.append(_without(rules, allow))
+        orders.append(_without_kept(rules, allow))
     if wide or (everyone and mode != "default"):
         orders.append(m.ModeSet(mode="default" if wide else mode))
     name = ALL if who == ALL else frame.name_of(who, after.roster)
@@ -72,12 +72,12 @@ def _of(who: str, after: ControlState, before: ControlState, *, everyone: bool) 
     return Withheld(who, allow, wide, f"{name}: {', '.join(told)}" if told else "", command, tuple(orders))
 
 
-def _without(rules: StandingOrders, allow: tuple[str, ...]) -> m.PolicyUpdate:
+def _without_kept(rules: StandingOrders, allow: tuple[str, ...]) -> m.PolicyUpdate:
     kept = tuple(rule for rule in rules.allow if rule not in allow)
     return m.PolicyUpdate(allow=kept, deny=rules.deny, hosts=rules.hosts)
 
 
-def lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[bytes]:
+def withholding_lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[bytes]:
     """Yield the person's orders that withhold these rules, as lines of the messages log; ``now`` in ms."""
     for one in withheld:
         for order in one.orders:
@@ -86,7 +86,7 @@ def lines(withheld: tuple[Withheld, ...], now: int) -> Iterator[bytes]:
             yield compose.stored_line(Message(message_id, USER, (one.session_id,), now, content, type="control"))
 
 
-def post(withheld: tuple[Withheld, ...], mailbox: Mailbox) -> None:
+def send_withholding(withheld: tuple[Withheld, ...], mailbox: Mailbox) -> None:
     """Send the same orders, in a mailbox that several machines share. The dead are sent none: they come back as others
     let them."""
     control = Control(OpenMailbox(mailbox.directory, prove=lambda _: proofs.TERMINAL))

@@ -27,7 +27,7 @@ def rows_of(client: KnownClient, rows: list[Shown]) -> list[Shown]:
 
 def cell(client: KnownClient, ability: str, rows: list[Shown]) -> str:
     """Return what was shown of one ability."""
-    if ability not in abilities.of(client):
+    if ability not in abilities.abilities_of(client):
         return NOT
     mine = [row for row in rows_of(client, rows) if row.ability == ability]
     if not mine or any(row.outcome != record.PASSED for row in mine):

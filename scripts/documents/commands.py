@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agent_mailbox.cli.group import Commands, cli
+from agent_mailbox.cli.group import CommandGroup, cli
 from agent_mailbox.commands import commands as registered
 
 from .markdown import anchor, code, paragraph, plain, table
@@ -83,7 +83,7 @@ def _command(path: tuple[str, ...], command: click.Command, told: Sequence[list[
     options = [option for option in _own(command) if option.opts not in told]
     yield f"```text\n{_usage(path, command, options)}\n```"
     yield from _help(command)
-    other = [alias for alias, name in Commands.aliases.items() if (name,) == path]
+    other = [alias for alias, name in CommandGroup.aliases.items() if (name,) == path]
     if other:
         yield f"Also spelt `{PROGRAM} {other[0]}`."
     if options:

@@ -125,7 +125,7 @@ def keys() -> dict[tuple[str, str], tuple[str, Any]]:
         ("wake", "per_hour"): ("integer", waking.PER_HOUR),
         ("teams", "bridge"): ("true or false", own.bridge),
     }
-    gateway = swarm_settings.of(shared, own)
+    gateway = swarm_settings.settings_of(shared, own)
     return found | {("swarm", key): (_kind(key), getattr(gateway, key)) for key in config_file.SWARM}
 
 

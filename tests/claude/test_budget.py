@@ -34,7 +34,9 @@ def items(*messages: Message) -> list[Item]:
 
 def told(unread: list[Item], room: int = FULL, nonce: str = "", hours: float = 0) -> budget.Told:
     """A delivery."""
-    return budget.mail(unread, budget.Sheet(state([], [], PEOPLE).roster, at(hours), "agent-mailbox", nonce), room)
+    return budget.render_mail(
+        unread, budget.Sheet(state([], [], PEOPLE).roster, at(hours), "agent-mailbox", nonce), room
+    )
 
 
 def ids(found: budget.Told) -> list[str]:
@@ -102,7 +104,7 @@ def test_no_field_of_a_message_makes_a_line_of_the_frame(place: str) -> None:
     ours = [line for line in lines if not line.startswith("| ")]
     assert ours[0] == "Agent mail 3f9a2c"
     assert ours[2:] == ["m2 ann → you"]
-    assert not any(line in budget.heads("3f9a2c") for line in lines[1:])
+    assert not any(line in budget.possible_heads("3f9a2c") for line in lines[1:])
     assert all(len(line.splitlines()) == 1 for line in lines)
 
 
@@ -127,7 +129,7 @@ def test_the_urgent_comes_in_full_first_then_by_how_directly_it_is_meant() -> No
     in_full = []
     for room in range(800, 8000, 200):
         text = told(unread, room).text
-        assert budget.units(text) <= max(room, 900)
+        assert budget.count_units(text) <= max(room, 900)
         in_full.append({n for n in range(6) if f" {n} {long[:200]}" in text})
     assert all(fewer <= more for fewer, more in pairwise(in_full))
     order = [next(iter(new)) for old, now in zip([set(), *in_full], in_full, strict=False) if (new := now - old)]
@@ -147,7 +149,7 @@ def test_titles_keep_only_the_room_that_they_need() -> None:
     mail = items(*(message(f"m{n:02}", sender="ann-1", subject=f"s{n}", content="x" * 1050) for n in range(12)))
     found = told(mail)
     assert (len(found.items), len(found.titles)) == (12, 9)
-    assert 800 < budget.units(found.text) / budget.TOKEN <= 1000
+    assert 800 < budget.count_units(found.text) / budget.TOKEN <= 1000
 
 
 def test_many_become_a_digest_by_sender_and_thread() -> None:
@@ -180,13 +182,13 @@ def test_nothing_is_dropped_and_the_room_is_kept(bodies: list[str], room: int, t
     ]
     unread = items(*mail)
     found = told(unread, room)
-    assert budget.units(found.text) <= max(room, 1600)
+    assert budget.count_units(found.text) <= max(room, 1600)
     assert found.items
     assert all(re.search(rf"^(.*: |.*, |){i}( |$)", found.text, re.MULTILINE) for i in ids(found))
     left = len(unread) - len(found.items)
     assert (f"{left} more unread" in found.text) == (left > 0)
     assert set(found.tokens) == set(ids(found))
-    assert sum(found.tokens.values()) * 4 >= budget.units(found.text) - 4 * len(mail)
+    assert sum(found.tokens.values()) * 4 >= budget.count_units(found.text) - 4 * len(mail)
 
 
 @pytest.mark.parametrize(
@@ -210,8 +212,8 @@ def test_the_command_to_answer_with_is_told_where_no_memory_file_knows_it() -> N
     """Memory files and skills name the plain program; one that starts otherwise is named, of the first that asks."""
     mail = items(message("m1"), message("m2", ack=True), message("m3", ack=True))
     page = budget.Sheet(state([], [], PEOPLE).roster, at(0), "/opt/agent-mailbox")
-    assert budget.mail(mail, page, FULL).text.endswith('\n/opt/agent-mailbox reply m2 --body "…"')
-    assert " reply " not in budget.mail(mail[:1], page, FULL).text
+    assert budget.render_mail(mail, page, FULL).text.endswith('\n/opt/agent-mailbox reply m2 --body "…"')
+    assert " reply " not in budget.render_mail(mail[:1], page, FULL).text
     assert " reply " not in told(mail).text
 
 

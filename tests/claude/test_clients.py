@@ -203,14 +203,16 @@ def test_all_is_put_in_once_and_taken_out_without_a_trace(house: House, client: 
     assert tree() == first
     assert say("install")["next"] == client.after
     assert say("install") == {"changed": [], "left": [], "dry_run": False, "diff": ""}
-    wanted = {str(base / name) for name in client.files(texts.wording("agent-mailbox", is_for_user=scope == "user"))}
+    wanted = {
+        str(base / name) for name in client.files(texts.make_wording("agent-mailbox", is_for_user=scope == "user"))
+    }
     assert wanted <= set(tree())
     loaded = json.loads(settings.read_text())
     assert set(loaded) == {"hooks", "theme"}
     assert {wanted.on for wanted in client.hooks()} == EVENTS[client.name]
     for wanted in client.hooks():
         every = [h for g in loaded["hooks"][wanted.on] for h in g["hooks"] if hook_entries.calls_us(h)]
-        found = [h for h in every if hook_entries.part(h) == wanted.part]
+        found = [h for h in every if hook_entries.part_called(h) == wanted.part]
         assert len(found) == 1
         assert found[0]["command"].endswith(f"/agent-mailbox-hook {wanted.event} {client.word}")
         assert found[0]["timeout"] == wanted.timeout
@@ -266,9 +268,9 @@ def opened(command: str, prefixes: list[str]) -> bool:
 
 def test_the_rules_open_plain_mail_only() -> None:
     """A pattern lets through whatever begins with it: no command that could be told to retire somebody else."""
-    lines = CODEX.files(texts.wording("agent-mailbox"))["rules/agent-mailbox.rules"].splitlines()
+    lines = CODEX.files(texts.make_wording("agent-mailbox"))["rules/agent-mailbox.rules"].splitlines()
     patterns = [json.loads(line.partition("pattern=")[2].partition(", decision")[0]) for line in lines]
-    policies = GEMINI_CLI.files(texts.wording("agent-mailbox", is_for_user=True))["policies/agent-mailbox.toml"]
+    policies = GEMINI_CLI.files(texts.make_wording("agent-mailbox", is_for_user=True))["policies/agent-mailbox.toml"]
     prefixes = json.loads(policies.partition("commandPrefix = ")[2].splitlines()[0])
     assert [" ".join(words) for words in patterns] == prefixes
     for command in ("check", "send --to bob", "reply 3f9a2c", "ack 3f9a2c", "roster list"):

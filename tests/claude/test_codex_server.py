@@ -11,7 +11,7 @@ import pytest
 
 from agent_mailbox.clients import codex_server
 from agent_mailbox.clients.client import BUSY, IDLE
-from agent_mailbox.clients.codex_server import HELD, ServedSession
+from agent_mailbox.clients.codex_server import HELD, CodexSession
 from agent_mailbox.store.user_state import processes
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def test_the_last_turn_s_end_tells_what_a_session_does(rollout: Path, lines: lis
     """The last event of a turn tells whether a session is idle. An unclear file, or the same words in a message, do not
     make it idle."""
     rollout.write_text("".join(lines))
-    assert codex_server.turn(str(rollout)) == status
+    assert codex_server.turn_status(str(rollout)) == status
 
 
 def test_without_its_file_nothing_is_known_of_a_session(rollout: Path) -> None:
     """Neither what it does, nor whether it is loaded."""
-    assert codex_server.turn(str(rollout)) is None
+    assert codex_server.turn_status(str(rollout)) is None
     assert codex_server.is_loaded(str(rollout), ME, os.getpid()) is None
 
 
@@ -90,13 +90,13 @@ def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
     program.chmod(0o755)
     monkeypatch.setattr(processes, "executable", lambda _: str(program))
     monkeypatch.setenv("CODE", "0")
-    with ServedSession(os.getpid(), {}, ME, str(rollout)) as session:
-        assert session.lives()
-        assert session.wake("LINE") == ""
+    with CodexSession(os.getpid(), {}, ME, str(rollout)) as session:
+        assert session.is_alive()
+        assert session.wake_with("LINE") == ""
         assert queued.read_text() == f"queue --thread {ME} --message LINE\n"
         monkeypatch.setenv("CODE", "1")
-        assert session.wake("LINE") == "Error: no rollout found"
+        assert session.wake_with("LINE") == "Error: no rollout found"
         lock.close()
-        assert not session.lives()
-        assert "loaded" in session.wake("LINE")
+        assert not session.is_alive()
+        assert "loaded" in session.wake_with("LINE")
     assert len(queued.read_text().splitlines()) == 2

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_mailbox.permissions import own_commands, shell
-from agent_mailbox.permissions.own_commands import refusal
+from agent_mailbox.permissions.own_commands import refusal_for_teammate
 from tests.test_docs import LEAVES
 
 ME = "ann@session-5e1a715d"
@@ -161,7 +161,7 @@ LEFT_ALONE = (
 @pytest.mark.parametrize("text", REFUSED)
 def test_a_teammate_s_command_without_its_own_name_is_refused_however_it_is_written(text: str) -> None:
     """The answer says what to do instead."""
-    why = refusal(text, ME)
+    why = refusal_for_teammate(text, ME)
     assert why is not None
     assert any(word in why for word in (ME, "somebody else than you", "Only that session", "Ask the person")), why
 
@@ -169,7 +169,7 @@ def test_a_teammate_s_command_without_its_own_name_is_refused_however_it_is_writ
 @pytest.mark.parametrize("text", LEFT_ALONE)
 def test_nothing_else_is_refused(text: str) -> None:
     """One's own name, other people's words, looking, upkeep."""
-    assert refusal(text, ME) is None
+    assert refusal_for_teammate(text, ME) is None
 
 
 PIECES = st.sampled_from(
@@ -181,9 +181,9 @@ TEXTS = st.lists(PIECES | st.text(max_size=4), max_size=25).map("".join)
 @given(TEXTS)
 def test_any_text_is_judged_and_none_is_refused_that_does_not_name_us(text: str) -> None:
     """Whatever stands there: an answer, and a refusal only beside one of our names."""
-    why = refusal(text, ME)
+    why = refusal_for_teammate(text, ME)
     assert why is None or any(name in text for name in own_commands.NAMES)
-    assert refusal(text.replace("agent", "other"), ME) is None
+    assert refusal_for_teammate(text.replace("agent", "other"), ME) is None
 
 
 WORDS = st.text(max_size=12)
@@ -219,7 +219,7 @@ def test_a_refused_call_is_refused_in_every_wrapping(
         whole = wrapping.format(whole)
     for _ in range(shells):
         whole = shlex.join(["bash", "-c", whole])
-    assert refusal(whole, ME) is not None
+    assert refusal_for_teammate(whole, ME) is not None
 
 
 @given(WORDS, WORDS, st.lists(WRAPPINGS, max_size=3))
@@ -231,13 +231,13 @@ def test_mail_of_any_text_goes_out_in_every_wrapping(subject: str, body: str, wr
     )
     for wrapping in wrappings:
         whole = wrapping.format(whole)
-    assert refusal(whole, ME) is None
+    assert refusal_for_teammate(whole, ME) is None
 
 
 @given(st.lists(WORDS.map(lambda word: word.replace("\0", "")), min_size=1, max_size=5))
 def test_quoted_words_are_read_as_they_are(words: list[str]) -> None:
     """The shell's grammar reads quoted words as ``shlex`` wrote them."""
-    (simple,) = shell.commands(shlex.join(["x", *words]))
+    (simple,) = shell.simple_commands(shlex.join(["x", *words]))
     assert simple.words == ["x", *words]
 
 
@@ -245,7 +245,7 @@ def test_deep_nesting_ends() -> None:
     """No text makes it run out of stack; what is too deep is looked at loosely."""
     for opening in ("$(", '"$(', "`\\`", "${", "(", "<(", "eval '", 'bash -c "'):
         text = opening * 5000 + "agent-mailbox check --session bob"
-        assert refusal(text, ME) is not None, opening
+        assert refusal_for_teammate(text, ME) is not None, opening
 
 
 def test_the_tables_are_the_command_line_s() -> None:

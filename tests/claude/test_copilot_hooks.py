@@ -124,7 +124,7 @@ def test_a_person_s_own_way_of_calling_us_stays() -> None:
     mine = {"type": "command", "command": "NAME=x agent-mailbox hook Stop"}
     wanted = next(one for one in COPILOT_CLI.hooks() if one.event == "Stop")
     ours = merge.Ours([(wanted, "/x/agent-mailbox-hook Stop copilot")], {}, COPILOT_CLI.time_key)
-    assert merge.merged("p", {"hooks": {"Stop": [mine]}}, ours)["hooks"]["Stop"] == [mine]
+    assert merge.merge_ours("p", {"hooks": {"Stop": [mine]}}, ours)["hooks"]["Stop"] == [mine]
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def install_old(house: House, target: places.Target) -> None:
         files=lambda _: dict.fromkeys(OLD_FILES[:3], "a text of ours\n"),
     )
     environ = house.program.environ()
-    plan = installation.installation(target.replace(client=made), environ, "agent-mailbox")
+    plan = installation.plan_installation(target.replace(client=made), environ, "agent-mailbox")
     assert installation.carry_out(plan, environ)
 
 
@@ -70,9 +70,9 @@ def test_what_an_earlier_version_installed_is_removed(house: House, scope: str, 
     base = (house.project if scope == "project" else house.program.home) / ".cursor"
     before = house.write({"version": 1, "hooks": {"stop": [{"command": "./audit.sh"}]}}, base / "hooks.json")
     target = (
-        places.project(CURSOR_CLI, str(house.project))
+        places.project_target(CURSOR_CLI, str(house.project))
         if scope == "project"
-        else places.user(CURSOR_CLI, house.program.environ())
+        else places.user_target(CURSOR_CLI, house.program.environ())
     )
     install_old(house, target)
     assert len(tree(base)) == 4
@@ -90,7 +90,7 @@ def test_what_an_earlier_version_installed_is_removed(house: House, scope: str, 
 def test_the_doctor_names_the_hooks_that_do_nothing(house: House) -> None:
     """The note has the command that removes them."""
     house.program.call("init", str(house.project / "data"))
-    install_old(house, places.project(CURSOR_CLI, str(house.project)))
+    install_old(house, places.project_target(CURSOR_CLI, str(house.project)))
     told = house.program.call("doctor", "--dir", str(house.project / "data"), cwd=house.project).stdout
     assert "our hooks of Cursor CLI do nothing: remove them with `agent-mailbox uninstall cursor" in told
 

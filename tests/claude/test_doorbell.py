@@ -403,7 +403,9 @@ def test_a_mailbox_that_cannot_be_looked_at_does_not_end_it(client: Client, monk
     vigil = DoorbellLock(str(client.post.file(".cache")), ME, client.process.pid)
     with ClientProcess(client.process.pid, client.post.environ(client.env)) as beside, vigil:
         assert vigil.take()
-        assert doorbell.Doorbell(str(client.post.box), ME, beside, vigil, lambda _: None).run() == doorbell.WAKE
+        assert (
+            doorbell.Doorbell(str(client.post.box), ME, beside, vigil, lambda _: None).wait_for_mail() == doorbell.WAKE
+        )
     assert not failures
 
 

@@ -125,7 +125,7 @@ def test_no_tool_writes_a_file_of_ours_however_it_is_named(guarded: Shim, shell:
     for what, place in [*OURS.items(), *OTHERS.items()]:
         assert is_refused(by_python(post, writing(place(post)))) == (what in OURS), what
     before = post.snapshot()
-    assert by_shim(guarded, writing(post.box / MESSAGES), *words).decode() == file_guard.refusal(file_guard.WHY)
+    assert by_shim(guarded, writing(post.box / MESSAGES), *words).decode() == file_guard.refusal_answer(file_guard.WHY)
     assert post.snapshot() == before
 
 
@@ -213,7 +213,7 @@ def test_installed_shims_are_guarded_and_those_of_a_checkout_are_not(guarded: Sh
     installed.parent.mkdir()
     installed.touch()
     assert not is_refused(by_shim(guarded, writing(installed)))
-    file_guard.record(str(post.user_state), [str(installed)])
+    file_guard.record_shims(str(post.user_state), [str(installed)])
     (post.cwd / "linked").symlink_to(installed)
     os.link(installed, post.cwd / "hard")
     for name in (installed, post.cwd / "linked", post.cwd / "hard"):
@@ -229,7 +229,7 @@ def test_a_file_system_that_cannot_be_asked_refuses(guarded: Shim, monkeypatch: 
     def broken(*_: object) -> bool:
         raise RuntimeError
 
-    monkeypatch.setattr(file_guard.GuardedFiles, "holds", broken)
+    monkeypatch.setattr(file_guard.GuardedFiles, "is_guarded", broken)
     assert is_refused(by_python(guarded.post, writing("/tmp/x")))
 
 

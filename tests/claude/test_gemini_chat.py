@@ -201,7 +201,7 @@ def test_a_gemini_session_s_own_chat_alone_is_looked_at(case: Any) -> None:
     """A subagent's lies in a directory of its parent's, and its hooks bear the parent's id."""
     path, kept = case
     said = {"session_id": SESSION, "transcript_path": path}
-    found = client_input.parse("Stop", said, {"GEMINI_SESSION_ID": SESSION}, "/")
+    found = client_input.parse_call("Stop", said, {"GEMINI_SESSION_ID": SESSION}, "/")
     assert bool(found.conversation) == kept
 
 

@@ -48,10 +48,10 @@ def test_no_session_s_tool_writes_the_settings_of_a_client(guarded: Shim) -> Non
     assert len(places) > 20
     guarded.starts()
     for place in places:
-        assert by_shim(guarded, writing(place)).decode() == file_guard.refusal(file_guard.SETTINGS), place
+        assert by_shim(guarded, writing(place)).decode() == file_guard.refusal_answer(file_guard.SETTINGS), place
     assert guarded.starts() == 0
     for place in places:
-        assert by_python(post, writing(place)).decode() == file_guard.refusal(file_guard.SETTINGS), place
+        assert by_python(post, writing(place)).decode() == file_guard.refusal_answer(file_guard.SETTINGS), place
     for other in (
         ".claude/commands/x.md",
         ".claude/agents/settings.md",
@@ -108,7 +108,7 @@ def test_no_tool_writes_the_person_s_configuration_or_what_an_installed_hook_sta
     baked = f"python={environment}/bin/python main={package}/__main__.py state={post.user_state}"
     installed.write_text(shipped.replace("\npython= main= state=", f"\n{baked}"))
     installed.chmod(0o755)
-    file_guard.record(str(post.user_state), [str(installed)])
+    file_guard.record_shims(str(post.user_state), [str(installed)])
     for place in (
         post.home / ".config/agent-mailbox/config.toml",
         package / "launch.py",
@@ -119,8 +119,8 @@ def test_no_tool_writes_the_person_s_configuration_or_what_an_installed_hook_sta
     ):
         env = post.environ(guarded.env)
         told = subprocess.run([installed, "Files"], input=writing(place), env=env, cwd=post.cwd, capture_output=True)
-        assert told.stdout.decode() == file_guard.refusal(file_guard.WHY), place
-        assert by_python(post, writing(place)).decode() == file_guard.refusal(file_guard.WHY), place
+        assert told.stdout.decode() == file_guard.refusal_answer(file_guard.WHY), place
+        assert by_python(post, writing(place)).decode() == file_guard.refusal_answer(file_guard.WHY), place
     assert not is_refused(by_python(post, writing(post.scratch / "lib/other/x")))
 
 
@@ -164,7 +164,7 @@ def test_a_bound_session_s_tools_write_nothing_that_the_person_s_terminal_runs(g
     home = {"HOME": str(post.home)}
     for name in RUN:
         told = post.call("hook", "Files", stdin=call_of("Write", {"file_path": name}, post.cwd), env=home).raw.decode()
-        assert told == file_guard.refusal(file_guard.STARTS), name
+        assert told == file_guard.refusal_answer(file_guard.STARTS), name
     for name in FREE:
         assert not is_refused(by_python(post, writing(post.cwd / name))), name
     for name, tool in ((".git/hooks/pre-commit", "Write"), ("mine/pre-push", "Edit"), (".envrc", "NotebookEdit")):
@@ -192,7 +192,7 @@ def test_a_bound_session_s_tools_write_no_commands_that_a_client_runs_past_our_h
     bind(post)
     for name in names:
         told = by_shim(guarded, writing(post.cwd / name), **env).decode()
-        assert told == file_guard.refusal(file_guard.RUNNING), name
+        assert told == file_guard.refusal_answer(file_guard.RUNNING), name
     for name in ("skills/x.md", "src/commands/x.py", ".claude/notes.md"):
         assert not is_refused(by_shim(guarded, writing(post.cwd / name), **env)), name
 

@@ -536,7 +536,7 @@ def test_a_clear_leaves_out_a_name_that_no_agent_may_take_any_more(
         box.register(Registration(session_id=ME, name="You", client="7"), ME)
     box.end(ME, "freeze", ME, session.CLEARED)
     where = Whereabouts(directory=str(client.post.cwd))
-    told = session.enter(box, OTHER, session.CLEARED, {"CLAUDE_PID": "7", **client.post.env}, where)
+    told = session.enter_session(box, OTHER, session.CLEARED, {"CLAUDE_PID": "7", **client.post.env}, where)
     assert "the name 'You' is reserved; left out" in told
     assert (client.agent(OTHER)["name"], client.agent(OTHER)["continues"]) == (None, [ME])
 

@@ -93,7 +93,10 @@ class House:
         """The commands of an event that call us, but for the doorbell and what permits."""
         groups = self.loaded().get("hooks", {}).get(event, [])
         return [
-            h["command"] for g in groups for h in g["hooks"] if hook_entries.calls_us(h) and not hook_entries.part(h)
+            h["command"]
+            for g in groups
+            for h in g["hooks"]
+            if hook_entries.calls_us(h) and not hook_entries.part_called(h)
         ]
 
     def bells(self) -> dict[str, list[dict[str, Any]]]:
@@ -139,7 +142,7 @@ def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
         assert bell["asyncRewake"] is True
         assert bell["timeout"] * 1000 < 2**31  # above that the client's timers end at once
     assert len(house.bells()) == 2
-    assert house.loaded()["permissions"]["allow"] == list(texts.rules("agent-mailbox"))
+    assert house.loaded()["permissions"]["allow"] == list(texts.allow_rules("agent-mailbox"))
     before = house.tree()
     assert house.install() == []
     assert house.tree() == before
@@ -196,7 +199,7 @@ def test_the_hooks_run_and_show_mail(house: House) -> None:
 
 def test_only_plain_mail_needs_no_asking() -> None:
     """No rule opens a command that changes who anybody is, runs maintenance, or takes files out of the mailbox."""
-    opened = {rule.removeprefix("Bash(agent-mailbox ").removesuffix(")") for rule in texts.rules("agent-mailbox")}
+    opened = {rule.removeprefix("Bash(agent-mailbox ").removesuffix(")") for rule in texts.allow_rules("agent-mailbox")}
     plain = {word.removesuffix(":*") for word in opened}
     assert plain == {
         *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
@@ -223,7 +226,7 @@ def test_the_standing_text_is_small() -> None:
     """Under 150 tokens, counted as characters / 4; the commands name only commands that exist."""
     section = merge.with_section("x", "", texts.SECTION)
     assert len(section) / 4 < 150
-    commands = CLAUDE_CODE.files(texts.wording("agent-mailbox"))
+    commands = CLAUDE_CODE.files(texts.make_wording("agent-mailbox"))
     assert set(commands) == {"commands/bye.md", "commands/checkpoint.md"}
     for text in commands.values():
         for word in ("status", "history", "reply ID", "ack ID", "send --to", "check"):
@@ -251,7 +254,7 @@ def test_user_settings_are_where_the_client_has_them(house: House) -> None:
 
 def foreign(value: dict[str, Any]) -> Any:
     """Settings without ours."""
-    return merge.without(value, texts.is_rule)
+    return merge.without_ours(value, texts.is_rule)
 
 
 INDENTS: dict[str, Callable[[], bytes]] = {
@@ -373,11 +376,11 @@ def test_killed_while_renewing_it_is_still_known_what_is_ours(house: House, monk
         earlier.setitem(texts.TASKS, "bye", ("as it was", ""))
         house.install()
     environ = house.program.environ()
-    (change,) = installation.installation(
-        places.project(CLAUDE_CODE, str(house.project)), environ, "agent-mailbox"
+    (change,) = installation.plan_installation(
+        places.project_target(CLAUDE_CODE, str(house.project)), environ, "agent-mailbox"
     ).changes
     assert change.entry is not None
-    foreign_files.Records(environ).keep(change.path, change.entry)
+    foreign_files.FileRecords(environ).keep_record(change.path, change.entry)
     house.uninstall()
     assert house.tree() == {}
 
@@ -482,24 +485,24 @@ def bare(value: dict[str, Any]) -> dict[str, Any]:
 def test_settings_of_any_content_come_through_unharmed(value: dict[str, Any], indent: str | None, ascii: bool) -> None:
     """Ours in, once; ours out: every key, value and order as it was."""
     hooks = [(wanted, f"/x/agent-mailbox-hook {wanted.event}") for wanted in CLAUDE_CODE.hooks()]
-    sandbox = {"sandbox": texts.sandbox("agent-mailbox", ["/box"], ["example.org"])}
-    ours = merge.Ours(hooks, {"permissions": {"allow": [*texts.rules("agent-mailbox")]}, **sandbox})
+    sandbox = {"sandbox": texts.sandbox_settings("agent-mailbox", ["/box"], ["example.org"])}
+    ours = merge.Ours(hooks, {"permissions": {"allow": [*texts.allow_rules("agent-mailbox")]}, **sandbox})
     data = json.dumps(value, indent=indent, ensure_ascii=ascii).encode(
         "utf-8", "backslashreplace" if ascii else "replace"
     )
-    read, form = merge.read("x", data)
-    once = merge.merged("x", read, ours)
-    again, same = merge.read("x", merge.write(once, form))
+    read, form = merge.parse_settings("x", data)
+    once = merge.merge_ours("x", read, ours)
+    again, same = merge.parse_settings("x", merge.write_settings(once, form))
     assert again == once
-    assert merge.merged("x", again, ours) == once
+    assert merge.merge_ours("x", again, ours) == once
     assert same.newline == form.newline
     for event in EVENTS:
         calls = [
             h for g in again["hooks"][event] if hook_entries.is_group(g) for h in g["hooks"] if hook_entries.calls_us(h)
         ]
         more = [BELL] if event in BELLS else [PERMIT, FILES] if event == "PreToolUse" else []
-        assert [hook_entries.part(hook) for hook in calls] == ["", *more]
-    back = merge.without_settings(merge.without(again, texts.is_rule), sandbox, read)
+        assert [hook_entries.part_called(hook) for hook in calls] == ["", *more]
+    back = merge.without_settings(merge.without_ours(again, texts.is_rule), sandbox, read)
     assert json.dumps(bare(back)) == json.dumps(bare(read))
 
 
@@ -534,7 +537,7 @@ def test_the_sandbox_keeps_commands_from_the_mailbox_and_lets_them_reach_the_hos
     assert sandbox["enabled"] is True
     assert sandbox["autoAllowBashIfSandboxed"] is sandbox["allowUnsandboxedCommands"] is False
     assert sandbox["network"] == {"allowedDomains": ["example.net", "example.org"]}
-    assert sandbox["excludedCommands"] == ["docker:*", *(rule[5:-1] for rule in texts.rules("agent-mailbox"))]
+    assert sandbox["excludedCommands"] == ["docker:*", *(rule[5:-1] for rule in texts.allow_rules("agent-mailbox"))]
     assert "agent-mailbox:*" not in sandbox["excludedCommands"]
     kept = sandbox["filesystem"]["denyWrite"]
     assert kept[0] == str(house.project / "data")
@@ -739,7 +742,9 @@ def test_a_dry_run_shows_the_diff_and_writes_nothing(house: House) -> None:
 def test_a_file_that_changes_between_plan_and_change_is_not_overwritten(house: House) -> None:
     """Busy, and what somebody else wrote stays; a repetition merges into it."""
     environ = house.program.environ()
-    plan = installation.installation(places.project(CLAUDE_CODE, str(house.project)), environ, "agent-mailbox")
+    plan = installation.plan_installation(
+        places.project_target(CLAUDE_CODE, str(house.project)), environ, "agent-mailbox"
+    )
     theirs = house.write(SETTINGS)
     with pytest.raises(Busy, match="another program"):
         installation.carry_out(plan, environ)

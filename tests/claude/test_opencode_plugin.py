@@ -230,7 +230,7 @@ def test_xdg_config_home_names_the_user_s_directory(house: House) -> None:
 
 def test_the_plugin_says_what_the_program_says() -> None:
     """The line of a wake and its exit code, the names of a nested client's variables; any path can be the hook's."""
-    text = opencode_plugin.text('/a "b"/$x\\y', "agent-mailbox")
+    text = opencode_plugin.plugin_text('/a "b"/$x\\y', "agent-mailbox")
     assert opencode_plugin.hook_of(text.encode()) == '/a "b"/$x\\y'
     assert opencode_plugin.hook_of(b'const HOOK = ""\n') is None
     assert f'const LINE = "{doorbell.LINE}"\nconst WAKE = {doorbell.WAKE}\n' in text
@@ -259,7 +259,7 @@ def test_no_lead_is_asked_once_the_turn_was_broken_off(tmp_path: Path) -> None:
     hook.write_text('#!/bin/sh\necho "$1" >>asked\n[ "$1" = Permit ] || read -r _ <over\n')
     os.mkfifo(tmp_path / "over")
     hook.chmod(0o755)
-    (tmp_path / "plugin.mjs").write_text(opencode_plugin.text(str(hook), "agent-mailbox"))
+    (tmp_path / "plugin.mjs").write_text(opencode_plugin.plugin_text(str(hook), "agent-mailbox"))
     (tmp_path / "test.mjs").write_text(BROKEN_OFF)
     done = subprocess.run(["node", "test.mjs"], cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
     assert (done.stdout, done.stderr) == ("agent-mailbox: the turn was broken off before this was decided\n", "")

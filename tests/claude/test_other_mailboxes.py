@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.clients.permission.own_commands_hook import WorkPlace
+from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.permissions import own_questions
 from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
 
@@ -108,17 +108,17 @@ def test_the_client_asks_before_another_project_s_mailbox(
 ) -> None:
     """The client asks before a command that may reach another project's mailbox. It does not ask about its own."""
     monkeypatch.setenv("HOME", str(project.parent))
-    place = WorkPlace(str(project), lambda: str(project / "data"))
+    place = CommandPlace(str(project), lambda: str(project / "data"))
     for text in ASKED if asked else UNASKED:
-        said = own_questions.question(_filled(text, project), place)
+        said = own_questions.question_about(_filled(text, project), place)
         assert (said is not None) == asked, (text, said)
 
 
 def test_an_agent_without_a_mailbox_is_asked_about_each(project: Path) -> None:
     """None is its own. A command that names none is not asked about: it says what it finds."""
-    place = WorkPlace(str(project.parent), lambda: None)
-    assert own_questions.question(f"agent-mailbox check --dir {project}/data", place) is not None
-    assert own_questions.question("agent-mailbox check", place) is None
+    place = CommandPlace(str(project.parent), lambda: None)
+    assert own_questions.question_about(f"agent-mailbox check --dir {project}/data", place) is not None
+    assert own_questions.question_about("agent-mailbox check", place) is None
 
 
 def test_the_hook_asks_and_names_the_mailbox(project: Path, shim: Shim) -> None:  # noqa: F811

@@ -52,7 +52,7 @@ def test_the_list_tells_the_clients_apart(house: House) -> None:
     assert lacking["codex"] == set()
     assert lacking["opencode"] == {"seen"}
     assert lacking["gemini"] == {"start", "wake when idle"}
-    assert known.of(MCP_CLIENT) == ("tools",)
+    assert known.abilities_of(MCP_CLIENT) == ("tools",)
     for client in INSTALLED:
         assert set(rows[client.name]["limits"]) <= set(rows[client.name]["abilities"])
         assert rows[client.name]["seen_with"] == (client.seen_with[-1] if client.seen_with else None)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients.permission import permit
-from agent_mailbox.commands.hook_command import program
+from agent_mailbox.commands.hook_command import program_call
 from agent_mailbox.control.requests import Control
 from agent_mailbox.core.control import message_text, messages, summary
 from agent_mailbox.errors import Malformed
@@ -540,9 +540,9 @@ def test_a_decision_that_nothing_took_up_is_no_leave_for_the_next_call(led: Post
 
 def test_answers_have_the_client_s_shapes() -> None:
     """Asking is the client's own way where it asks already."""
-    assert permit.said("PermissionRequest", "ask", "why") == ""
-    assert decision(permit.said("Permit", "ask", "why")) == ("ask", "agent-mailbox: why", None)
-    assert decision(permit.closed("Permit", "x\x1b[2J"))[0] == "deny"
+    assert permit.decision_answer("PermissionRequest", "ask", "why") == ""
+    assert decision(permit.decision_answer("Permit", "ask", "why")) == ("ask", "agent-mailbox: why", None)
+    assert decision(permit.closed_answer("Permit", "x\x1b[2J"))[0] == "deny"
 
 
 # -- the guard --------------------------------------------------------------------------------------------------------
@@ -760,7 +760,7 @@ def test_what_decides_asks_for_leave_and_an_answer_to_one_s_own_shutdown_does_no
     led.register("third", "--lead", ME)
     end = led.ok("control", "request", "shutdown", ME, "--session", LEAD)["request"]["id"]
     led.file("config.toml").write_text("[control]\ntimeout = 0.05\n")
-    ours = program(led.env["PATH"])
+    ours = program_call(led.env["PATH"])
     assert ask(led, "PermissionRequest", given={"command": f"{ours} control pending"})[0] == "allow"
     for words in (
         *("approve perm-1", "deny perm-1", "answer perm-1 approve", "mode third safe", "policy third --allow Read"),

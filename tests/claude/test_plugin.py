@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def test_the_checkout_holds_the_files_as_they_would_be_written(tmp_path: Path) -> None:
     """Byte for byte; else `scripts/plugin` was forgotten. Nothing else lies where the client would take it up."""
-    plugin.write(str(tmp_path), __version__)
+    plugin.write_plugin(str(tmp_path), __version__)
     written = {str(p.relative_to(tmp_path)): p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()}
     for name, data in written.items():
         assert (ROOT / name).read_bytes() == data, f"{name}: run scripts/plugin"
@@ -31,11 +31,11 @@ def test_its_hooks_are_those_of_an_installation() -> None:
     """Every event, matcher and timeout; only where the shim lies is told otherwise."""
     shim = "/x/agent-mailbox-hook"
     ours = merge.Ours(
-        [(one, one.command(texts.hook_command(shim, one.event, CLAUDE_CODE))) for one in CLAUDE_CODE.hooks()], {}
+        [(one, one.command_line(texts.hook_command(shim, one.event, CLAUDE_CODE))) for one in CLAUDE_CODE.hooks()], {}
     )
-    installed = merge.merged("x", {}, ours)["hooks"]
+    installed = merge.merge_ours("x", {}, ours)["hooks"]
     plugged = json.loads(
-        plugin.files(__version__)[plugin.HOOKS_FILE].replace(json.dumps(plugin.PLACE)[1:-1], f"{shim}")
+        plugin.plugin_files(__version__)[plugin.HOOKS_FILE].replace(json.dumps(plugin.PLACE)[1:-1], f"{shim}")
     )["hooks"]
     assert plugged == installed
     assert all(hook_entries.is_ours(hook) for groups in plugged.values() for group in groups for hook in group["hooks"])
@@ -44,7 +44,7 @@ def test_its_hooks_are_those_of_an_installation() -> None:
 
 def test_its_manifests_name_this_version_and_one_another() -> None:
     """The market has one entry, which is the checkout itself."""
-    files = plugin.files(__version__)
+    files = plugin.plugin_files(__version__)
     manifest = json.loads(files[".claude-plugin/plugin.json"])
     market = json.loads(files[".claude-plugin/marketplace.json"])
     assert manifest["version"] == __version__

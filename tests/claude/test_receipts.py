@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.clients import transcript
-from agent_mailbox.clients.client_input import Call
+from agent_mailbox.clients.client_input import ClientInput
 from agent_mailbox.clients.hooks import receipt_rules
 from agent_mailbox.mailbox.receipts import Settlement
 from agent_mailbox.store.log.logs import Logs
@@ -412,8 +412,8 @@ def test_a_transcript_that_cannot_be_read_for_the_moment_tells_nothing(
         raise OSError(number, "no")
 
     monkeypatch.setattr(transcript.system, "open", refuse)
-    call = Call(event="Stop", session_id=ME, cwd="/", conversation=str(tmp_path / "t.jsonl"))
-    settlement = receipt_rules.judge(call, "")([offers.Offer("abcdef", 1, 0, ("m",))])
+    call = ClientInput(event="Stop", session_id=ME, cwd="/", conversation=str(tmp_path / "t.jsonl"))
+    settlement = receipt_rules.make_judge(call, "")([offers.Offer("abcdef", 1, 0, ("m",))])
     assert settlement == Settlement(unknown=frozenset(["abcdef"] if concludes else []))
 
 
@@ -486,9 +486,9 @@ def test_what_is_owed_is_found_however_foreign_programs_spell_it(talk: Talk) -> 
 
 def _program() -> str:
     """How an agent starts ours, as these tests run."""
-    from agent_mailbox.commands.hook_command import program
+    from agent_mailbox.commands.hook_command import program_call
 
-    return program("")
+    return program_call("")
 
 
 def test_many_obligations_are_counted_not_listed(talk: Talk) -> None:

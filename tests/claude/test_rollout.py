@@ -74,7 +74,7 @@ def test_what_was_shown_and_what_was_seen(tmp_path: Path, lines: list[dict[str, 
     path = tmp_path / f"rollout-2026-11-23T21-06-07-{SESSION}.jsonl"
     text = "".join(json.dumps(line, separators=(",", ":"), ensure_ascii=False) + "\n" for line in lines)
     path.write_text(text + '{"type":"response_item","payload":')
-    assert rollout.states(str(path), [OFFER]) == {"1a2b3c": state}
+    assert rollout.offer_states(str(path), [OFFER]) == {"1a2b3c": state}
 
 
 @pytest.mark.parametrize(
@@ -93,8 +93,8 @@ def test_rollout_lines_of_an_unknown_form_tell_nothing(tmp_path: Path, line: dic
     """A rollout line of an unknown form tells nothing about an offer, and causes no error."""
     path = tmp_path / f"rollout-x-{SESSION}.jsonl"
     path.write_text(json.dumps(line, separators=(",", ":")) + "\n[]\nnull\n")
-    assert rollout.states(str(path), [OFFER]) == {"1a2b3c": OPEN}
-    assert rollout.states(str(tmp_path / "rollout-none.jsonl"), [OFFER]) is None
+    assert rollout.offer_states(str(path), [OFFER]) == {"1a2b3c": OPEN}
+    assert rollout.offer_states(str(tmp_path / "rollout-none.jsonl"), [OFFER]) is None
 
 
 @pytest.mark.parametrize(
@@ -109,5 +109,5 @@ def test_rollout_lines_of_an_unknown_form_tell_nothing(tmp_path: Path, line: dic
 def test_a_session_s_own_rollout_alone_is_looked_at(name: str, kept: bool) -> None:
     """A subagent's hook bears its parent's id, and another conversation."""
     call = {"session_id": SESSION, "transcript_path": name and f"/home/x/.codex/sessions/{name}", "turn_id": "t"}
-    found = client_input.parse("Stop", call, {}, "/")
+    found = client_input.parse_call("Stop", call, {}, "/")
     assert (bool(found.conversation), found.transcript) == (kept, "")

@@ -195,7 +195,7 @@ def test_a_space_that_goes_with_the_records_is_named(program: Program) -> None:
     box = program.scratch / "north"
     assert program.call("init", box).rc == 0
     logs = of_mailbox(str(box), WAIT, program.env)
-    spaces.save(logs, spaces.Space("nats://127.0.0.1:1", "team", "north"))
+    spaces.save_space(logs, spaces.Space("nats://127.0.0.1:1", "team", "north"))
     assert program.call("uninstall", "--all", "--json").json["spaces"] == []
     with FileLock(spaces.record_of(logs).path(spaces.PLACE, spaces.SERVING), 0):
         told = program.call(*STATE, "--dry-run").stdout

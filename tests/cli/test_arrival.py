@@ -88,7 +88,7 @@ def test_who_asks_drives_no_doorbell_away(tmp_path: Path) -> None:
         assert arrivals.find_armed(cache, {str(i) for i in range(20)} | {"me"}) == {"me"}
 
 
-def test_every_way_to_send_says_the_same(post: Post) -> None:
+def test_every_form_of_send_and_reply_predicts_the_same_arrival(post: Post) -> None:
     """Send and reply, plain and by click's parser; nothing is promised to the person."""
     post.register("bob", "--name", "Bob")
     asked = post.send("bob", "bob,carol")

@@ -13,7 +13,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.cli import mail_output
-from agent_mailbox.clients.permission.own_commands_hook import WorkPlace
+from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, stored
 from agent_mailbox.core.instant import DAY
 from agent_mailbox.core.records import Message
@@ -159,7 +159,7 @@ def test_a_link_in_a_file_s_place_is_no_path(pair: Post) -> None:
             kept_file.rmdir()
 
 
-def test_the_same_content_is_one_file(pair: Post) -> None:
+def test_attaching_the_same_content_twice_keeps_one_file(pair: Post) -> None:
     """Under its digest and its suffix, by which readers know its kind; an answer may bring some, too."""
     (pair.scratch / "again.png").write_bytes(PICTURE)
     (pair.scratch / "raw").write_bytes(PICTURE)
@@ -183,7 +183,7 @@ def test_what_is_no_file_is_refused_and_nothing_is_sent(pair: Post) -> None:
     assert (kept(pair), pair.objects(MESSAGES)) == ([], [])
 
 
-def test_a_full_mailbox_takes_no_more(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_attachments_beyond_the_mailbox_s_limit_are_refused(pair: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents do not fill the disk."""
     monkeypatch.setattr(attachment_files, "MOST_TOTAL", len(PICTURE) + 10)
     attachment_files.put(str(pair.box), "a.png", [PICTURE])
@@ -202,7 +202,7 @@ def test_an_agent_attaches_files_of_its_project_alone(post: Post, project: Path)
     assert send(post, project, "--body", "x", "--attach", "note.md").rc == 0
     assert send(post, project, "--body", "x", "--attach", secret, env={}).rc == 0
     for text in ("--attach .env", "--attach=.env", "--body x --attach notes --attach .env"):
-        said = own_questions.question(f"agent-mailbox send --to all {text}", WorkPlace("/", lambda: None))
+        said = own_questions.question_about(f"agent-mailbox send --to all {text}", CommandPlace("/", lambda: None))
         assert said is not None
 
 
@@ -220,7 +220,7 @@ def test_an_agent_attaches_files_of_its_project_alone(post: Post, project: Path)
         {"type": "File"},
     ],
 )
-def test_a_line_names_no_other_file(entry: dict[str, Any]) -> None:
+def test_a_forged_line_names_no_file_outside_the_attachments(entry: dict[str, Any]) -> None:
     """The path follows from the digest; whatever else a line of another program says is passed by."""
     sound = {"type": "file", "name": "plan.png", "mime_type": "image/png", "size": 3, "sha256": DIGEST}
     sound["path"] = f"{DIRECTORY}/{stored(DIGEST, 'plan.png')}"
@@ -276,12 +276,12 @@ def test_the_steward_removes_what_no_message_names(pair: Post) -> None:
         at = NOW / 1000 - 60 if name == hashlib.sha256(b"young").hexdigest() else old
         os.utime(pair.file(DIRECTORY, name), (at, at))
     box = Mailbox(str(pair.box), clock=lambda: NOW)
-    stewards.run(box, 0)
+    stewards.run_upkeep(box, 0)
     wanted = sorted([f"{DIGEST}.png", spelt, hashlib.sha256(b"young").hexdigest()])
     assert kept(pair) == wanted
     os.utime(pair.file(DIRECTORY, wanted[0]), (old, old))
     later = Mailbox(str(pair.box), clock=lambda: NOW + 25 * DAY)
-    stewards.run(later, 0, trust_clock=True)
+    stewards.run_upkeep(later, 0, trust_clock=True)
     assert DIGEST not in pair.file(MESSAGES).read_text()
     assert kept(pair) == sorted([f"{DIGEST}.png", spelt])
     attachment_files.put(str(pair.box), "more", [b"more"])
@@ -292,7 +292,7 @@ def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:
     """A file that is gone or changed is named, with its message; from a backup they come back whole."""
     message_id = attach(pair, "plan.png")
     file = pair.scratch / "backup.tar"
-    backup.write(Mailbox(str(pair.box)), str(file))
+    backup.write_backup(Mailbox(str(pair.box)), str(file))
     path = pair.file(DIRECTORY, f"{DIGEST}.png")
     for damage, said in ((PICTURE[:-1] + b"?", "is damaged"), (None, "is missing")):
         path.unlink()
@@ -302,7 +302,7 @@ def test_a_backup_has_them_and_the_doctor_misses_them(pair: Post) -> None:
         (problem,) = pair.doctor()
         assert (problem["file"], f"{said}: an attachment of {message_id[:8]}" in problem["what"]) == (str(path), True)
     again = pair.scratch / "again"
-    restoring.restore(str(file), str(again), pair.environ())
+    restoring.restore_backup(str(file), str(again), pair.environ())
     assert (again / DIRECTORY / path.name).read_bytes() == PICTURE
     assert [is_stored(name) for name in (path.name, "x", f"{DIGEST}.PNG", f"{DIGEST}.", f"../{DIGEST}")] == [
         True,

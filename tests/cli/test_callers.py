@@ -167,7 +167,7 @@ def test_an_agent_names_no_lead_for_itself_where_its_command_passes_for_a_hook(p
     assert (agent["lead"], agent["state"]) == (None, "alive")
 
 
-def test_a_session_names_nobody_else(worker: Client) -> None:
+def test_a_session_cannot_act_as_anybody_else(worker: Client) -> None:
     """Neither the person nor an agent, a dead one or one that does not exist included."""
     for command in OTHERS:
         done = refused(worker.bash(line(*command, "--json"), "w"), 1)
@@ -758,13 +758,13 @@ def snapshot(post: Post) -> dict[str, bytes]:
 # -- what is proven ---------------------------------------------------------------------------------------------------
 
 
-def test_each_proves_what_it_is() -> None:
+def test_each_kind_of_caller_proves_only_itself() -> None:
     """The person for whomever they name, a session for itself alone, a program nothing."""
     person, program = callers.Caller(callers.PERSON), callers.Caller(callers.PROGRAM)
     session = callers.Caller(callers.SESSION, ("a", "b"))
-    assert [person.proof(one) for one in ("user", "a")] == ["user@terminal"] * 2
-    assert [session.proof(one) for one in ("a", "b", "c", "user")] == ["session:a", "session:b", None, None]
-    assert program.proof("a") is None
+    assert [person.proof_for(one) for one in ("user", "a")] == ["user@terminal"] * 2
+    assert [session.proof_for(one) for one in ("a", "b", "c", "user")] == ["session:a", "session:b", None, None]
+    assert program.proof_for("a") is None
 
 
 PROVING: list[tuple[tuple[str, ...], Any]] = [
@@ -775,7 +775,7 @@ PROVING: list[tuple[tuple[str, ...], Any]] = [
 
 
 @pytest.mark.parametrize(("command", "wanted"), PROVING, ids=lambda value: " ".join(map(str, value)))
-def test_a_command_proves_what_it_should(
+def test_each_command_seals_only_what_its_caller_proves(
     post: Post, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], wanted: list[str | None]
 ) -> None:
     """A batch proves nothing for any line, the steward itself, whoever starts it."""

@@ -228,7 +228,7 @@ def test_only_the_lead_or_the_person_may_answer(team: Team, me: str, words: tupl
     assert team.control("approve", request, me="user")["request"]["by"] == "user"
 
 
-def test_the_first_decision_counts(team: Team) -> None:
+def test_a_second_different_decision_is_refused(team: Team) -> None:
     """The same again is no error and writes nothing; another is refused and writes nothing."""
     request = team.asks()
     team.control("deny", request, me=LEAD)
@@ -406,7 +406,7 @@ def test_two_who_decide_at_once_agree_on_the_first(team: Team) -> None:
         assert all(entry["outcome"] == "late" for entry in log[2:])
 
 
-def test_a_killed_waiter_loses_nothing(team: Team) -> None:
+def test_a_request_outlives_its_killed_waiter(team: Team) -> None:
     """The request stays in the queue; whoever waits for it next gets the answer; once its time is over it is gone
     from the queue and cannot be answered."""
     request = team.asks()
@@ -470,7 +470,7 @@ def test_what_nobody_understands_is_kept_and_shown_as_such(team: Team) -> None:
     assert [e["outcome"] for e in team.ok("control", "log")["messages"]] == ["unknown"] * 3
 
 
-def test_a_look_writes_nothing(team: Team) -> None:
+def test_a_peek_at_control_mail_writes_nothing(team: Team) -> None:
     """``check --peek`` shows what became of control, and tells nobody: no telemetry, no report, no mark."""
     team.asks()
     team.append(MESSAGES, record(PEER, WORKER, '{"type": "mode_set_request", "mode": "plan"}', type="control"))
@@ -483,7 +483,7 @@ def test_a_look_writes_nothing(team: Team) -> None:
     assert (report["subject"], asked["control"]) == ("Refused: mode_set_request from peer-1", "")
 
 
-def test_telemetry_is_no_source_of_state(team: Team) -> None:
+def test_lost_or_forged_telemetry_changes_no_answer(team: Team) -> None:
     """Lost, forged or in the way: the same answers."""
     request = team.asks()
     team.control("approve", request, me=LEAD)
@@ -648,7 +648,7 @@ def test_who_is_begun_anew_is_not_shut_down_any_more(team: Team) -> None:
         assert shut_down() == (False, "dead")
 
 
-def test_a_shutdown_may_be_declined(team: Team) -> None:
+def test_a_declined_shutdown_ends_nothing(team: Team) -> None:
     """Then nothing ends."""
     request = team.control("request", "shutdown", WORKER, me=LEAD)["request"]["id"]
     found = team.control("deny", request, "--reason", "still working", me=WORKER)["request"]
@@ -730,7 +730,7 @@ def test_the_steward_begins_new_telemetry(team: Team) -> None:
     assert len(team.events()) == 1
 
 
-def test_the_steward_keeps_what_counts(team: Team) -> None:
+def test_archiving_keeps_modes_policies_and_open_requests(team: Team) -> None:
     """After everything finished was archived: the mode, the policy, the open request; what is decided stays decided."""
     done, open_one = team.asks(), team.asks()
     team.control("approve", done, me=LEAD)

@@ -134,7 +134,7 @@ def test_a_letter_is_not_archived_before_its_sender_was_told(pair: Post, monkeyp
     """One that died after the notices of a run stays; it moves with the run that tells."""
     letter = expired(pair)
     with monkeypatch.context() as before:
-        before.setattr(steward_notices, "tell", lambda *_: set())
+        before.setattr(steward_notices, "notify_senders", lambda *_: set())
         assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 0
     assert [m["id"] for m in pair.objects(MESSAGES)] == [letter]
     assert pair.ok("steward", "run", "--max-live", 0)["archived"] == 1
@@ -244,13 +244,13 @@ def test_a_session_that_comes_back_meanwhile_keeps_its_files(pair: Post, monkeyp
     """It registers after the steward looked, before that has the locks."""
     pair.check("bob")
     pair.ok("roster", "retire", "bob")
-    real = leftovers._remove
+    real = leftovers._remove_files
 
     def late(*given: Any) -> None:
         pair.register("bob")
         real(*given)
 
-    monkeypatch.setattr(leftovers, "_remove", late)
+    monkeypatch.setattr(leftovers, "_remove_files", late)
     pair.ok("steward", "run")
     assert pair.file(HEARTBEATS, "bob").exists()
 

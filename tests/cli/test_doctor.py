@@ -72,7 +72,7 @@ def used(post: Post) -> Post:
     return post
 
 
-def test_a_mailbox_in_use_is_sound(used: Post) -> None:
+def test_the_doctor_finds_nothing_in_a_mailbox_in_use(used: Post) -> None:
     """Nothing at all is said of it, and looking changes no file."""
     before = {p: (p.read_bytes(), p.stat().st_mtime_ns) for p in used.box.rglob("*") if p.is_file()}
     assert used.call("doctor").stdout == "no problems found\n"
@@ -88,13 +88,13 @@ def test_beside_writers_readers_and_a_steward_nothing_is_called_wrong(post: Post
     looks = []
 
     def meanwhile() -> None:
-        looks.extend(doctor.problems(doctor.examine(mailbox)) for _ in range(40))
+        looks.extend(doctor.problems_among(doctor.examine_mailbox(mailbox)) for _ in range(40))
 
     jobs: list[tuple[object, ...]] = [("send", f"s{n}", 80, "r1", "r2", "role:builder") for n in range(2)]
     jobs += [("read", "r1", 54), ("read", "r2", 54), ("keep", "steward", 25), ("enrol", "p", 15)]
     together(post, *jobs, meanwhile=meanwhile)
     assert looks == [[]] * 40
-    assert doctor.problems(doctor.examine(mailbox)) == []
+    assert doctor.problems_among(doctor.examine_mailbox(mailbox)) == []
 
 
 def test_a_mailbox_that_takes_no_writes_is_a_problem(used: Post) -> None:
@@ -286,8 +286,8 @@ def test_a_steward_at_work_is_not_an_interrupted_one(used: Post) -> None:
     used.append(f"{ARCHIVE}/{mailbox.archive.months()[0]}.jsonl", *used.lines(MESSAGES)[:1], b"\n")
     used.file(f"{MESSAGES}.new").touch(0o600)
     with rotation.alone(mailbox.archive, 0):
-        assert doctor.problems(doctor.examine(mailbox)) == []
-    whats = [p.what for p in doctor.problems(doctor.examine(mailbox))]
+        assert doctor.problems_among(doctor.examine_mailbox(mailbox)) == []
+    whats = [p.what for p in doctor.problems_among(doctor.examine_mailbox(mailbox))]
     assert len(whats) == 3
     assert all("interrupted" in what for what in whats)
 
@@ -335,7 +335,7 @@ def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
         del ids, lines, reads
         tracemalloc.start()
         try:
-            assert list(doctor.log_checks.examine(mailbox, archived=True, at_work=lambda: False)) == []
+            assert list(doctor.log_checks.check_logs(mailbox, archived=True, at_work=lambda: False)) == []
             return tracemalloc.get_traced_memory()[1]
         finally:
             tracemalloc.stop()
@@ -699,7 +699,7 @@ def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(
     for _ in killed(used, "doctor", "--repair", ends=3):
         mailbox = Mailbox(str(used.box))
         assert {name: stored(used.box, name) for name in (MESSAGES, READS)} == everything
-        remaining = doctor.problems(iter(doctor.repair(mailbox)))
+        remaining = doctor.problems_among(iter(doctor.repair_safely(mailbox)))
         assert [(os.path.basename(p.file), p.repair) for p in remaining] == [
             (n, None) for n in (MESSAGES, READS, ROSTER)
         ]
@@ -712,7 +712,7 @@ def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(
         }
         assert not used.file(".cache/quiet/bob").exists()
         before = used.snapshot()
-        doctor.repair(mailbox)
+        doctor.repair_safely(mailbox)
         assert used.snapshot() == before
 
 
@@ -751,7 +751,7 @@ def test_a_repair_beside_a_steward_is_busy(used: Post) -> None:
         code = (
             "import sys; from agent_mailbox import Busy, Mailbox\n"
             "from agent_mailbox.upkeep import doctor\n"
-            "try: doctor.repair(Mailbox(sys.argv[1], wait=0))\n"
+            "try: doctor.repair_safely(Mailbox(sys.argv[1], wait=0))\n"
             "except Busy as error: print(error)"
         )
         assert "another steward is at work" in used.python(code, used.box).stdout

@@ -38,12 +38,12 @@ def test_a_hint_names_where_this_installation_came_from(
     origin: dict[str, Any] | None, version: str | None, wanted: list[str]
 ) -> None:
     """The hint for a missing extra names the directory, repository or file of this installation, or the index."""
-    assert shlex.split(extras.requirement("swarm", origin, version), comments=True) == wanted
+    assert shlex.split(extras.quoted_requirement("swarm", origin, version), comments=True) == wanted
 
 
 def test_the_hint_is_a_command_for_this_environment() -> None:
     """Its own interpreter's installer, for the directory that it was installed from."""
-    words = shlex.split(extras.how("console"))
+    words = shlex.split(extras.command_to_add("console"))
     assert words[1:4] == ["-m", "pip", "install"]
     assert words[-1] == f"{ROOT}[console]"
 
@@ -58,4 +58,4 @@ def test_the_hint_is_a_command_for_this_environment() -> None:
 def test_an_installer_of_programs_is_asked_itself(monkeypatch: pytest.MonkeyPatch, prefix: str, begins: str) -> None:
     """Their environments have no pip of their own."""
     monkeypatch.setattr("sys.prefix", prefix)
-    assert extras.how("swarm").startswith(begins)
+    assert extras.command_to_add("swarm").startswith(begins)

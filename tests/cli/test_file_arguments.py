@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from agent_mailbox.clients.permission.own_commands_hook import WorkPlace
+from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.permissions import own_questions
 from tests.claude.test_guard import Shim, before_tool, shim  # noqa: F401 - the fixture
 from tests.helpers import MESSAGES, Post, refused
@@ -136,7 +136,7 @@ NOT_ASKED = (
 
 def asked(text: str) -> str | None:
     """Why the client must ask about a command, for an agent that has no mailbox."""
-    return own_questions.question(text, WorkPlace("/", lambda: None))
+    return own_questions.question_about(text, CommandPlace("/", lambda: None))
 
 
 @pytest.mark.parametrize("text", ASKED)
@@ -151,7 +151,7 @@ def test_the_client_does_not_ask_about_plain_mail(text: str) -> None:
     assert asked(text) is None
 
 
-def test_the_hook_has_the_client_ask(shim: Shim) -> None:  # noqa: F811
+def test_the_hook_asks_before_a_file_is_sent(shim: Shim) -> None:  # noqa: F811
     """The hook has the client ask about a command that sends a file, whatever sender it names."""
     told = before_tool(shim, ASKED[0]).json["hookSpecificOutput"]
     assert told["permissionDecision"] == "ask"

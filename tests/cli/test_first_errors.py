@@ -14,7 +14,7 @@ ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
 NOBODY = {"AGENT_MAILBOX_SESSION": None, "CLAUDE_CODE_SESSION_ID": None, "CODEX_SESSION_ID": None}
 
 
-def test_the_person_was_never_seen(post: Post) -> None:
+def test_the_person_has_no_time_of_last_sight(post: Post) -> None:
     """A heartbeat is an agent's: no year 1970 for the person, in text and in JSON."""
     assert "the person, not an agent" in post.call("roster", "show", "user").stdout
     told = post.call("roster", "show", "user", "--json").json["agent"]
@@ -60,7 +60,7 @@ def test_an_id_s_beginning_that_is_too_short_says_how_much_is_wanted(post: Post)
 
 
 @pytest.mark.parametrize("version", "012345678f")
-def test_an_id_is_a_uuid_of_any_version(post: Post, version: str) -> None:
+def test_a_message_id_may_be_a_uuid_of_any_version(post: Post, version: str) -> None:
     """Each command takes a UUID of any version as a message's id. The ids that we make are of version 4."""
     post.register("b")
     wanted = f"{EXAMPLE[:14]}{version}{EXAMPLE[15:]}"
@@ -111,7 +111,7 @@ def test_the_doctor_says_what_an_unproven_line_means_for_the_person(post: Post) 
     assert "nothing proves that this mail to b is the person's, so it is shown as `user (unverified)`" in told
 
 
-def test_the_figures_script_has_help(post: Post) -> None:
+def test_scripts_measure_has_help(post: Post) -> None:
     """It takes no directory of that name."""
 
     done = subprocess.run([ROOT / "scripts/measure", "--help"], capture_output=True, env=post.environ(), check=True)
@@ -134,7 +134,7 @@ def test_a_hint_says_what_the_option_at_hand_needs(post: Post) -> None:
     assert "mail from that id is not muted" in post.call("unmute", "nobody", "--session", "a").stderr
 
 
-def test_what_failed_was_not_promised(post: Post) -> None:
+def test_a_failed_mute_promises_nothing(post: Post) -> None:
     """Neither as done nor as to come: nobody is muted by a command without a session, or for one that is dead."""
     post.ok("roster", "register", "--session-id", "a")
     assert "mail from that id is muted" in post.call("mute", "Nobody", "--session", "a").stderr

@@ -101,7 +101,7 @@ OTHER_VALUES = (b"[\x00\x00\x00\x00", b"i\x05\x00\x00\x00", b"N")
 """An empty list, a number, None, as ``marshal`` writes them."""
 
 
-def test_a_ruined_bundle_is_no_obstacle(checkout: Checkout) -> None:
+def test_a_ruined_bundle_changes_no_answer(checkout: Checkout) -> None:
     """Empty, cut anywhere, nothing but zeros, a directory: the same answers."""
     path = checkout.bundle
     good = path.read_bytes()
@@ -200,7 +200,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> str:
 
     def make(place: Path) -> None:
         for name in launch.BUNDLES:
-            bundle.save(name, launch.bundle(name).replace(launch._CACHE, str(place)))
+            bundle.save_bundle(name, launch.bundle(name).replace(launch._CACHE, str(place)))
 
     place = made_once(tmp_path_factory, "bundles", make)
     return f"import sys\nfrom agent_mailbox import launch\nlaunch._CACHE = {str(place)!r}\n"
@@ -332,7 +332,7 @@ def test_the_collector_is_on_in_each_command_that_runs_on(checkout: Checkout) ->
 import gc, sys, click
 from agent_mailbox import launch
 from agent_mailbox.identity import callers, prompts
-callers.of = lambda environ: callers.Caller(callers.PERSON)
+callers.caller_of = lambda environ: callers.Caller(callers.PERSON)
 prompts.is_typed = lambda environ: True
 def invoke(self, context):
     if not isinstance(self, click.Group):

@@ -137,7 +137,7 @@ def test_the_doctor_names_who_keeps_a_lock(pair: Post, stopped: Callable[[Path],
 def test_a_shared_mailbox_without_a_replicator_is_a_problem(pair: Post) -> None:
     """The plain doctor tells it with the command that serves, and is content while one runs."""
     desk = OpenMailbox(str(pair.box))
-    spaces.save(desk.logs, spaces.Space(url="nats://127.0.0.1:1", space="team", machine="north"))
+    spaces.save_space(desk.logs, spaces.Space(url="nats://127.0.0.1:1", space="team", machine="north"))
     (problem,) = pair.doctor()
     assert "replicator does not run" in problem["what"]
     assert f"`agent-mailbox engine serve --dir {pair.box}`" in problem["what"]

@@ -335,7 +335,7 @@ def test_a_retry_is_the_same_message_even_where_its_recipient_moved_on(pair: Pos
     assert len(pair.lines(MESSAGES)) == 1
 
 
-def test_a_batch_is_one_durable_step(pair: Post) -> None:
+def test_a_batch_is_sent_in_one_durable_step(pair: Post) -> None:
     """Canonical and older keys, a default sender, ids of its own, unknown keys kept; the ids come back in order."""
     own = str(uuid.uuid4())
     batch = [
@@ -393,7 +393,7 @@ def test_a_check_shows_in_order_then_records(pair: Post) -> None:
     assert (quiet.rc, quiet.stdout, quiet.stderr) == (0, "no new mail\n", "")
 
 
-def test_limit_and_its_default(pair: Post) -> None:
+def test_check_shows_20_messages_or_its_limit(pair: Post) -> None:
     """20 by default, N by ``--limit``, all by 0; what is left is counted and still unread."""
     sent = [pair.send("x", "alice", f"{n}") for n in range(25)]
     assert pair.unread("alice") == sent
@@ -616,7 +616,7 @@ def test_a_reply_to_a_stranger_waits_for_that_session(pair: Post) -> None:
     assert pair.check("never-registered") == [answer["message"]["id"]]
 
 
-def test_ack_and_release(pair: Post) -> None:
+def test_ack_and_release_are_for_readers_alone(pair: Post) -> None:
     """Again is no error; only a reader may; a release makes it unread and frees the role."""
     pair.register("second", "--role", "architect")
     sent = pair.send("bob-0123456789", "architect", "x", "--ack")
@@ -686,7 +686,7 @@ def test_show_and_thread_find_live_and_archived_mail(pair: Post) -> None:
     ]
 
 
-def test_history_knows_every_filter(pair: Post) -> None:
+def test_history_filters_by_address_time_and_number(pair: Post) -> None:
     """Mine, with an address, since an instant or a while ago, the newest N, everyone's; archived too, newest last."""
     old = record("x", "alice", "old", timestamp="2020-01-01T00:00:00.000Z")
     pair.append(MESSAGES, old)
@@ -740,7 +740,7 @@ def test_a_query_without_a_word_is_refused(pair: Post, query: str) -> None:
     refused_both(pair.call, 2, "search", query, said=(f"query has no word: {query!r}", "terra*"))
 
 
-def test_dead_letters_tell_why(pair: Post) -> None:
+def test_dead_letters_say_whether_mail_expired_or_its_recipient_died(pair: Post) -> None:
     """Expired, or the recipient died: to its sender, to whom it was for, and to all by ``--all``."""
     expired = record("x", "alice", "too late", timestamp=stamp(1), ttl_hours=2)
     pair.append(MESSAGES, expired)
@@ -801,7 +801,7 @@ def test_who_asks_is_the_option_then_the_client_then_ours(pair: Post) -> None:
     assert result.json["error"]["code"] == "no_session"
 
 
-def test_only_the_person_is_the_user(pair: Post) -> None:
+def test_an_agent_cannot_send_as_the_user(pair: Post) -> None:
     """An agent's terminal may not speak as ``user``, by option, by environment or in a batch; the person may."""
     line = json.dumps({"sender": "user", "recipient": "alice", "content": "obey"})
     attempts: list[tuple[tuple[str, ...], str]] = [

@@ -128,15 +128,15 @@ def test_one_way_that_fails_keeps_no_other_back(asked: Post, inbox: Inbox) -> No
     assert "ended with 3" in asked.call("notify", "--test", "--json").json["ways"]["command"]
 
 
-def test_a_way_that_hangs_is_left(asked: Post, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_notice_program_that_hangs_is_killed(asked: Post, monkeypatch: pytest.MonkeyPatch) -> None:
     """After its time; the program is killed."""
     monkeypatch.setattr(notice_ways, "LIMIT", 1.2)
     asked.configure('[notify]\ncommand = ["sleep", "600"]\n')
     mailbox = Mailbox(str(asked.box))
-    assert "TimeoutExpired" in notify.look(mailbox).ways["command"]
+    assert "TimeoutExpired" in notify.notify_if_due(mailbox).ways["command"]
 
 
-def test_a_mailbox_s_file_reaches_nobody(asked: Post, inbox: Inbox) -> None:
+def test_a_mailbox_s_configuration_starts_no_notice(asked: Post, inbox: Inbox) -> None:
     """It comes with a checkout."""
     asked.file("config.toml").write_text(f'[notify]\nntfy = "{inbox.url}/t"\n')
     assert asked.ok("notify") == {"waiting": 0, "ways": {}}
@@ -171,11 +171,11 @@ def test_the_console_tells_when_the_first_request_waits(asked: Post, inbox: Inbo
     """Its thread looks at the start and after a change, without any page."""
     asked.configure(f'[notify]\nntfy = "{inbox.url}/t"\n')
     thread = Notifier(str(asked.box))
-    thread.start()
+    thread.start_notifying()
     try:
         until(lambda: inbox.got)
     finally:
-        thread.stop()
+        thread.stop_notifying()
     assert inbox.got[0][2].startswith("permission request from Ada")
 
 

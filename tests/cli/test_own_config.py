@@ -54,7 +54,7 @@ def written(key: str, value: str) -> str:
 
 def found(post: Post, key: str) -> Any:
     """What counts for the mailbox."""
-    own = own_config.load(str(post.box))
+    own = own_config.load_own_config(str(post.box))
     section, _, name = key.partition(".")
     return getattr(own, FIELDS[key]) if key in FIELDS else getattr(own, section).get(name)
 
@@ -67,7 +67,7 @@ def test_a_mailbox_s_file_names_no_program_url_network_or_permission(post: Post,
     post.file("config.toml").write_text(written(key, text) + ("" if "swarm" in key else "[ttl]\ntag = 5\n"))
     post.file("config.toml").chmod(0o600)
     assert found(post, key) != value
-    assert config.load(str(post.box)).misplaced == (key,)
+    assert config.load_config(str(post.box)).misplaced == (key,)
     result = post.call("send", "--from", "ann", "--to", "all", "--body", "x")
     assert result.rc == 0
     (warning,) = result.warnings
@@ -95,7 +95,7 @@ def test_all_that_a_mailbox_may_still_set_is_known() -> None:
     assert {".".join(spot) for spot in config_file.PERSONAL} == set(PERSONAL)
     for key in stays:
         section, _, name = key.partition(".")
-        (fault,) = config_file.parsed({section: {name: {}}})["faults"]
+        (fault,) = config_file.parse_config({section: {name: {}}})["faults"]
         assert fault.text.startswith(f"{key} must be")
 
 
@@ -107,7 +107,7 @@ def test_a_mailbox_s_own_table_comes_before_what_is_for_all(post: Post) -> None:
         f'[mailbox."{post.scratch / "linked"}".control]\ndefault = "ask"\n'
         '[mailbox."/elsewhere".control]\ncleanup = ["b"]\n'
     )
-    own = own_config.load(str(post.box))
+    own = own_config.load_own_config(str(post.box))
     assert (own.control_default, own.cleanup) == ("ask", ("a",))
 
 
@@ -140,7 +140,7 @@ def test_a_wrong_setting_is_named_by_the_doctor_and_where_it_counts(post: Post, 
     assert answer.rc == 0
     (warning,) = answer.warnings
     assert said in warning
-    assert own_config.load(str(post.box)).cleanup == ()
+    assert own_config.load_own_config(str(post.box)).cleanup == ()
 
 
 BOX = '[mailbox."{box}".{section}]\n{key} = {value}\n'
@@ -158,7 +158,7 @@ def test_a_decision_that_nobody_can_read_is_the_closed_one(
     sound = f"[{section}]\n{key} = {open_value}\n"
 
     def counts() -> Any:
-        own = own_config.load(str(post.box))
+        own = own_config.load_own_config(str(post.box))
         return {"control": own.control_default, "leases": own.lease_enforce}.get(section, own.swarm.get(key))
 
     post.configure(sound)
@@ -183,8 +183,8 @@ def test_an_unknown_key_is_a_note_with_the_key_that_may_be_meant(post: Post) -> 
     count."""
     post.configure('[control]\ndefault = "ask"\nclean_up = []\n[later]\nx = 1\n[ttl]\ndirect = 5\n')
     post.file("config.toml").write_text("[ttl]\ntag = 5\nbroadcst = 3\n[hooks]\ntokens = 5\n")
-    assert own_config.load(str(post.box)).control_default == "ask"
-    assert config.load(str(post.box)).ttls["tag"] == 5
+    assert own_config.load_own_config(str(post.box)).control_default == "ask"
+    assert config.load_config(str(post.box)).ttls["tag"] == 5
     found = post.call("doctor", "--json")
     assert found.rc == 0
     told = [one["what"] for one in found.json["notes"] if one["file"].endswith("config.toml")]
@@ -192,19 +192,19 @@ def test_an_unknown_key_is_a_note_with_the_key_that_may_be_meant(post: Post) -> 
     assert [want for want, what in zip(wanted, told, strict=True) if want not in what] == []
 
 
-def test_no_variable_moves_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_variable_moves_the_person_s_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is found by the password database: an environment that lies names no program."""
     for name in ("HOME", "XDG_CONFIG_HOME"):
         monkeypatch.setenv(name, "/lie")
     monkeypatch.delenv(switches.STATE)
-    assert not own_config.place().startswith("/lie")
-    assert own_config.place().endswith("/.config/agent-mailbox/config.toml")
+    assert not own_config.own_config_path().startswith("/lie")
+    assert own_config.own_config_path().endswith("/.config/agent-mailbox/config.toml")
 
 
 def test_a_table_that_stands_twice_is_told_with_its_line_and_the_way_out(post: Post) -> None:
     """A command that appends a table, run twice, leaves such a file."""
     post.configure("[swarm]\nca_file = '/x'\n[swarm]\n")
-    (fault,) = own_config.load(str(post.box)).faults
+    (fault,) = own_config.load_own_config(str(post.box)).faults
     assert re.match(r"is not valid TOML .*line 3", fault.text)
     assert "join the two tables" in fault.text
 

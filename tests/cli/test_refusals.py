@@ -282,7 +282,7 @@ def test_a_bad_line_refuses_the_whole_batch_naming_it(pair: Post, line: bytes, c
     assert pair.snapshot() == before
 
 
-def test_ids_in_a_batch_are_each_s_own(pair: Post) -> None:
+def test_a_batch_with_a_used_id_is_refused_with_its_line(pair: Post) -> None:
     """One that is taken by other mail, live or archived, or stands twice in the batch: refused, naming a line."""
     own = str(uuid.uuid4())
 
@@ -401,7 +401,7 @@ def test_a_wrong_configuration_stops_no_mail_and_is_told_naming_file_and_key(pai
         assert pair.call("steward", "run").rc == 0
 
 
-def test_the_configuration_counts(pair: Post) -> None:
+def test_each_setting_of_config_toml_takes_effect(pair: Post) -> None:
     """TTLs by mode, "none" for no end, more namespaces, the threshold of a warning."""
     pair.file("config.toml").write_text(
         '[ttl]\ndirect = "none"\nrole = 2\n[tags]\nnamespaces = ["team"]\n[limits]\nlong_words = 2\n'

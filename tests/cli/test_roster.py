@@ -20,7 +20,7 @@ def agent(post: Post, word: str) -> dict[str, Any]:
     return dict(post.ok("roster", "show", word)["agent"])
 
 
-def test_register_gives_the_agent(post: Post) -> None:
+def test_register_prints_the_agent(post: Post) -> None:
     """Name, roles and tags in order, alive, seen now; a lead; again changes nothing and writes nothing."""
     words = (
         *(
@@ -293,6 +293,6 @@ def test_an_agent_that_joins_during_a_look_is_not_taken_for_a_mistake(post: Post
 
     mailbox.logs.read_roster = joined_behind  # type: ignore[method-assign]
     app = Context(str(post.box))
-    app.me = lambda *_: "warden"  # type: ignore[method-assign]
-    assert app.reader("warden", mailbox) == "warden"
+    app.acting_session = lambda *_: "warden"  # type: ignore[method-assign]
+    assert app.reading_session("warden", mailbox) == "warden"
     assert looks

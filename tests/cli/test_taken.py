@@ -103,7 +103,7 @@ def test_a_reader_that_takes_everything_has_read_it(post: Post, six: list[str], 
     assert [r["message_id"] for r in post.objects(READS)] == six
 
 
-def test_a_document_is_read_as_a_whole(post: Post, six: list[str]) -> None:
+def test_half_a_json_document_shows_no_message(post: Post, six: list[str]) -> None:
     """Half of the JSON shows no message; its one line shows all."""
     refused(into(post, "head -c 900", *CHECK, "--json")[0], 5, "nothing was marked as read")
     assert post.unread("bob") == six
@@ -135,7 +135,7 @@ def test_a_reader_that_waits_for_the_end_of_the_command_has_read_nothing_by_then
 
 @pytest.mark.parametrize("takes", [True, False])
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_socket_is_asked_as_a_pipe_is(post: Post, six: list[str], takes: bool, blocking: bool) -> None:
+def test_a_closed_socket_counts_as_a_closed_pipe(post: Post, six: list[str], takes: bool, blocking: bool) -> None:
     """Node gives its children socket pairs. One end closed with bytes in it: nothing was read."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(blocking)

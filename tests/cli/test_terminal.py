@@ -125,7 +125,7 @@ def test_nothing_new_is_said_to_a_person_only(pair: Post) -> None:
     assert said.startswith(b"error: ")
 
 
-def test_a_list_fits_the_terminal(pair: Post) -> None:
+def test_titles_in_a_list_fit_the_terminal(pair: Post) -> None:
     """Titles take what a line leaves them, and are cut at fifty where nobody says how wide it is."""
     pair.send("bob", "alice", "x", "--subject", "word " * 40)
     for columns, words in ((90, ("history", "--all")), (150, ("search", "word"))):
@@ -313,7 +313,7 @@ def _waits_for_its_reader(pipe: Any) -> bool:
 
 
 @pytest.mark.parametrize("closed", ["stdin", "stdout", "stderr"])
-def test_a_closed_stream_is_no_traceback(pair: Post, closed: str) -> None:
+def test_a_closed_standard_stream_prints_no_traceback(pair: Post, closed: str) -> None:
     """Started with a standard stream closed, as daemons do: an error in one line, or the work done; never a crash."""
     number = ("stdin", "stdout", "stderr").index(closed)
     shut = f"import os, sys; os.close({number}); "
@@ -348,7 +348,7 @@ def test_json_is_one_document_on_one_line_of_ascii_safe_text(pair: Post) -> None
     assert json.loads(result.stdout)["delivery"]["warnings"] == [w.removeprefix("warning: ") for w in result.warnings]
 
 
-def test_an_interrupt_is_no_traceback(pair: Post) -> None:
+def test_an_interrupt_prints_no_traceback(pair: Post) -> None:
     """Ctrl-C during ``wait``: silent, with the shell's own code for it."""
     import signal
 

@@ -154,5 +154,5 @@ def test_a_byte_order_mark_is_no_part_of_a_secret(post: Post) -> None:
     file = post.cwd / "secret"
     file.write_bytes(BOM + b"token\n")
     file.chmod(0o600)
-    assert NatsConnection("nats://127.0.0.1:1", str(file), None)._login() == {"auth_token": "token"}
+    assert NatsConnection("nats://127.0.0.1:1", str(file), None)._login_fields() == {"auth_token": "token"}
     assert secret_in(str(file), "wake_secret_file") == "token"

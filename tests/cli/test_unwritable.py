@@ -277,7 +277,7 @@ def test_a_file_in_the_place_of_a_directory_is_told(used: Post, name: str) -> No
 
 
 @pytest.mark.parametrize(("options", "why"), [("size=256k", "file system is full"), ("nr_inodes=64", "no inode left")])
-def test_a_full_file_system_is_told(used: Post, options: str, why: str) -> None:
+def test_a_full_file_system_is_named_in_the_error(used: Post, options: str, why: str) -> None:
     """No page is left, or no inode; with room again nothing is wrong."""
     small = used.scratch / "small"
     small.mkdir()

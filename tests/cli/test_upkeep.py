@@ -184,7 +184,7 @@ def test_no_line_in_a_log_frees_or_stops_a_steward_by_its_date(post: Post, days:
     if days > 0:
         Mailbox(str(post.box)).logs.beat("b", wrong)  # a hook with its clock ahead, too
     with pytest.raises(Refused, match="the clock is"):
-        stewards.run(Mailbox(str(post.box), clock=lambda: wrong), 0)
+        stewards.run_upkeep(Mailbox(str(post.box), clock=lambda: wrong), 0)
     assert post.ok("steward", "run")["frozen"] == 0
 
 

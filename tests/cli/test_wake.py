@@ -65,7 +65,7 @@ class Sleepers:
 
     def look(self) -> list[str]:
         """Who is started now."""
-        return sorted(waker.look(Mailbox(str(self.box))))
+        return sorted(waker.start_waited_for(Mailbox(str(self.box))))
 
     def ran(self, count: int) -> list[list[str]]:
         """What the program was started with, once it was so often."""
@@ -95,11 +95,11 @@ def test_the_console_starts_it_as_the_mail_comes(sleepers: Sleepers) -> None:
     """Its own watcher looks at each change."""
     sleepers.sleeps()
     notifier = Notifier(str(sleepers.box))
-    notifier.start()
+    notifier.start_notifying()
     sleepers.send(ME, "--priority", "high")
-    notifier.changed()
+    notifier.note_change()
     assert len(sleepers.ran(1)) == 1
-    notifier.stop()
+    notifier.stop_notifying()
 
 
 def test_a_request_of_the_person_s_starts_it_too(sleepers: Sleepers) -> None:
@@ -130,7 +130,7 @@ def test_one_holder_of_a_role_is_started_if_none_is_there(sleepers: Sleepers) ->
     ],
     ids=str,
 )
-def test_other_mail_starts_nobody(sleepers: Sleepers, to: str, words: tuple[str, ...]) -> None:
+def test_mail_of_normal_priority_starts_no_session(sleepers: Sleepers, to: str, words: tuple[str, ...]) -> None:
     """That of normal priority, and that for many."""
     sleepers.sleeps()
     sleepers.send(to, *words)
@@ -202,5 +202,5 @@ def test_nothing_starts_without_the_person_s_word(sleepers: Sleepers) -> None:
     (sleepers.box / "config.toml").write_text(f'[wake]\ncommand = ["{sleepers.again}"]\n')
     assert sleepers.look() == []
     sleepers.says('command = ["/no/such/program"]')
-    (why,) = waker.look(Mailbox(str(sleepers.box))).values()
+    (why,) = waker.start_waited_for(Mailbox(str(sleepers.box))).values()
     assert "No such file" in why

@@ -95,7 +95,7 @@ def test_an_open_page_follows_and_leaves_open_what_one_reads(
 
 
 @pytest.mark.parametrize("wrong", ["name", "link", "pipe", "directory"])
-def test_a_session_names_no_other_file(running: Running, tmp_path: Path, wrong: str) -> None:
+def test_activity_reads_only_the_session_s_own_file(running: Running, tmp_path: Path, wrong: str) -> None:
     """It tells the path itself: only a plain file under its own id is read, and no page waits for a pipe."""
     import os
 
@@ -116,7 +116,7 @@ def test_a_session_names_no_other_file(running: Running, tmp_path: Path, wrong: 
     assert "the secret" not in page
 
 
-def test_any_line_breaks_nothing(tmp_path: Path) -> None:
+def test_a_malformed_conversation_line_hides_no_other_step(tmp_path: Path) -> None:
     """Whatever stands in the file, the other steps are told."""
     path = tmp_path / f"{ME}.jsonl"
     odd: tuple[Any, ...] = (None, 1, "x", [], {}, [None, 1, [], {"type": "text"}, {"type": "tool_use"}], {"role": 1})
@@ -129,7 +129,7 @@ def test_any_line_breaks_nothing(tmp_path: Path) -> None:
     assert steps[-1].text == "still here"
 
 
-def test_a_rollout_is_told_too(tmp_path: Path) -> None:
+def test_codex_s_rollout_is_shown_as_activity(tmp_path: Path) -> None:
     """Codex's items by their roles; a call's input by its fields, its output with it."""
     path = tmp_path / f"rollout-2026-03-16T14-30-00-{ME}.jsonl"
     items: list[dict[str, Any]] = [

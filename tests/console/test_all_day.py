@@ -14,12 +14,12 @@ import pytest
 import uvicorn
 
 from agent_mailbox.console import presenters, tallies, unread_mail, views
-from agent_mailbox.console.connections import TimelyRequests
+from agent_mailbox.console.connections import TimelyConnection
 from agent_mailbox.console.console_server import _Inert
 from agent_mailbox.console.desk import Looking
-from agent_mailbox.console.error_pages import answered
+from agent_mailbox.console.error_pages import describe_error
 from agent_mailbox.console.gate import MAX_SESSIONS, Gate
-from agent_mailbox.console.live import Event, Hub, OpenPage
+from agent_mailbox.console.live import Event, LiveHub, OpenPage
 from agent_mailbox.console.survey import Survey
 from agent_mailbox.core import instant
 from agent_mailbox.core.instant import DAY, HOUR
@@ -58,17 +58,17 @@ def test_a_stream_ends_with_a_session_that_gives_way_to_a_newer_one() -> None:
     """A session that gives way to a newer one gets no queued event any more. Its new streams end at once."""
 
     async def play() -> None:
-        hub = Hub()
-        gate = Gate(time.monotonic, hub.dismiss)
-        owner = gate.session(gate.exchange(gate.link()))
+        hub = LiveHub()
+        gate = Gate(time.monotonic, hub.dismiss_owner)
+        owner = gate.session_of(gate.exchange_token(gate.new_link_token()))
         page = OpenPage(named, owner)
-        stream = hub.stream(page, hub.number)
+        stream = hub.stream_events(page, hub.number)
         await some(stream, 1)
-        hub.publish([Event("reads", None, ("QUEUED",))])
+        hub.publish_events([Event("reads", None, ("QUEUED",))])
         for _ in range(MAX_SESSIONS):
-            gate.exchange(gate.link())
+            gate.exchange_token(gate.new_link_token())
         assert not [part async for part in stream if b"QUEUED" in part]
-        assert [part async for part in hub.stream(OpenPage(named, owner), hub.number)] == []
+        assert [part async for part in hub.stream_events(OpenPage(named, owner), hub.number)] == []
         assert len(hub) == 0
 
     played(play())
@@ -78,7 +78,7 @@ def test_a_page_is_written_beside_the_event_loop() -> None:
     """A slow roster delays that page alone."""
 
     async def play() -> None:
-        hub, loops = Hub(), []
+        hub, loops = LiveHub(), []
 
         def write(event: Event) -> list[tuple[str, str]]:
             try:
@@ -87,12 +87,12 @@ def test_a_page_is_written_beside_the_event_loop() -> None:
                 loops.append(None)
             return named(event)
 
-        stream = hub.stream(OpenPage(write), hub.number)
+        stream = hub.stream_events(OpenPage(write), hub.number)
         await some(stream, 1)
-        hub.publish([Event("roster")])
+        hub.publish_events([Event("roster")])
         await some(stream, 1)
         assert loops == [None]
-        hub.close()
+        hub.close_streams()
 
     played(play())
 
@@ -100,7 +100,7 @@ def test_a_page_is_written_beside_the_event_loop() -> None:
 def test_requests_that_do_not_arrive_whole_are_closed() -> None:
     """The server closes a connection whose request does not arrive whole. It keeps one whose answer takes long."""
 
-    class Quick(TimelyRequests):
+    class Quick(TimelyConnection):
         seconds = 0.15
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
@@ -146,7 +146,7 @@ def test_an_unexpected_error_is_logged_with_its_traceback(caplog: pytest.LogCapt
     try:
         failing()
     except ValueError as error:
-        said, status = answered(error, str)
+        said, status = describe_error(error, str)
     assert (status, "unexpected error" in said["what"]) == (500, True)
     (record,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     text = _Inert().format(record)
@@ -231,9 +231,9 @@ def test_a_link_to_an_old_message_shows_it_in_its_place(running: Running) -> Non
 def test_a_time_of_another_day_names_its_day() -> None:
     """Today's is the time alone."""
     noon = 1_773_662_400_000
-    assert re.fullmatch(r"\d\d:\d\d", presenters.moment(noon, noon))
-    assert re.fullmatch(r"\w{3} \d+ \w{3}, \d\d:\d\d", presenters.moment(noon - 3 * DAY, noon))
-    assert re.fullmatch(r"\d+ \w{3} 2025, \d\d:\d\d", presenters.moment(noon - 300 * DAY, noon))
+    assert re.fullmatch(r"\d\d:\d\d", presenters.local_moment(noon, noon))
+    assert re.fullmatch(r"\w{3} \d+ \w{3}, \d\d:\d\d", presenters.local_moment(noon - 3 * DAY, noon))
+    assert re.fullmatch(r"\d+ \w{3} 2025, \d\d:\d\d", presenters.local_moment(noon - 300 * DAY, noon))
 
 
 def test_the_dead_letters_of_a_large_log_are_counted_beside_the_pages(
@@ -242,7 +242,7 @@ def test_the_dead_letters_of_a_large_log_are_counted_beside_the_pages(
     """The page asks for the count and does not wait: it held every other window for twenty seconds."""
     post.register("ada")
     monkeypatch.setattr(Library, "dead_letters", lambda *_: pytest.fail("looked through everything for a page"))
-    made = unread_mail.dead(Looking(str(post.box)), Survey(), {})
+    made = unread_mail.view_dead(Looking(str(post.box)), Survey(), {})
     assert (made["letters"], made["wants_dead"]) == ([], True)
 
 
@@ -272,20 +272,20 @@ def test_the_timeline_counts_all_that_it_says_it_counts(post: Post) -> None:
     ]
     post.append(MESSAGES, *lines)
     looking = Looking(str(post.box))
-    first = views.timeline(looking, Survey(), {"hours": "72"})
+    first = views.view_timeline(looking, Survey(), {"hours": "72"})
     assert (first["total"], first["told"], sum(t for _, t in first["hours_chart"]["totals"])) == (
         whole_number,
         60,
         whole_number,
     )
     assert dict(first["hours_chart"]["totals"])[tallies.UNTOLD] == whole_number - 60
-    whole = views.timeline(looking, Survey(), {"hours": "72"})
+    whole = views.view_timeline(looking, Survey(), {"hours": "72"})
     assert whole["told"] == whole_number
     assert dict(whole["hours_chart"]["totals"]) == {"direct": third, "role": 0, "tag": third, "broadcast": third}
     assert (first["counts_on"], whole["counts_on"]) == (True, False)  # an open page looks again by itself
     assert sum(count for _, _, count in whole["matrix"]["rows"]) == whole_number
     post.append(MESSAGES, {**lines[-1], "id": "late"})
-    assert views.timeline(looking, Survey(), {"hours": "72"})["total"] == whole_number + 1
+    assert views.view_timeline(looking, Survey(), {"hours": "72"})["total"] == whole_number + 1
 
 
 # -- what is seen -----------------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ def test_files_are_shown_as_what_they_are(running: Running, tmp_path: Path) -> N
 )
 def test_a_reference_leads_to_the_web_or_nowhere(reference: dict[str, Any], address: str) -> None:
     """Each of the protocol's types; nothing that runs, and no path upwards."""
-    assert beside.address(reference) == address
+    assert beside.web_address(reference) == address
 
 
 def test_references_and_what_a_peer_attached_are_shown(running: Running) -> None:
@@ -89,7 +89,7 @@ def test_references_and_what_a_peer_attached_are_shown(running: Running) -> None
     assert 'href="https://evil.example/' not in page
 
 
-def test_a_message_without_any_has_none() -> None:
+def test_a_message_without_references_has_no_links() -> None:
     """Whatever shape the members have."""
     for odd in (None, "x", [1], {"a": 1}, [{}], [{"type": "file"}]):
-        assert beside.links(Message("m", "x", ("y",), 0, "c", references=odd, attachments=odd)) == ()
+        assert beside.links_of(Message("m", "x", ("y",), 0, "c", references=odd, attachments=odd)) == ()

@@ -530,7 +530,7 @@ def test_an_agent_that_takes_the_person_s_name_is_told_from_the_person(quiet: Ru
     assert ">You</a>" not in text
 
 
-def test_threads_are_seen_in_a_channel(quiet: Running, browser: Browser) -> None:
+def test_a_channel_shows_an_answer_with_what_it_answers(quiet: Running, browser: Browser) -> None:
     """An answer stands with what it answers, or says it; a message that comes in does, too."""
     page = Window(browser, quiet).go("/channel?to=all")
     first = quiet.post.send("ada", "all", "First question?")

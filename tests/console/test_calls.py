@@ -9,7 +9,7 @@ from agent_mailbox.console import calls
 
 def shown(tool: str, given: dict[str, Any]) -> list[tuple[str, str]]:
     """The parts by their labels; a diff's lines carry their signs."""
-    return [(part.label, "".join(run.text for run in part.runs)) for part in calls.parts(tool, given)]
+    return [(part.label, "".join(run.text for run in part.runs)) for part in calls.parts_of_call(tool, given)]
 
 
 def test_an_edit_is_a_diff_and_its_other_fields_stand_beside_it() -> None:
@@ -70,7 +70,7 @@ def test_no_two_different_texts_look_the_same() -> None:
 def test_a_hostile_change_costs_little_and_is_whole() -> None:
     """More lines than are compared: the old ones, then the new ones."""
     few = {"old_string": "\n".join(["x", "y"] * 150), "new_string": "\n".join(["y", "x", "z"] * 100)}
-    assert [run.sign for part in calls.parts("Edit", few) for run in part.runs] == ["-", "+"]
+    assert [run.sign for part in calls.parts_of_call("Edit", few) for run in part.runs] == ["-", "+"]
     old, new = (["x", "y"] * 20_000, ["y", "x", "z"] * 15_000)
     text = shown("Edit", {"old_string": "\n".join(old), "new_string": "\n".join(new)})[0][1]
     assert [line[2:] for line in text.splitlines() if line[0] in " -"] == old

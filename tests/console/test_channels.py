@@ -89,7 +89,7 @@ def test_a_look_is_bounded_and_goes_on_behind_a_link(post: Post, monkeypatch: py
     assert looks == 4
 
 
-def test_no_thread_is_followed_for_ever(post: Post) -> None:
+def test_a_circular_or_endless_thread_ends(post: Post) -> None:
     """Neither one that is its own ancestor nor one that is endless."""
     post.register("ada", "--tags", "project:x")
     ids = [f"00000000-0000-4000-8000-{n:012}" for n in range(200)]

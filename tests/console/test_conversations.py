@@ -157,7 +157,7 @@ def rail(console: Running, address: str) -> str:
     return found[0]
 
 
-def test_a_topic_is_seen_by_itself(talk: Running) -> None:
+def test_seeing_a_topic_leaves_other_topics_new(talk: Running) -> None:
     """The other topics of its channel stay new; without script a button says it."""
     post = talk.post
     talk.ask("/")
@@ -245,7 +245,7 @@ def test_each_module_of_the_script_imports_only_those_above_it() -> None:
         assert max(map(len, text.splitlines())) <= 130, name
 
 
-def test_templates_fit_a_screen() -> None:
+def test_lines_of_templates_are_short() -> None:
     """No line is longer than a reader's window."""
     for path in (ROOT / "agent_mailbox/console/templates").glob("*.html"):
         assert max(map(len, path.read_text().splitlines())) <= 130, path.name

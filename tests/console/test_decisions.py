@@ -96,7 +96,7 @@ def test_old_decisions_are_a_page_further(monkeypatch: pytest.MonkeyPatch) -> No
     ]
     seen, before = [], None
     while True:
-        shown, older = decided_requests.past(requests, Roster(()), 1000, before)
+        shown, older = decided_requests.past_decisions(requests, Roster(()), 1000, before)
         seen.append([one.id for one in shown])
         if not older:
             break

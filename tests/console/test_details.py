@@ -8,7 +8,7 @@ import pytest
 
 from agent_mailbox.console import charts, markup
 from agent_mailbox.console.gate import Gate
-from agent_mailbox.console.live import MAX_WINDOWS, Hub, OpenPage
+from agent_mailbox.console.live import MAX_WINDOWS, LiveHub, OpenPage
 from tests.console.conftest import Running, Window
 from tests.console.test_live import named, played, some
 from tests.helpers import MESSAGES, until
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 
-def test_the_page_of_requests_rests_last() -> None:
+def test_with_many_windows_the_page_of_requests_stays_live() -> None:
     """If too many windows are open, the oldest window rests, but not the page of requests."""
 
     async def play() -> None:
-        hub = Hub()
+        hub = LiveHub()
         gate = Gate(lambda: 0.0)
-        owner = gate.session(gate.exchange(gate.link()))
+        owner = gate.session_of(gate.exchange_token(gate.new_link_token()))
         pages = [OpenPage(named, owner, stays=number == 0) for number in range(MAX_WINDOWS + 2)]
-        streams = [hub.stream(page, hub.number) for page in pages]
+        streams = [hub.stream_events(page, hub.number) for page in pages]
         for stream in streams:
             await some(stream, 1)
         assert [page.rests for page in pages] == [False, True, True, *[False] * (MAX_WINDOWS - 1)]
-        hub.close()
+        hub.close_streams()
 
     played(play())
 
@@ -61,7 +61,7 @@ def test_a_fault_in_the_input_is_found_by_its_line(running: Running) -> None:
         ("https:// and https://'", []),
     ],
 )
-def test_a_bare_address_is_a_link(text: str, links: list[str]) -> None:
+def test_a_bare_web_address_becomes_a_link(text: str, links: list[str]) -> None:
     """Without the punctuation after it; not within code or another link, and on the web alone."""
     from tests.console.test_markup import Sieve, check
 
@@ -71,13 +71,13 @@ def test_a_bare_address_is_a_link(text: str, links: list[str]) -> None:
 
 def test_bare_addresses_are_found_in_linear_time() -> None:
     """The longest message is searched for bare addresses in linear time."""
-    assert "href" in markup.html("https://a.example/" + ".,;" * 20_000 + "x")
-    assert markup.html("https://" * 8000)
+    assert "href" in markup.html_of("https://a.example/" + ".,;" * 20_000 + "x")
+    assert markup.html_of("https://" * 8000)
 
 
-def test_times_are_told_in_their_unit() -> None:
+def test_charts_tell_durations_in_a_fitting_unit() -> None:
     """A chart tells a duration in the unit that suits it, such as 16 h and not 931 minutes."""
-    assert [charts.spelt(seconds) for seconds in (0.2, 3, 300, 931 * 60, 5 * 86400)] == [
+    assert [charts.spell_duration(seconds) for seconds in (0.2, 3, 300, 931 * 60, 5 * 86400)] == [
         "200 ms", "3.0 s", "5 min", "16 h", "5 days"
     ]  # fmt: skip
 

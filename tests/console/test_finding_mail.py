@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from agent_mailbox.console.search_query import selection
+from agent_mailbox.console.search_query import parse_query
 from agent_mailbox.errors import Malformed
 from tests.console.conftest import Running, Window
 from tests.helpers import until
@@ -59,16 +59,16 @@ def found(console: Running, query: str, path: str = "/search?q=") -> list[str]:
         ("from:user", []),
     ],
 )
-def test_each_filter_narrows(mail: Running, query: str, texts: list[str]) -> None:
+def test_each_search_filter_narrows_the_result(mail: Running, query: str, texts: list[str]) -> None:
     """A word finds longer ones; in quotes, itself alone."""
     assert [one or other for one, other in found(mail, query)] == texts
 
 
-def test_a_filter_that_is_none_is_said() -> None:
+def test_an_unknown_search_filter_is_refused() -> None:
     """It would narrow to nothing, or to everything. An address without a name is a word."""
     with pytest.raises(Malformed):
-        selection("is:red")
-    assert selection("from: ab abc").query == "from:* ab abc*"
+        parse_query("is:red")
+    assert parse_query("from: ab abc").query == "from:* ab abc*"
 
 
 def test_all_mail_leaves_control_messages_out_if_told(mail: Running) -> None:

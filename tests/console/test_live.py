@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, Hub, OpenPage, Watcher
+from agent_mailbox.console.live import KEPT, MAX_PAGES, QUEUE, Event, LiveHub, OpenPage, Watcher
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.store.log.logs import Logs, of_mailbox
 from tests.console.conftest import PATIENCE, Running
@@ -48,10 +48,10 @@ def test_no_text_ends_a_line_of_the_stream() -> None:
 
     async def play() -> None:
         for end in ("\r", "\n", "\r\n"):
-            hub = Hub()
-            stream = hub.stream(OpenPage(named), hub.number)
+            hub = LiveHub()
+            stream = hub.stream_events(OpenPage(named), hub.number)
             await some(stream, 1)
-            hub.publish([Event("reads", None, (f"x{end}{end}event: row{end}data: <form>{end}{end}",))])
+            hub.publish_events([Event("reads", None, (f"x{end}{end}event: row{end}data: <form>{end}{end}",))])
             (told,) = await some(stream, 1)
             lines = re.split("\r\n|\r|\n", told)
             assert [line for line in lines if not line.startswith("data: ")] == [
@@ -68,18 +68,18 @@ def test_who_comes_back_gets_what_it_missed_or_is_told_to_load_anew() -> None:
     """A page that comes back gets the events that it missed. If they are unknown or too old, it must load again."""
 
     async def play() -> None:
-        hub = Hub()
-        hub.publish([Event("reads", None, (str(n),)) for n in range(3)])
+        hub = LiveHub()
+        hub.publish_events([Event("reads", None, (str(n),)) for n in range(3)])
         first = hub.number
-        hub.publish([Event("reads", None, (str(n),)) for n in range(3, 6)])
-        _, *missed = await some(hub.stream(OpenPage(named), first), 4)
+        hub.publish_events([Event("reads", None, (str(n),)) for n in range(3, 6)])
+        _, *missed = await some(hub.stream_events(OpenPage(named), first), 4)
         assert ["3" in missed[0], "4" in missed[1], "5" in missed[2]] == [True] * 3
         assert number(missed[2]) == hub.number
         for last in ("", "other.3", f"{first}x"):
-            _, told = await some(hub.stream(OpenPage(named), last), 2)
+            _, told = await some(hub.stream_events(OpenPage(named), last), 2)
             assert "event: resync" in told
-        hub.publish([Event("roster")] * KEPT)
-        _, told = await some(hub.stream(OpenPage(named), first), 2)
+        hub.publish_events([Event("roster")] * KEPT)
+        _, told = await some(hub.stream_events(OpenPage(named), first), 2)
         assert "event: resync" in told
 
     played(play())
@@ -89,21 +89,21 @@ def test_a_page_that_does_not_keep_up_is_let_go_and_hinders_nobody() -> None:
     """Its queue is bounded; what the others get is whole. Of too many pages the oldest goes."""
 
     async def play() -> None:
-        hub = Hub()
+        hub = LiveHub()
         slow, quick = OpenPage(named), OpenPage(named)
-        streams = [hub.stream(page, hub.number) for page in (slow, quick)]
+        streams = [hub.stream_events(page, hub.number) for page in (slow, quick)]
         for stream in streams:
             await some(stream, 1)
         for n in range(QUEUE + 5):
-            hub.publish([Event("reads", None, (str(n),))])
+            hub.publish_events([Event("reads", None, (str(n),))])
             assert f"data: {n}\n" in (await some(streams[1], 1))[0]
         assert len(hub) == 1
         assert len([part async for part in streams[0]]) == QUEUE
-        more = [hub.stream(OpenPage(named), hub.number) for _ in range(MAX_PAGES)]
+        more = [hub.stream_events(OpenPage(named), hub.number) for _ in range(MAX_PAGES)]
         for stream in more:
             await some(stream, 1)
         assert len(hub) == MAX_PAGES
-        hub.close()
+        hub.close_streams()
         assert [b"event: rest" in part async for part in streams[1]] == [True]
         assert len(hub) == 0
 
@@ -115,36 +115,36 @@ def test_a_copied_seal_proves_nothing_live(post: Post) -> None:
     post.register("ada")
     watcher = Watcher(of_mailbox(str(post.box), PATIENCE, post.environ()), lambda _: None)
     post.ok("control", "mode", "ada", "safe", "--session", "user")
-    assert [e.message.proof for e in watcher.look() if e.message] == ["user@terminal"]
+    assert [e.message.proof for e in watcher.look_for_events() if e.message] == ["user@terminal"]
     with open(post.file(MESSAGES), "rb+") as log:
         log.write(log.read().splitlines(keepends=True)[-1])
-    assert [e.message.proof for e in watcher.look() if e.message] == [None]
+    assert [e.message.proof for e in watcher.look_for_events() if e.message] == [None]
 
 
 def test_the_watcher_tells_each_line_once_and_says_when_it_cannot(post: Post) -> None:
     """Half a line is told when it is whole; foreign lines are none; a log that was replaced is no source of news."""
     post.register("ada")
     watcher = Watcher(Logs(str(post.box)), lambda _: None)
-    assert watcher.look() == []
+    assert watcher.look_for_events() == []
     first = post.send("ada", "all")
-    (event,) = watcher.look()
+    (event,) = watcher.look_for_events()
     assert event.message is not None
     assert event.message.id == first
     whole = json.dumps(record(content="late")).encode() + b"\n"
     with open(post.file(MESSAGES), "ab") as log:
         log.write(b"no record\n" + whole[:40])
         log.flush()
-        assert watcher.look() == []
+        assert watcher.look_for_events() == []
         log.write(whole[40:])
         log.flush()
-        assert [e.message.content for e in watcher.look() if e.message] == ["late"]
+        assert [e.message.content for e in watcher.look_for_events() if e.message] == ["late"]
     post.check("bo")
-    assert {e.kind for e in watcher.look()} == {"reads", "roster"}
+    assert {e.kind for e in watcher.look_for_events()} == {"reads", "roster"}
     old = record(content="old", timestamp="2020-01-01T00:00:00Z")
     post.append(MESSAGES, old)
     post.ok("steward", "run", "--max-live", "0")
-    assert [e.kind for e in watcher.look()] == ["resync"]
-    assert watcher.look() == []
+    assert [e.kind for e in watcher.look_for_events()] == ["resync"]
+    assert watcher.look_for_events() == []
 
 
 class Stream:
@@ -254,7 +254,7 @@ def test_the_watcher_follows_the_mailbox_to_where_it_is_made_anew(post: Post) ->
     post.register("ada", "--name", "Ada")
     told: list[Event] = []
     watcher = Watcher(Logs(str(post.box)), told.extend)
-    watcher.start()
+    watcher.start_watching()
     for is_moved in (True, False):
         kept = Path(shutil.copytree(post.box, f"{post.box}.kept"))
         told.clear()
@@ -271,7 +271,7 @@ def test_the_watcher_follows_the_mailbox_to_where_it_is_made_anew(post: Post) ->
             return any(event.message is not None and event.message.id in sent for event in told)
 
         until(is_one_told)
-    watcher.stop()
+    watcher.stop_watching()
 
 
 def test_it_ends_at_once_with_pages_open_and_says_nothing(post: Post) -> None:
@@ -304,7 +304,7 @@ def _used(pid: int, seconds: float) -> float:
     return cpu(pid) - begun
 
 
-def test_hours_are_whole() -> None:
+def test_the_timeline_s_bars_begin_at_the_hour() -> None:
     """The pictures' bars begin at the hour; a label stands where a day or a quarter of one begins, and within."""
     from agent_mailbox.console.charts import LABEL, hours_chart
 

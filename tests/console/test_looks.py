@@ -66,7 +66,7 @@ def test_times_are_those_of_the_browser_s_zone(post: Post, browser: Browser) -> 
         assert same.locator(".day").inner_text() == "Monday, 16 March 2026"
 
 
-def test_a_link_to_a_message_is_copied(shared: Running, browser: Browser) -> None:
+def test_the_copied_link_opens_its_message(shared: Running, browser: Browser) -> None:
     """It opens that message, wherever it is by then."""
     sent = shared.post.send("ada", "project:inscription", "LINKED")
     window = Window(browser, shared, permissions=["clipboard-read", "clipboard-write"])

@@ -26,7 +26,7 @@ class Sieve(HTMLParser):
 
 def check(text: str) -> str:
     """The HTML of a text, which holds to the rules."""
-    html = str(markup.html(text))
+    html = str(markup.html_of(text))
     for tag, attributes in Sieve(html).found:
         assert tag in markup.TAGS, html
         allowed = {"a": {"href", "rel", "target"}, "ol": {"start"}, "div": {"class"}}.get(tag, set())

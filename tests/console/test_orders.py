@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tests.console.conftest import Running
 
 
-def test_mode_rules_name_and_end(running: Running) -> None:
+def test_the_console_sets_an_agent_s_mode_rules_name_and_end(running: Running) -> None:
     """Each takes effect where the command would show it; one rule goes, and the others stay."""
     post = running.post
     post.register("ada", "--name", "Ada")

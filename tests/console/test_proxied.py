@@ -125,7 +125,7 @@ def test_the_console_answers_to_the_proxy_s_address_alone(proxied: Running) -> N
     "origin",
     ["http://x", "console.example", "https://", "https://a/b", "https://a b", "https://u@x", "https://x:y", "*"],
 )
-def test_only_an_https_origin_is_one(post: Post, origin: str) -> None:
+def test_a_console_origin_other_than_https_is_refused(post: Post, origin: str) -> None:
     """Anything else is malformed, and no console starts."""
     refused(post.call("console", "--port", "0", "--origin", origin, "--json"), 2, "https")
 
@@ -135,5 +135,5 @@ def test_an_origin_is_written_as_browsers_write_it() -> None:
     assert checked_origin("HTTPS://Console.Example:443/") == "https://console.example"
     assert checked_origin("https://[::1]:8443") == "https://[::1]:8443"
     hosts = AllowedHosts("127.0.0.1", 8642, "https://console.example")
-    assert hosts.allows("Console.example")
-    assert not hosts.allows("console.example:8642")
+    assert hosts.is_allowed("Console.example")
+    assert not hosts.is_allowed("console.example:8642")

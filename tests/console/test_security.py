@@ -103,13 +103,13 @@ def test_a_link_is_void_after_a_while_and_when_there_is_a_newer_one() -> None:
     """A sign-in link is void after a while and once there is a newer one. Too many sessions end the oldest."""
     now = 0.0
     gate = Gate(lambda: now)
-    first, second = gate.link(), gate.link()
-    assert gate.exchange(first) is None
+    first, second = gate.new_link_token(), gate.new_link_token()
+    assert gate.exchange_token(first) is None
     now = LINK_SECONDS
-    assert gate.exchange(second) is None
-    cookies = [gate.exchange(gate.link()) for _ in range(MAX_SESSIONS + 1)]
-    assert gate.session(cookies[0]) is None
-    assert all(gate.session(cookie) is not None for cookie in cookies[1:])
+    assert gate.exchange_token(second) is None
+    cookies = [gate.exchange_token(gate.new_link_token()) for _ in range(MAX_SESSIONS + 1)]
+    assert gate.session_of(cookies[0]) is None
+    assert all(gate.session_of(cookie) is not None for cookie in cookies[1:])
     assert len({*cookies}) == MAX_SESSIONS + 1
 
 
@@ -180,7 +180,7 @@ def test_changes_are_posts_and_other_methods_are_none(shared: Running) -> None:
     assert shared.post.snapshot() == before
 
 
-def test_a_body_has_a_limit(shared: Running) -> None:
+def test_an_overlong_request_body_is_refused(shared: Running) -> None:
     """Announced, or sent in pieces that say nothing of their number."""
     announced = shared.ask("/send", b"", headers={"Content-Length": str(MAX_BODY + 1)})
     assert announced.status == 413
@@ -319,17 +319,17 @@ def test_a_wider_host_is_warned_of_and_names_are_still_checked(post: Post) -> No
         assert console._process.stderr is not None
         assert b"is open to the network" in console._process.stderr.read()
     hosts = AllowedHosts("0.0.0.0", 80)
-    assert hosts.allows("192.0.2.7:80")
-    assert hosts.allows("[2001:db8::1]:80")
-    assert not hosts.allows("evil.example:80")
-    assert not AllowedHosts("127.0.0.1", 80).allows("192.0.2.7:80")
+    assert hosts.is_allowed("192.0.2.7:80")
+    assert hosts.is_allowed("[2001:db8::1]:80")
+    assert not hosts.is_allowed("evil.example:80")
+    assert not AllowedHosts("127.0.0.1", 80).is_allowed("192.0.2.7:80")
 
 
 def test_a_host_is_a_name_and_a_port_which_browsers_leave_out_where_it_is_80() -> None:
     """The console accepts a host only as a name with its port. Browsers leave out port 80."""
     for given in ("localhost", "127.0.0.1:80", "[::1]", "[::1]:80", "LOCALHOST:80"):
-        assert AllowedHosts("127.0.0.1", 80).allows(given), given
-        assert not AllowedHosts("127.0.0.1", 8642).allows(given), given
+        assert AllowedHosts("127.0.0.1", 80).is_allowed(given), given
+        assert not AllowedHosts("127.0.0.1", 8642).is_allowed(given), given
     for given in (
         "",
         ":80",
@@ -340,7 +340,7 @@ def test_a_host_is_a_name_and_a_port_which_browsers_leave_out_where_it_is_80() -
         "localhost:80/",
         "x@localhost:80",
     ):
-        assert not AllowedHosts("127.0.0.1", 80).allows(given), given
+        assert not AllowedHosts("127.0.0.1", 80).is_allowed(given), given
 
 
 def test_a_console_on_a_taken_port_says_so(post: Post, shared: Running) -> None:

@@ -41,7 +41,7 @@ def test_each_task_stands_where_its_worker_has_brought_it(running: Running) -> N
         assert (ids["begin <b>"] in page, ids["end"] in page) == (False, True)
 
 
-def test_a_task_is_given_once(running: Running) -> None:
+def test_a_form_that_is_sent_twice_gives_one_task(running: Running) -> None:
     """The same form sent twice is one task and one message; without a title it is none."""
     running.post.register("ada", "--name", "Ada")
     fields = {"to": "ada", "subject": "Plate 11", "body": "read it", "message_id": str(uuid.uuid4()), "plan": "1"}

@@ -62,17 +62,17 @@ def test_a_form_that_is_sent_twice_sends_each_letter_once(running: Running) -> N
     assert running.does("/resend-chosen")["status"] == 400
 
 
-def test_a_long_list_is_shown_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_list_of_mail_is_shown_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each letter on one page, the newest first; a page beyond the last is empty."""
     monkeypatch.setattr(unread_mail, "PAGE", 2)
     shown, skip = [], ""
     while skip is not None:
-        part = unread_mail._part("/dead", range(5), {"skip": skip})
+        part = unread_mail._list_part("/dead", range(5), {"skip": skip})
         shown.append(part.shown)
         skip = part.older.partition("skip=")[2] or None
     assert shown == [(4, 3), (2, 1), (0,)]
     for odd in ("9", "-1", "x", "9" * 40):
-        assert unread_mail._part("/dead", range(5), {"skip": odd}).shown in ((), (4, 3))
+        assert unread_mail._list_part("/dead", range(5), {"skip": odd}).shown in ((), (4, 3))
 
 
 def test_all_agents_figures_take_one_look_at_the_logs(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,9 +83,9 @@ def test_all_agents_figures_take_one_look_at_the_logs(running: Running, monkeypa
     for to in ("ada", "role:tester", "all"):
         post.send("user", to, "x", "--ack")
     post.check("ada")
-    quick = survey.take(Mailbox(str(post.box)))
+    quick = survey.take_survey(Mailbox(str(post.box)))
     monkeypatch.setattr(survey, "LARGE", -1)
-    each = survey.take(Mailbox(str(post.box)))
+    each = survey.take_survey(Mailbox(str(post.box)))
     figures = [
         {who: (line.unread, [m.id for m in line.owed]) for who, line in one.lines.items()} for one in (quick, each)
     ]
@@ -93,4 +93,4 @@ def test_all_agents_figures_take_one_look_at_the_logs(running: Running, monkeypa
     assert {figures[0][name][0] for name in ("ada", "bo")} == {0, 1}
     monkeypatch.setattr(survey, "LARGE", 1 << 30)
     monkeypatch.setattr(Mailbox, "peek", lambda *_: 1 / 0)
-    survey.take(Mailbox(str(post.box)))
+    survey.take_survey(Mailbox(str(post.box)))

@@ -149,7 +149,7 @@ class Week(Scene):
                 has_cleaned = True
                 for name in NAMES:
                     self.mailbox.logs.beat(self.ids[name], self.at)
-                steward.run(self.mailbox, trust_clock=True)
+                steward.run_upkeep(self.mailbox, trust_clock=True)
             self._read(sent)
             newest = [*newest, *sent][-KEPT_OPEN:]
 

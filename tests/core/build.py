@@ -7,7 +7,7 @@ from typing import Any
 from agent_mailbox.core import proofs
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.instant import HOUR
 from agent_mailbox.core.records import USER, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
@@ -73,9 +73,9 @@ def state(
     reads: list[Read] | None = None,
     events: list[RosterEvent] | None = None,
     ttls: dict[str, float | None] | None = None,
-) -> MailState:
+) -> InboxState:
     """The folded logs."""
-    return MailState(
+    return InboxState(
         messages={m.id: m for m in messages or []},
         reads=Reads(reads or []),
         roster=Roster(events or []),

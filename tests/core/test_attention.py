@@ -68,7 +68,7 @@ def test_quiet_hours_may_go_over_midnight(hours: str, minute: int, left: int | N
 
 
 @pytest.mark.parametrize("text", ["", "22", "22-7", "24:00-07:00", "1:60-2:00", "a:00-b:00", "٣:00-4:00", "1:0-2:00"])
-def test_other_hours_are_none(text: str) -> None:
+def test_malformed_quiet_hours_silence_nobody(text: str) -> None:
     """A wrong setting is named, and silences nobody."""
     with pytest.raises(ValueError, match=r".*"):
         quiet_hours(text)

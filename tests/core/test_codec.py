@@ -432,7 +432,7 @@ def test_a_torn_line_never_becomes_a_record_nor_swallows_the_next():
         assert isinstance(codec.message(line[:cut] + line), BadLine)
 
 
-def test_reading_is_forgetful():
+def test_a_bad_line_changes_nothing_about_the_next():
     """A bad line before it changes nothing about how the next line reads."""
     for hostile in HOSTILE.values():
         codec.message(hostile)

@@ -329,7 +329,7 @@ def test_an_id_is_a_uuid_in_lower_case(spelt):
     "spelt",
     ["", "m1", "3f2c9a1000004000800123456789abc", "3f2c9a10-0000-4000-8000-123456789abg", "3f2c9a10-0000-4000-8000"],
 )
-def test_what_is_no_uuid_is_no_id(spelt):
+def test_only_a_whole_uuid_is_a_message_id(spelt):
     """Only a whole UUID can be a message's id."""
     with pytest.raises(Malformed):
         compose.check_id_form(spelt)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.permissions.policy import ALLOW, DENY, Policy, judge
+from agent_mailbox.permissions.policy import ALLOW, DENY, Policy, judge_call
 
 PUSH = "Bash(git push:*)"
 
@@ -157,7 +157,7 @@ FREE = (
 
 def denies(rule: str, command: str) -> bool:
     """Does a rule that denies catch the command?"""
-    return judge(Policy(deny=(rule,)), "Bash", {"command": command}).decision == DENY
+    return judge_call(Policy(deny=(rule,)), "Bash", {"command": command}).decision == DENY
 
 
 @pytest.mark.parametrize("command", SAME)
@@ -310,11 +310,11 @@ def test_other_rules_catch_the_spellings_of_their_commands(rule: str, command: s
 
 def test_a_denial_of_what_is_unsure_says_what_to_write() -> None:
     """The word that only the running shell knows, or why nobody can read it."""
-    reason = judge(Policy(deny=(PUSH,)), "Bash", {"command": 'git -C d "$verb"'}).reason
+    reason = judge_call(Policy(deny=(PUSH,)), "Bash", {"command": 'git -C d "$verb"'}).reason
     assert reason.endswith("and this may be one ($verb is known only when it runs: write it out)")
-    reason = judge(Policy(deny=(PUSH,)), "Bash", {"command": "$x push"}).reason
+    reason = judge_call(Policy(deny=(PUSH,)), "Bash", {"command": "$x push"}).reason
     assert reason.endswith("and this may be one (what runs is known only at run time: write it plainly)")
-    assert judge(Policy(deny=(PUSH,)), "Bash", {"command": "git -C d push"}).reason.endswith(f'denies "{PUSH}"')
+    assert judge_call(Policy(deny=(PUSH,)), "Bash", {"command": "git -C d push"}).reason.endswith(f'denies "{PUSH}"')
 
 
 PLAIN = (
@@ -328,7 +328,7 @@ PLAIN = (
 @pytest.mark.parametrize("command", SAME)
 def test_a_rule_that_allows_stays_strict(command: str) -> None:
     """It allows the command as it is written in the rule, and no other spelling."""
-    allowed = judge(Policy(allow=(PUSH,)), "Bash", {"command": command}).decision == ALLOW
+    allowed = judge_call(Policy(allow=(PUSH,)), "Bash", {"command": command}).decision == ALLOW
     assert allowed is (command in PLAIN)
 
 

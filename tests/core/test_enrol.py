@@ -96,7 +96,7 @@ def test_updating_leaves_the_frozen_frozen_and_is_refused_to_the_dead():
 
 
 @pytest.mark.parametrize("session_id", ["", "a b", "role:x", "all", "../x", "user"])
-def test_a_session_id_must_be_one(session_id):
+def test_a_malformed_session_id_is_refused(session_id):
     """The person, everybody and words with colons or spaces are no sessions."""
     with pytest.raises(Malformed):
         decide(roster(), session_id)
@@ -106,7 +106,7 @@ def test_a_session_id_must_be_one(session_id):
 
 
 @pytest.mark.parametrize("name", ["", "a b", "role:x", "all", "user", "a/b", "All", "USER", "you", "You"])
-def test_a_name_must_be_one(name):
+def test_a_malformed_or_reserved_name_is_refused(name):
     """Names follow the grammar of ids; the words for everyone, the person and the reader are not free, in any case."""
     with pytest.raises(Malformed):
         decide(roster(), "bob-1", name=name)

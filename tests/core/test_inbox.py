@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agent_mailbox.core import dead_letters, inbox, obligations, reach, threads
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.records import Message
 
 from .build import ack, at, event, message, read, register, release, roster, state
@@ -24,7 +24,7 @@ def ids(messages: list[Message]) -> list[str]:
     return [m.id for m in messages]
 
 
-def unread(session_id: str, mailbox: MailState, hours: float = 1) -> list[str]:
+def unread(session_id: str, mailbox: InboxState, hours: float = 1) -> list[str]:
     return [item.message.id for item in inbox.unread(session_id, mailbox, at(hours))]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core.control.messages import MODES
 from agent_mailbox.permissions import patterns, rules
 from agent_mailbox.permissions.patterns import Where
-from agent_mailbox.permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, is_reading, judge
+from agent_mailbox.permissions.policy import ALLOW, ASK, DENY, NO_OPINION, Policy, is_reading, judge_call
 from tests.helpers import PATIENCE
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def bash(command: str) -> tuple[str, dict[str, Any]]:
 
 def verdict(policy: Policy, call: tuple[str, dict[str, Any]], where: Where = HERE, free: tuple[str, ...] = ()) -> Any:
     """What the policy says of the call."""
-    return judge(policy, *call, where, free).decision
+    return judge_call(policy, *call, where, free).decision
 
 
 def denies(rule: str, call: tuple[str, dict[str, Any]], where: Where = HERE) -> bool:
@@ -319,8 +319,8 @@ def test_a_host_has_one_name_however_a_url_spells_it(url: str, name: str | None)
     assert patterns.host_of(url) == name
     if name is not None:
         assert denies(f"WebFetch(domain:{name})", ("WebFetch", {"url": url}))
-    assert patterns.host("ex\u00e4mple.com", "xn--exmple-cua.com")
-    assert patterns.host("[::1]", "::1")
+    assert patterns.is_host_like("ex\u00e4mple.com", "xn--exmple-cua.com")
+    assert patterns.is_host_like("[::1]", "::1")
 
 
 @pytest.mark.parametrize(
@@ -444,17 +444,17 @@ def test_mail_is_no_way_around_what_may_be_read() -> None:
     assert verdict(policy.replace(mode="default"), key, free=free) == DENY
 
 
-def test_hosts() -> None:
+def test_hosts_are_allowed_or_asked_about_by_name() -> None:
     """Named hosts are no matter, others are asked about by their name, what names none for certain is denied."""
     policy = Policy(hosts=("example.com", "*.example.org"))
     assert verdict(policy, FETCH) is None
-    asked = judge(policy, "WebFetch", {"url": "https://evil.com/example.com"})
+    asked = judge_call(policy, "WebFetch", {"url": "https://evil.com/example.com"})
     assert (asked.decision, asked.host) == (ASK, "evil.com")
-    assert judge(policy, "mcp__x__open", {"url": "a.example.org/x"}).decision is None
+    assert judge_call(policy, "mcp__x__open", {"url": "a.example.org/x"}).decision is None
     for key, value in (("uri", "http://evil.com"), ("urls", ["http://example.com", "http://evil.com"])):
-        assert judge(policy, "mcp__x__open", {key: value}).host == "evil.com"
-    assert judge(policy, "WebFetch", {"url": "https://evil.com\\@example.com"}).decision == DENY
-    assert judge(policy.replace(allow=("WebFetch",)), "WebFetch", {"url": "http://evil.com"}).decision == ASK
+        assert judge_call(policy, "mcp__x__open", {key: value}).host == "evil.com"
+    assert judge_call(policy, "WebFetch", {"url": "https://evil.com\\@example.com"}).decision == DENY
+    assert judge_call(policy.replace(allow=("WebFetch",)), "WebFetch", {"url": "http://evil.com"}).decision == ASK
 
 
 def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() -> None:
@@ -485,7 +485,7 @@ def test_an_allow_rule_of_the_lead_lets_through_what_the_mode_would_ask_about() 
         *(("ls '", False), ("/tmp/ls", False), ("cat <<X\n$(make)\nX", False), ("git grep -O x", False)),
     ],
 )
-def test_reading_commands(command: str, reads: bool) -> None:
+def test_only_commands_that_certainly_read_are_free(command: str, reads: bool) -> None:
     """Those of which it is certain."""
     assert is_reading(*bash(command)) is reads
 
@@ -494,9 +494,9 @@ def test_git_only_reads_where_the_session_started() -> None:
     """An earlier command may have gone to a directory whose git configuration starts programs (``core.fsmonitor``)."""
     at, below = Where("/home/ada/x", "/home/ada/x"), Where("/home/ada/x/vendor", "/home/ada/x")
     for mode in ("plan", "safe"):
-        assert judge(Policy(mode=mode), *bash("git status"), at) == NO_OPINION
-        assert judge(Policy(mode=mode), *bash("git status"), below).decision in (ASK, DENY)
-        assert judge(Policy(mode=mode), *bash("ls | head -3"), below) == NO_OPINION
+        assert judge_call(Policy(mode=mode), *bash("git status"), at) == NO_OPINION
+        assert judge_call(Policy(mode=mode), *bash("git status"), below).decision in (ASK, DENY)
+        assert judge_call(Policy(mode=mode), *bash("ls | head -3"), below) == NO_OPINION
 
 
 @pytest.mark.parametrize("key", ["dangerouslyDisableSandbox", "run_in_background"])
@@ -511,7 +511,7 @@ def test_a_command_that_runs_elsewhere_is_another(key: str) -> None:
 
 
 @pytest.mark.parametrize("rule", ["Bash(git", "", "(x)", "Bash git", "Bash(x)y"])
-def test_a_rule_that_is_none_closes(rule: str) -> None:
+def test_a_malformed_rule_denies_its_whole_tool(rule: str) -> None:
     """A malformed rule allows nothing, and denies its whole tool."""
     assert not permits(rule, RUN)
     assert denies(rule, RUN) is rule.startswith("Bash(")
@@ -556,7 +556,7 @@ def test_more_rules_that_deny_or_ask_never_open_anything(
     if before == RANK[DENY]:
         assert verdict(policy.replace(allow=(*policy.allow, *more)), call) == DENY
     assert verdict(Policy(), call) is None
-    assert judge(policy, *call, HERE).reason.isprintable()
+    assert judge_call(policy, *call, HERE).reason.isprintable()
 
 
 @given(policies, calls)
@@ -592,15 +592,15 @@ def test_quoting_hides_nothing(parts: list[str]) -> None:
 def test_patterns_are_what_a_regular_expression_would_say(pattern: str, text: str) -> None:
     """``*`` for anything."""
     expected = re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), text) is not None
-    assert patterns.like(pattern, text) is expected
+    assert patterns.is_like(pattern, text) is expected
 
 
 @given(texts, texts, st.booleans())
 def test_no_pattern_and_no_path_breaks_it(pattern: str, name: str, loose: bool) -> None:
     """Every text is one."""
-    assert patterns.path(pattern, name, HERE, loose=loose) in (True, False)
-    assert patterns.host_of(name) is None or patterns.host(pattern, name) in (True, False)
-    assert rules.parse(pattern).text == pattern.strip()
+    assert patterns.is_path_like(pattern, name, HERE, loose=loose) in (True, False)
+    assert patterns.host_of(name) is None or patterns.is_host_like(pattern, name) in (True, False)
+    assert rules.parse_rule(pattern).text == pattern.strip()
 
 
 @given(st.integers(1, 400))

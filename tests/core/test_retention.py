@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core import codec, inbox, obligations
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL, expires_at
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.keeping.retention import compacted
 from agent_mailbox.core.proofs import BEFORE
@@ -244,9 +244,9 @@ def test_the_plan_counts_what_is_pending_of_what_stays():
 # -- any history ------------------------------------------------------------------------------------------------------
 
 
-def without(world: World, gone: frozenset[str]) -> MailState:
+def without(world: World, gone: frozenset[str]) -> InboxState:
     """The logs after the steward moved these messages, with their reads, away."""
-    return MailState(
+    return InboxState(
         messages={m.id: m for m in world.messages if m.id not in gone},
         reads=Reads(r for r in world.reads if r.message_id not in gone),
         roster=world.state.roster,

@@ -53,7 +53,7 @@ WITHOUT_EFFECT = [
 # -- states -----------------------------------------------------------------------------------------------------------
 
 
-def test_the_table_below_is_whole():
+def test_every_state_of_an_agent_meets_every_event():
     """Every state meets every event."""
     assert BECOMES.keys() == {(state, kind) for state in HOW_TO_BE for kind in ROSTER_EVENTS}
 

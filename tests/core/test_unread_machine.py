@@ -9,14 +9,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from agent_mailbox.core import codec, inbox, obligations, reach
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping.retention import compacted
 from agent_mailbox.core.roster import Roster
 
 from .world import EVERYBODY, STEPS, World
 
 
-def unread(state: MailState, now: int) -> dict[str, list[tuple[str, str, bool]]]:
+def unread(state: InboxState, now: int) -> dict[str, list[tuple[str, str, bool]]]:
     """What the core says everybody has yet to read."""
     return {
         who: [(item.message.id, item.mode, item.claims) for item in inbox.unread(who, state, now)] for who in EVERYBODY
@@ -116,7 +116,7 @@ class Unread(RuleBasedStateMachine):
         """The logs' own lines, and the roster retold in fewer, give the answers that were kept up line by line."""
         world = self.world
         expected = unread(world.state, world.now)
-        lines = MailState(
+        lines = InboxState(
             messages={m.id: m for m in map(codec.message, map(codec.spell_message, world.messages))},
             reads=Reads(map(codec.read, map(codec.spell_read, world.reads))),
             roster=Roster(map(codec.roster_event, map(codec.spell_event, world.events))),

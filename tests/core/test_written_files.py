@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agent_mailbox.permissions.written_files import MOST, written
+from agent_mailbox.permissions.written_files import MOST, files_written
 
 
 @pytest.mark.parametrize(
@@ -36,12 +36,12 @@ from agent_mailbox.permissions.written_files import MOST, written
 )  # fmt: skip
 def test_the_files_that_a_command_writes_are_found(text: str, paths: str) -> None:
     """The files that a command writes are found by its redirections and known programs, relative to where it runs."""
-    assert written(text, "/w") == [
+    assert files_written(text, "/w") == [
         path if path.startswith("/") else f"/w/{path}" for path in filter(None, paths.split("|"))
     ]
 
 
 def test_a_long_text_costs_little() -> None:
     """A number of files is enough, however deep and long the text is."""
-    assert len(written("; ".join(f"rm f{n}" for n in range(5000)), "/w")) == MOST
-    assert written("bash -c 'bash -c \"bash -c x\"'" * 20, "/w") == []
+    assert len(files_written("; ".join(f"rm f{n}" for n in range(5000)), "/w")) == MOST
+    assert files_written("bash -c 'bash -c \"bash -c x\"'" * 20, "/w") == []

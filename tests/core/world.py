@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agent_mailbox.core import inbox
 from agent_mailbox.core.claims import Reads
 from agent_mailbox.core.expiry import DEFAULT_TTL
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.records import TYPES, Message, Read, RosterEvent
 from agent_mailbox.core.roster import Roster
 
@@ -73,7 +73,7 @@ class World:
         self.reads: list[Read] = []
         self.events: list[RosterEvent] = []
         self._plainly: tuple[tuple[int, int, int], Logs] | None = None
-        self.state = MailState(messages={}, reads=Reads(), roster=Roster(), ttls=DEFAULT_TTL)
+        self.state = InboxState(messages={}, reads=Reads(), roster=Roster(), ttls=DEFAULT_TTL)
         for event in START:
             self._tell(event)
 

@@ -44,16 +44,16 @@ def _switch_records(paths: Any) -> None:
 
 def _switch_callers(callers: Any) -> None:
     """Believe each caller; it proves what the one whom it names would prove."""
-    of, everyone = callers.of, _Everyone()
+    of, everyone = callers.caller_of, _Everyone()
 
     class AsSaid(callers.Caller):  # type: ignore[misc, name-defined]
-        def proof(self, session_id: str) -> str:
+        def proof_for(self, session_id: str) -> str:
             return callers.proofs.TERMINAL if session_id == callers.USER else callers.proofs.of_session(session_id)
 
     def switched(environ: Mapping[str, str], **how: Any) -> Any:
         return AsSaid(AS_SAID, everyone) if is_as_said(environ) else of(environ, **how)
 
-    callers.of = switched
+    callers.caller_of = switched
 
 
 class _Everyone(tuple[str, ...]):
@@ -75,9 +75,9 @@ def _switch_hook_calls(hook_calls: Any) -> None:
 
         setattr(hook_calls, name, switched)
 
-    believe("proven", lambda session_id, _: hook_calls.proofs.of_session(session_id))
-    believe("root", lambda session_id, _: session_id)
-    believe("shared", lambda session_id, *_: hook_calls.proofs.of_session(session_id))
+    believe("prove_call", lambda session_id, _: hook_calls.proofs.of_session(session_id))
+    believe("root_session", lambda session_id, _: session_id)
+    believe("prove_shared", lambda session_id, *_: hook_calls.proofs.of_session(session_id))
     believe("is_started_with", lambda *_: True)
 
 
@@ -85,12 +85,12 @@ def _switch_context(context: Any) -> None:
     """Take the session that the option or the environment names for the caller's."""
     product, variables = context.Context, context.client_variables
     refused = sys.modules["agent_mailbox.errors"].Refused
-    me, acts, own_session = product._me, product.acts, product.own_session.fget
+    me, acts, own_session = product._find_session, product.acting_party, product.own_session.fget
 
     def switched_me(self: Any, given: str | None, desk: Any, option: str) -> str:
         if not is_as_said(self.environ):
             return str(me(self, given, desk, option))
-        who = given or variables.session(self.environ) or self.environ.get(variables.OURS)
+        who = given or variables.session_of(self.environ) or self.environ.get(variables.OURS)
         if not who:
             raise context.session_unknown(option)
         context.check_id(who)
@@ -99,7 +99,7 @@ def _switch_context(context: Any) -> None:
             raise refused(what, "pass your own session's id")
         if given is None or who == context.USER:
             return str(who)
-        return str(context._meant(who, desk.logs.read_roster()))
+        return str(context._meant_agent(who, desk.logs.read_roster()))
 
     def switched_acts(self: Any, who: str) -> str:
         return _typing(variables, self.environ) if is_as_said(self.environ) else str(acts(self, who))
@@ -108,11 +108,15 @@ def _switch_context(context: Any) -> None:
         if not is_as_said(self.environ):
             return own_session(self)  # type: ignore[no-any-return]
         try:
-            return variables.session(self.environ) or self.environ.get(variables.OURS)
+            return variables.session_of(self.environ) or self.environ.get(variables.OURS)
         except context.MailboxError:  # two clients' variables are set
             return None
 
-    product._me, product.acts, product.own_session = switched_me, switched_acts, property(switched_own)
+    product._find_session, product.acting_party, product.own_session = (
+        switched_me,
+        switched_acts,
+        property(switched_own),
+    )
 
 
 def _typing(variables: Any, environ: Mapping[str, str]) -> str:
@@ -134,13 +138,13 @@ def _switch_installation(installation: Any) -> None:
 
 def _switch_starting(hook_command: Any) -> None:
     """Have what a hook starts come through the door."""
-    real = hook_command._package
+    real = hook_command._package_directory
 
     def package() -> str:
         found = str(real())
         return f"{DOOR}/agent_mailbox" if found == PACKAGE else found
 
-    hook_command._package = package
+    hook_command._package_directory = package
 
 
 def _switch_compaction(roster_compaction: Any) -> None:

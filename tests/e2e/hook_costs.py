@@ -53,7 +53,7 @@ def measured(client: KnownClient, rounds: int) -> dict[str, list[float]]:
         session = str(json.loads(_json(client, "SessionEnd"))["session_id"])
         names = filter(None, (client.session_variable, client.hook_variable))
         env = post.environ({**dict.fromkeys(names, session), **dict.fromkeys(client.marks, "1")})
-        shim, _ = installation.shim(post.environ())
+        shim, _ = installation.shim_file(post.environ())
         word = () if client is CLAUDE_CODE else (client.word,)
 
         def once(event: str) -> float:

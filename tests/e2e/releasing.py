@@ -79,7 +79,7 @@ def hooks(rounds: int) -> dict[str, list[float]]:
         project = post.scratch / "project"
         project.mkdir()
         post.ok("install", "claude-code", "--project", project)
-        shim, _ = installation.shim(post.environ())
+        shim, _ = installation.shim_file(post.environ())
         env = post.environ({"CLAUDECODE": "1", "CLAUDE_CODE_SESSION_ID": ME, "CLAUDE_PROJECT_DIR": str(project)})
         call = {"session_id": ME, "cwd": str(project), "tool_name": "Bash", "tool_input": {"command": "touch x"}}
 

@@ -23,30 +23,30 @@ class Attacker:
     def __init__(self, url: str, credential: str | None, authority: str | None, user: str) -> None:
         self.user = user
         self.connection = NatsConnection(url, credential, authority, PATIENCE)
-        self.connection.tell([])
+        self.connection.publish_unanswered([])
         self.connection._api = API  # the subjects as they are given
         self.heard: list[bytes] = []
 
     def publish(self, subject: str, reply: str, data: bytes, headers: Mapping[str, str] | None = None) -> None:
         """Publish, and have it answered anywhere."""
-        words = self.connection._form(Publication(subject, data, headers or {}), None)
+        words = self.connection._publication_bytes(Publication(subject, data, headers or {}), None)
         verb, rest = words.split(b" ", 1)
-        self.connection._send(b"%s %s %s" % (verb, subject.encode(), reply.encode()) + rest[len(subject) :])
+        self.connection._send_bytes(b"%s %s %s" % (verb, subject.encode(), reply.encode()) + rest[len(subject) :])
 
     def subscribe(self, subject: str, queue: str = "") -> None:
         """Listen."""
-        self.connection._send(f"SUB {subject} {queue} 77\r\n".encode())
+        self.connection._send_bytes(f"SUB {subject} {queue} 77\r\n".encode())
 
     def settle(self) -> list[bytes]:
         """Wait until the server has taken everything; return what it denied, as it names it.
 
         What it sent is in ``heard``: subjects."""
         denied = []
-        self.connection._send(b"PING\r\n")
-        while (line := self.connection._come().line(time.monotonic() + PATIENCE)) != b"PONG":
+        self.connection._send_bytes(b"PING\r\n")
+        while (line := self.connection._incoming_bytes().read_line(time.monotonic() + PATIENCE)) != b"PONG":
             words = line.split()
             if words[0] in (b"MSG", b"HMSG"):
-                self.connection._parts(words, time.monotonic() + PATIENCE)
+                self.connection._read_parts(words, time.monotonic() + PATIENCE)
                 self.heard.append(words[1])
             elif line.startswith(b"-ERR"):
                 assert DENIED in line, line
@@ -58,7 +58,7 @@ class Attacker:
 
         They answer several at once. To a record they answer once it is kept, in its sequence."""
         self.settle()
-        self.connection.ask([Publication(subject, body) for subject, body in calls])
+        self.connection.ask_each([Publication(subject, body) for subject, body in calls])
         self.close()
 
     def close(self) -> None:
@@ -70,10 +70,10 @@ def settle(order: NatsOrder, calls: int = 20) -> None:
     """Wait until JetStream has done what it was asked, and both streams of the space have taken what came.
 
     It answers several calls at once. A stream takes one after the other, and refuses this for its expectation."""
-    order.connection.ask([Publication(f"{API}INFO", b"")] * calls)
+    order.connection.ask_each([Publication(f"{API}INFO", b"")] * calls)
     late = {"Nats-Expected-Last-Sequence": "999999"}
     for kind in ("mbx", "mbxf"):
-        (answer,) = order.connection.ask([Publication(f"{kind}.{order.space}.{order.machine}.late", b"", late)])
+        (answer,) = order.connection.ask_each([Publication(f"{kind}.{order.space}.{order.machine}.late", b"", late)])
         assert b"wrong last sequence" in answer.data
 
 
@@ -81,11 +81,11 @@ def state(order: NatsOrder) -> dict[str, Any]:
     """What the two streams of a space are and have: all but what JetStream counts by itself, and ``late``."""
     found: dict[str, Any] = {}
     for stream in (order.stream, f"MBXF_{order.space}"):
-        info = order.api(f"STREAM.INFO.{stream}", None)
+        info = order.call_api(f"STREAM.INFO.{stream}", None)
         found[stream] = info["config"], info["state"]["first_seq"]
         asked = [b'{"seq":%d}' % seq for seq in range(1, info["state"]["last_seq"] + 1)]
         for seq, answer in enumerate(
-            order.connection.ask([Publication(f"{API}STREAM.MSG.GET.{stream}", a) for a in asked])
+            order.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", a) for a in asked])
         ):
             message = json.loads(answer.data).get("message")
             if message and not message["subject"].endswith(".late"):

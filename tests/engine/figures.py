@@ -134,7 +134,9 @@ def _joining(found: Figures, scratch: Path, servers: Servers, size: int) -> None
         for machine, directory in (("north", str(old.directory)), ("south", fresh)):
             files = str(servers.home / "machines" / machine), str(servers.home / "authority.pem")
             began, used, theirs = time.perf_counter(), time.process_time(), servers.processor()
-            there = joining_space.join(Mailbox(directory).logs, Space(servers.written["url"], SPACE, machine, *files))
+            there = joining_space.join_space(
+                Mailbox(directory).logs, Space(servers.written["url"], SPACE, machine, *files)
+            )
             times[machine] = time.perf_counter() - began
             spent[machine] = time.process_time() - used, servers.processor() - theirs
     goal = "60 s" if size == 1_000_000 else ""

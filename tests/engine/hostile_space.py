@@ -48,9 +48,9 @@ class Joined:
     def join(self) -> None:
         """Join the space, perhaps once more."""
         logs = Mailbox(self.path).logs
-        joining_space.join(logs, self.space)
+        joining_space.join_space(logs, self.space)
         self.directory = spaces.record_of(logs).path(spaces.PLACE)
-        self.key = machine_keys.load(self.directory)
+        self.key = machine_keys.load_key(self.directory)
         self.box = Mailbox(self.path, prove=saying)
 
     @property
@@ -61,8 +61,8 @@ class Joined:
     def trust(self, other: Joined, *sessions: str, user: bool = False) -> None:
         """The person here says whom the other machine may speak for."""
         assert other.key is not None
-        rights = Rights(machine_keys.fingerprint(other.key.public), user, sessions)
-        machine_trust.save(self.directory, {other.space.machine: rights}, applied=True)
+        rights = Rights(machine_keys.key_fingerprint(other.key.public), user, sessions)
+        machine_trust.save_rights(self.directory, {other.space.machine: rights}, applied=True)
 
     def catch_up(self) -> Joined:
         """Take in what is new."""
@@ -85,10 +85,10 @@ class Joined:
         if proof is not None:
             assert self.key is not None
             signed = space_seals.begun(line, self.space.machine, next(_numbers), self.key.public, proof)
-            line = space_seals.ended(signed, self.key.sign(space_seals.covered(self.space.space, log, signed)))
+            line = space_seals.ended(signed, self.key.sign_bytes(space_seals.covered(self.space.space, log, signed)))
         message = codec.message(line) if log == MESSAGES else None
         ids = [getattr(message, "id", os.urandom(8).hex())] if log == MESSAGES else []
-        self.order.append(log, [line], ids=ids)
+        self.order.append_lines(log, [line], ids=ids)
 
     def tell(self, event: RosterEvent, proof: str | None = None) -> None:
         """Publish a roster event."""

@@ -20,7 +20,7 @@ from agent_mailbox.core import compose
 from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.space import purging
 from agent_mailbox.space.nats.nats_order import open_order as open_nats
-from agent_mailbox.space.order import bundles, passed
+from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, MOST, PASSED
 from agent_mailbox.space.postgres.postgres_order import open_order as open_postgres
 
@@ -39,23 +39,24 @@ def main(arguments: list[str]) -> int:
     """Fill a space, purge it, and print what that took."""
     many, kind = int(arguments[0]), arguments[1]
     with tempfile.TemporaryDirectory() as scratch, (_nats if kind == "nats" else _postgres)(Path(scratch)) as order:
-        order.make()
+        order.make_unless_there()
         for first in range(0, many, MOST):
             lines = [_line(n) for n in range(first, min(first + MOST, many))]
-            order.append(MESSAGES, [line for _, line in lines], ids=[message_id for message_id, _ in lines])
+            order.append_lines(MESSAGES, [line for _, line in lines], ids=[message_id for message_id, _ in lines])
         for record in bundles.records_of(FILE, (_line(n)[1] for n in range(many))):
-            order.append(ARCHIVE, [record])
-        order.append(PASSED, [passed.followed(order.end())])
-        print(f"{order.end():,} records on {kind}", flush=True)
+            order.append_lines(ARCHIVE, [record])
+        order.append_lines(PASSED, [follow_progress.followed_line(order.last_position())])
+        print(f"{order.last_position():,} records on {kind}", flush=True)
         start, used = time.perf_counter(), time.process_time()
-        plan = purging.plan(order, [order.machine])
+        plan = purging.plan_purge(order, [order.machine])
         planned, thought = time.perf_counter(), time.process_time()
-        purging.purge(order, plan, order)
+        purging.purge_records(order, plan, order)
         done = time.perf_counter()
         memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
         print(f"planned in {planned - start:.0f} s ({thought - used:.0f} s of the processor), {memory} MiB")
-        print(f"removed {len(plan.positions):,} in {done - planned:.0f} s; {order.end() - order.holes():,} are left")
-        assert len(plan.positions) == order.holes() == many - 1
+        left = order.last_position() - order.count_holes()
+        print(f"removed {len(plan.positions):,} in {done - planned:.0f} s; {left:,} are left")
+        assert len(plan.positions) == order.count_holes() == many - 1
         order.close()
     return 0
 

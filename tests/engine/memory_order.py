@@ -30,7 +30,7 @@ class MemorySpace:
         return next((record.position for record in reversed(self.records) if record.log == log), 0)
 
     def append(self, machine: str, log: str, lines: Sequence[bytes], ids: Sequence[str], expect: int | None) -> int:
-        """Append the lines in the name of a machine; see ``TotalOrder.append``."""
+        """Append the lines in the name of a machine; see ``TotalOrder.append_lines``."""
         with self.changed:
             for message_id in ids:
                 if (log, message_id) in self.ids:
@@ -79,13 +79,15 @@ class MemoryOrder:
         if not self.reachable:
             raise Unavailable("engine is out of reach: memory", "try again")
 
-    def end(self) -> int:
+    def last_position(self) -> int:
         """Return the position of the last record."""
         self._reach()
         return self.space.end()
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
-        """Append the lines; see ``TotalOrder.append``."""
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        """Append the lines; see ``TotalOrder.append_lines``."""
         self._reach()
         check_size(lines)
         if not lines:
@@ -95,23 +97,23 @@ class MemoryOrder:
             raise Unavailable("engine did not acknowledge: memory", "try again")
         return position
 
-    def read(self, after: int, most: int) -> Sequence[Ordered]:
+    def read_after(self, after: int, most: int) -> Sequence[Ordered]:
         """Return the first records behind a position."""
         self._reach()
         return [record for record in self.space.records if record.position > after][:most]
 
-    def holes(self) -> int:
+    def count_holes(self) -> int:
         """Return how many positions have no record."""
         self._reach()
         return self.space.end() - len(self.space.records)
 
-    def wait(self, after: int, seconds: float) -> bool:
+    def wait_for_record(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
         self._reach()
         with self.space.changed:
             return self.space.changed.wait_for(lambda: self.space.end() > after, seconds)
 
-    def machines(self) -> list[str]:
+    def joined_machines(self) -> list[str]:
         """Return the machines that joined."""
         self._reach()
         return [*self.space.joined]
@@ -121,7 +123,7 @@ class MemoryOrder:
         self._reach()
         yield from [record for record in self.space.records if record.log == log and not record.damaged]
 
-    def remove(self, positions: Sequence[int]) -> None:
+    def remove_records(self, positions: Sequence[int]) -> None:
         """Remove records for ever."""
         self._reach()
         self.space.remove(positions)

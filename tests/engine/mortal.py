@@ -46,21 +46,21 @@ class Mortal(Replica):
             if self.left < 0:
                 raise Killed
 
-    def _write(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
+    def _write_verdicts(self, records: Sequence[Ordered], keys: Sequence[bytes]) -> None:
         self.step()
-        super()._write(records, keys)
-        self.step()
-
-    def _save(self) -> None:
-        self.step()
-        super()._save()
+        super()._write_verdicts(records, keys)
         self.step()
 
-    def _follow(self, records: Sequence[Ordered]) -> None:
+    def _save_state(self) -> None:
+        self.step()
+        super()._save_state()
+        self.step()
+
+    def _follow_decision(self, records: Sequence[Ordered]) -> None:
         with pytest.MonkeyPatch.context() as patch:
             for name in ("rename", "fsync", "fdatasync"):
                 patch.setattr(system, name, self._mortally(getattr(system, name)))
-            super()._follow(records)
+            super()._follow_decision(records)
 
     def _mortally(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def called(*given: Any) -> Any:
@@ -77,10 +77,12 @@ class MortalOrder(MemoryOrder):
 
     copy: Mortal
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
         """Append, perhaps for the last time."""
         self.copy.step()
-        position = super().append(log, lines, ids=ids, expect=expect)
+        position = super().append_lines(log, lines, ids=ids, expect=expect)
         self.copy.step()
         return position
 
@@ -111,7 +113,7 @@ class Machine:
             assert self._box.logs.custody is not None
             place = self._box.logs.custody.path("engine")
             system.make_directory(place)
-            machine_keys.make(place)
+            machine_keys.make_key(place)
             self.judge = SpaceJudge("team", name, place)
         self.order = MortalOrder(space, name)
         self.copy = self.order.copy = Mortal(self._box.logs, self.order, place, self.judge)
@@ -127,18 +129,18 @@ class Machine:
         """The person says here that these may speak for the sessions that live there."""
         keys = {one.order.machine: one.judge.key for one in others}
         rights = {
-            name: Rights(machine_keys.fingerprint(key.public), user=True, sessions=(ALL,))
+            name: Rights(machine_keys.key_fingerprint(key.public), user=True, sessions=(ALL,))
             for name, key in keys.items()
             if key is not None
         }
-        machine_trust.save(self.copy.directory, rights, applied=True)
+        machine_trust.save_rights(self.copy.directory, rights, applied=True)
 
     def catch_up(self, *, closer: bool = False) -> None:
         """Do what the replicator does; ``closer``: as it does once its connection broke."""
         Clock.ahead = self.ahead
-        with self.copy.held():
+        with self.copy.machine_lock():
             if closer:
-                self.copy.doubt()
+                self.copy.check_order_again()
             self.copy.catch_up()
             if closer and self.copy.look_closer():
                 self.copy.catch_up()

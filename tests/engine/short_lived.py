@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
         token.write_text(TOKEN)
         places = [creation.create(f"{scratch}/{name}", os.environ) for name in ("north", "south")]
         for name, place in zip(("north", "south"), places, strict=True):
-            joining_space.join(Mailbox(place).logs, Space(url, "ci", name, str(token)))
+            joining_space.join_space(Mailbox(place).logs, Space(url, "ci", name, str(token)))
         Mailbox(places[0]).register(Registration(session_id="lead"), "lead")
         print(
             "| sessions | a session takes | of the processor | the steward | files of each | of its record | server |"
@@ -53,7 +53,7 @@ def main(arguments: list[str]) -> int:
             Mailbox(places[0]).deliver("lead", lambda items: items)
             for place in places:
                 box = Mailbox(place)
-                steward.run(box)
+                steward.run_upkeep(box)
                 _close(box)
             upkeep = (time.process_time() - began) / len(places)
             sizes = [_size(Path(one)) for one in (places[0], f"{scratch}/state", f"{scratch}/server/store")]

@@ -155,7 +155,7 @@ class Running(NamedTuple):
         """Do the servers make a space? Those of a cluster need a moment after their start."""
         order = self.order("team", "north")
         try:
-            order.make()
+            order.make_unless_there()
         except Unavailable:
             return False
         finally:
@@ -180,7 +180,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     port = free_row(beside=2000)
     made = None
     for space, machines in {**SPACES, **dict.fromkeys(TAKEN, ("honest", "mallory"))}.items():
-        made = cluster.write(ClusterChange(str(home), space, machines, (), (), NODES, port))
+        made = cluster.write_cluster(ClusterChange(str(home), space, machines, (), (), NODES, port))
     assert made is not None
     with ExitStack() as servers:
         for node in range(1, NODES + 1):
@@ -190,12 +190,12 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
         for space, machines in SPACES.items():
             for machine in machines:
                 order = found.order(space, machine)
-                order.make()
-                NatsFiles(order).make()
-                order.named(f"the mailbox of {machine}")
-                order.append(ROSTER, [b"of %s" % machine.encode()])
-                order.append(MESSAGES, [b"mail of %s" % machine.encode()], ids=[f"m-{machine}"])
-                NatsFiles(order).ship("0" * 64, b"a file of %s" % machine.encode())
+                order.make_unless_there()
+                NatsFiles(order).make_unless_there()
+                order.take_name(f"the mailbox of {machine}")
+                order.append_lines(ROSTER, [b"of %s" % machine.encode()])
+                order.append_lines(MESSAGES, [b"mail of %s" % machine.encode()], ids=[f"m-{machine}"])
+                NatsFiles(order).ship_file("0" * 64, b"a file of %s" % machine.encode())
                 found.spaces[space] = order
         yield found
         for order in found.spaces.values():
@@ -284,14 +284,14 @@ def test_a_space_that_a_machine_made_as_it_likes_is_refused(running: Running) ->
     ]
     for space, changes in zip(TAKEN, given, strict=True):
         mallory, honest = running.order(space, "mallory"), running.order(space, "honest")
-        mallory.connection.tell([])
+        mallory.connection.publish_unanswered([])
         wanted = {**stream_settings.of_records(space, mallory.connection.info), **changes}
         wanted = json.loads(json.dumps(wanted).replace("{}", space))
-        mallory.api(f"STREAM.CREATE.{wanted['name']}", {key: value for key, value in wanted.items() if value})
+        mallory.call_api(f"STREAM.CREATE.{wanted['name']}", {key: value for key, value in wanted.items() if value})
         if "F" in wanted["name"]:
-            honest.make()
+            honest.make_unless_there()
         with pytest.raises(Refused, match="stream of the space was not made by agent-mailbox: "):
-            (NatsFiles(honest) if "F" in wanted["name"] else honest).make()
-        assert mallory.api(f"STREAM.INFO.{wanted['name']}", None)["state"]["messages"] == 0
+            (NatsFiles(honest) if "F" in wanted["name"] else honest).make_unless_there()
+        assert mallory.call_api(f"STREAM.INFO.{wanted['name']}", None)["state"]["messages"] == 0
         mallory.close()
         honest.close()

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 def steward(box: Mailbox, *hopeless: str) -> Rotated:
     """A steward's decisions on a machine; of these dead letters nobody is told."""
     assert box.replica is not None
-    return shared_steward.move(box, box.replica, 0, {*hopeless})
+    return shared_steward.move_finished(box, box.replica, 0, {*hopeless})
 
 
 def live(box: Mailbox) -> list[str]:
@@ -72,8 +72,8 @@ def machine(two: Two, place: Path, name: str) -> Mailbox:  # noqa: F811
 
 def purge(two: Two) -> int:  # noqa: F811
     """Purge the engine; how many records went."""
-    found = purging.plan(two.orders[0], ("north", "south"))
-    purging.purge(two.orders[0], found, two.orders[0])
+    found = purging.plan_purge(two.orders[0], ("north", "south"))
+    purging.purge_records(two.orders[0], found, two.orders[0])
     return len(found.positions)
 
 
@@ -166,7 +166,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # 
     lines = [unsealed(line) for _, line in north.logs.messages.lines()]
     records = [*bundles.records_of(f"{instant.month(north.now())}.jsonl", lines)]
     south.catch_up()
-    two.orders[1].append(ARCHIVE, records)
+    two.orders[1].append_lines(ARCHIVE, records)
     for box in (south, north):
         box.catch_up()
     assert (order in north.state().messages, plain in north.state().messages) == (True, False)
@@ -189,7 +189,7 @@ def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # 
 )
 def test_a_bundle_of_another_form_counts_for_nothing(two: Two, record: bytes) -> None:  # noqa: F811
     """It names no other file than an archive's, it does not fill the memory, and the mailbox goes on behind it."""
-    two.orders[0].append(ARCHIVE, [record])
+    two.orders[0].append_lines(ARCHIVE, [record])
     read(two, "one")
     for box in two.boxes:
         box.catch_up()
@@ -213,8 +213,8 @@ def test_what_everybody_archived_is_purged_and_a_new_machine_has_it(two: Two, tm
     assert sorted(r.message_id for r in east.archive.reads()) == sorted(r.message_id for r in south.archive.reads())
     assert late.message.id in east.state().messages
     assert east.replica is not None
-    with east.replica.held():
-        comparison.compare(east.replica)
+    with east.replica.machine_lock():
+        comparison.compare_with_order(east.replica)
 
 
 def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:  # noqa: F811
@@ -228,7 +228,7 @@ def test_a_machine_that_lost_its_record_shows_nothing_again(two: Two) -> None:  
         os.unlink(os.path.join(south.replica.directory, "state"))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(replica, "PAGE", 3)
-            patch.setattr(following, "follow", lambda *_: pytest.fail("killed"))
+            patch.setattr(following, "follow_bundle", lambda *_: pytest.fail("killed"))
             with pytest.raises(pytest.fail.Exception):
                 south.catch_up()
         assert live(south) == []
@@ -284,13 +284,17 @@ def test_a_life_told_in_another_sequence_ends_nobody(two: Two) -> None:  # noqa:
     other = first.replace(b"register", b"update")
     south.catch_up()
     bundle = bundles.Bundle("roster.jsonl", (first, other, again, end_), (first, end_), 1 << 50)
-    two.orders[1].append(ARCHIVE, [bundles.packed(bundle)])
+    two.orders[1].append_lines(ARCHIVE, [bundles.pack_bundle(bundle)])
     north.catch_up()
     assert north.logs.read_roster().state("eve") == "alive"
     assert [unsealed(line) for _, line in north.logs.roster.lines() if b'"eve"' in line] == [first, end_, again]
 
 
-def test_the_dead_are_retold_everywhere(two: Two, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+def test_a_long_roster_of_the_dead_is_shortened_on_every_machine(
+    two: Two,  # noqa: F811
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A long roster of the dead is retold in fewer events on every machine; who joins after a purge has the same."""
     north, south = two.boxes
     with_dead(north, monkeypatch)
@@ -360,8 +364,8 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
         pass
 
     class Mortal(MemoryOrder):
-        def append(self, log: str, lines: object, **how: object) -> int:  # type: ignore[override]
-            found = super().append(log, lines, **how)  # type: ignore[arg-type]
+        def append_lines(self, log: str, lines: object, **how: object) -> int:  # type: ignore[override]
+            found = super().append_lines(log, lines, **how)  # type: ignore[arg-type]
             if log == ARCHIVE:
                 raise Killed
             return found
@@ -371,17 +375,17 @@ def test_mail_archived_before_joining_is_handed_over_once(two: Two, tmp_path: Pa
         box.share(Replica(box.logs, order, str(tmp_path / "old.engine")))
         assert box.replica is not None
         try:
-            with box.replica.held():
+            with box.replica.machine_lock():
                 box.replica.catch_up()
                 following.hand_over(box.replica)
                 box.replica.catch_up()
-                comparison.compare(box.replica)
+                comparison.compare_with_order(box.replica)
         except Killed:
             pass
     for other in two.boxes:
         other.catch_up()
         assert archived(other) == archived(box)
-    sent = [b for r in space.records if r.log == ARCHIVE and (b := bundles.unpacked(r.line)) is not None]
+    sent = [b for r in space.records if r.log == ARCHIVE and (b := bundles.unpack_bundle(r.line)) is not None]
     assert sum(len(bundle.lines) for bundle in sent) == 60
     assert len(sent) > 5
 

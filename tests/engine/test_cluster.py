@@ -80,7 +80,7 @@ class Servers:
         """Do the servers make a space? They need a moment after their start."""
         order = self.order(MACHINES[0])
         try:
-            order.make()
+            order.make_unless_there()
         except Unavailable:
             return False
         finally:
@@ -135,7 +135,7 @@ def test_a_leader_that_is_killed_loses_nothing(program: Program) -> None:
         sent = [pair.send("north", "--from", "ann", "--to", "ben", "--body", "before")]
         doctor = *DOCTOR, servers.home / "system", "--dir", program.scratch / "south"
         order = servers.order("north")
-        info = order.info()
+        info = order.stream_info()
         assert info["config"]["num_replicas"] == 3
         with pair.serving("south"):
             until(lambda: pair.program.run(*doctor).rc == 0)
@@ -203,44 +203,44 @@ def test_a_machine_speaks_for_itself_alone(program: Program) -> None:
         pair = joined(servers, program)
         pair.ok("north", "roster", "register", "--session-id", "ann")
         with pytest.raises(Refused, match="Permissions Violation"):
-            servers.order("south", "north").append(ROSTER, [b"forged"])
+            servers.order("south", "north").append_lines(ROSTER, [b"forged"])
         with pytest.raises(Refused, match="Permissions Violation"):
-            NatsFiles(servers.order("south", "north")).ship("0" * 64, b"forged")
+            NatsFiles(servers.order("south", "north")).ship_file("0" * 64, b"forged")
         order = servers.order("north")
-        NatsFiles(order).ship("0" * 64, b"its own")
-        assert list(NatsFiles(servers.order("south")).fetch("0" * 64)) == [b"its own"]
-        config = order.info()["config"]
+        NatsFiles(order).ship_file("0" * 64, b"its own")
+        assert list(NatsFiles(servers.order("south")).fetch_copies("0" * 64)) == [b"its own"]
+        config = order.stream_info()["config"]
         authority = str(servers.home / "authority.pem")
         for call in ("PURGE", "DELETE", "UPDATE", "MSG.DELETE"):
             asked = Publication(f"{API}STREAM.{call}.MBX_{SPACE}", json.dumps(config).encode())
             with pytest.raises(Refused, match="Permissions Violation"):
-                order.connection.ask([asked])
+                order.connection.ask_each([asked])
         keeper = open_order(servers.written["url"], SPACE, "north", str(servers.home / "keeper"), authority, 2.0)
-        keeper.remove([order.end() + 1])  # it may, and there is none
-        position = order.append(ROSTER, [b"to be removed", b"the last"]) - 1
+        keeper.remove_records([order.last_position() + 1])  # it may, and there is none
+        position = order.append_lines(ROSTER, [b"to be removed", b"the last"]) - 1
         keeper.remove_through(ROSTER, position)
         assert [one.line for one in order.of_log(ROSTER)] == [b"the last"]
         with pytest.raises(Refused, match="Permissions Violation"):
-            keeper.append(ROSTER, [b"forged"])
+            keeper.append_lines(ROSTER, [b"forged"])
         for subject in ("_INBOX.south.>", "_INBOX.>", ">"):
-            order.connection.listen(subject)
+            order.connection.listen_on(subject)
             with pytest.raises(Refused, match="Permissions Violation"):
-                order.connection.heard(2.0)
-        answer = order.connection.ask(
+                order.connection.has_heard(2.0)
+        answer = order.connection.ask_each(
             [Publication(f"{API}STREAM.CREATE.MBX_{SPACE}", json.dumps({**config, "max_msgs": 1}).encode())]
         )[0]
         assert b"different configuration" in answer.data
-        last = order.end()
+        last = order.last_position()
         order.close()
         with _interfering(urlsplit(servers.written["url"]).port or 0) as port:
             word = str(servers.home / "machines/north")
             other = open_order(f"tls://127.0.0.1:{port}", SPACE, "north", word, authority, 2.0)
-            assert other.end() == last
+            assert other.last_position() == last
             other.close()
         found = program.run(*DOCTOR, servers.home / "machines" / "north", "--dir", program.scratch / "north")
         assert 'Permissions Violation for Publish to "$SYS' in found.stdout
         with pytest.raises(Unavailable, match="CERTIFICATE_VERIFY_FAILED"):
-            open_order(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")).end()
+            open_order(servers.written["url"], SPACE, "north", str(servers.home / "machines/north")).last_position()
 
 
 def _put_back_old_files(home: Path) -> None:
@@ -296,7 +296,7 @@ def test_files_of_an_earlier_version_are_written_again(program: Program) -> None
     with servers.running():
         until(servers.is_ready)
         with pytest.raises(Refused, match="Authorization Violation"):
-            servers.order("south", "copied").end()
+            servers.order("south", "copied").last_position()
 
 
 def test_a_server_that_may_lose_mail_is_named(program: Program) -> None:
@@ -315,7 +315,7 @@ def test_a_server_that_may_lose_mail_is_named(program: Program) -> None:
     )
 
 
-def test_other_troubles_of_servers() -> None:
+def test_the_doctor_names_a_server_that_is_old_full_behind_or_away() -> None:
     """An old version, another clock, a full disk, a copy that is away or behind, and a space that is kept once."""
     good = {"version": "2.15.1", "now": "2026-11-23T19:48:06.76Z", "jetstream": {"config": {"sync_always": True}}}
     now = 1795463286.9

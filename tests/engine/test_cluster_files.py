@@ -19,7 +19,7 @@ def _machines(*names: str) -> list[str]:
     return [word for name in names for word in ("--machine", name)]
 
 
-def test_a_machine_is_added(program: Program) -> None:
+def test_adding_a_machine_keeps_every_secret(program: Program) -> None:
     """Written again with one more, the files keep every secret; those of the servers are open to nobody else."""
     home = program.scratch / "engine"
     config = "engine", "config", "--into", home, "--machine", "north", "--machine", "south"
@@ -36,7 +36,7 @@ def test_a_machine_is_added(program: Program) -> None:
     assert {path.stat().st_mode & 0o077 for path in home.rglob("*")} == {0}
 
 
-def test_nobody_loses_access_in_silence(program: Program) -> None:
+def test_files_that_would_leave_a_machine_out_are_not_written(program: Program) -> None:
     """Files that would leave a machine, a server or a secret out are not written: the error names what, and a command
     that keeps all. ``--remove`` takes a machine's credential away, and another space leaves the first one as it is."""
     home = program.scratch / "engine"
@@ -101,7 +101,7 @@ def test_nobody_loses_access_in_silence(program: Program) -> None:
     ],
     ids=str,
 )
-def test_what_is_no_cluster_is_said(program: Program, words: tuple[str, ...], said: str) -> None:
+def test_nothing_is_written_for_a_malformed_cluster(program: Program, words: tuple[str, ...], said: str) -> None:
     """Nothing is written then."""
     result = program.run("engine", "config", "--into", program.scratch / "engine", *words)
     assert (result.rc, said in result.stderr) == (2, True), result

@@ -126,7 +126,7 @@ def test_a_mailbox_with_mail_joins_works_and_leaves(pair: Pair) -> None:
     assert "to ann" in pair.seen("north", "ann")
 
 
-def test_role_mail_has_one_holder(pair: Pair) -> None:
+def test_role_mail_goes_to_one_holder_of_two_machines(pair: Pair) -> None:
     """Both machines' holders check at once for the same role mail: each message goes to one of them."""
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
         pair.join(machine)
@@ -163,7 +163,7 @@ def test_a_replicator_killed_again_and_again_loses_and_doubles_nothing(pair: Pai
     assert pair.lines("south") == pair.lines("north") == pair.ordered()
 
 
-def test_out_of_reach(program: Program, credential: str, place: Path) -> None:
+def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, credential: str, place: Path) -> None:
     """Without the engine one's own mail is read as before, a new session is registered, and sends wait.
 
     Each is in the order once, later. With ``--now`` nothing waits, and the command fails."""
@@ -248,12 +248,12 @@ def test_machines_tell_each_other_that_they_live(pair: Pair) -> None:
 def test_a_word_of_another_form_counts_for_nothing(tmp_path: Path, word: bytes) -> None:
     """The good one before it stays; ids that are none, and times that are none, are left out."""
     good = b'{"applied":7,"seen":{"ben":5,"../x":5,"kim":"5","ann":99}}'
-    elsewhere.keep(str(tmp_path), {"south": good}, 10)
-    elsewhere.keep(str(tmp_path), {"south": word, "west": word}, 20)
-    assert elsewhere.load(str(tmp_path)) == [elsewhere.Elsewhere("south", 10, 7, {"ben": 5, "ann": 10})]
+    elsewhere.keep_words(str(tmp_path), {"south": good}, 10)
+    elsewhere.keep_words(str(tmp_path), {"south": word, "west": word}, 20)
+    assert elsewhere.load_peers(str(tmp_path)) == [elsewhere.Elsewhere("south", 10, 7, {"ben": 5, "ann": 10})]
 
 
-def test_what_is_wrong_is_said(pair: Pair, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_engine_join_names_what_is_wrong(pair: Pair, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A name that another machine has, a second space, a wrong credential, and an address of nobody."""
     pair.join("north")
     words = ("engine", "join", pair.url, "--credential", pair.credential)
@@ -281,21 +281,21 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
         assert (found["ok"], found["problems"]) == (True, [])
         assert "any machine may write as another here, and remove mail" in found["notes"][-1]
     order = open_order(pair.url, pair.space, "stranger", pair.credential)
-    config = {**order.info()["config"], "max_msgs": 100_000}
-    order.connection.ask([Publication(f"$JS.API.STREAM.UPDATE.{order.stream}", json.dumps(config).encode())])
+    config = {**order.stream_info()["config"], "max_msgs": 100_000}
+    order.connection.ask_each([Publication(f"$JS.API.STREAM.UPDATE.{order.stream}", json.dumps(config).encode())])
     subject = f"mbx.{pair.space}.stranger.messages"
-    order.connection.ask([Publication(f"{subject}.x", b"of another program, without a checksum")])
+    order.connection.ask_each([Publication(f"{subject}.x", b"of another program, without a checksum")])
     later = Publication(
         f"mbx.{pair.space}.stranger.later", b"x", {"Mailbox-Sum": hashlib.sha256(b"x").hexdigest()[:16]}
     )
-    order.connection.ask([later])
+    order.connection.ask_each([later])
     before = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
     assert "damaged" not in before.stdout
     assert "messages of other programs are among the space's records, and were passed over: 1" in before.stdout
     assert "records of a later version were passed over: 1" in before.stdout
     standing = pair.ok("north", "engine", "status")
     assert standing["applied"] == standing["records"], "and nobody looks for them again and again"
-    order.connection.ask([Publication(f"{subject}.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
+    order.connection.ask_each([Publication(f"{subject}.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
     order.close()
     result = pair.program.run("engine", "doctor", "--dir", pair.program.scratch / "north")
     assert result.rc == 3
@@ -304,7 +304,7 @@ def test_the_doctor_compares_every_record(pair: Pair) -> None:
     assert "replicator does not run" in result.stdout
 
 
-def test_one_record_is_counted_as_one(pair: Pair) -> None:
+def test_a_join_counts_one_record_in_the_singular(pair: Pair) -> None:
     """The text of a join says how many are here."""
     words = ("engine", "join", pair.url, "--space", pair.space, "--machine", "north", "--credential", pair.credential)
     said = pair.program.run(*words, "--dir", pair.program.scratch / "north").stdout

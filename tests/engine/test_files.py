@@ -42,31 +42,31 @@ class TestNats:
         """The ways of two machines to a fresh space's files."""
         space = f"files-{next(_spaces)}"
         orders = [open_order(server, space, name, credential) for name in "ab"]
-        orders[0].make()
+        orders[0].make_unless_there()
         yield [NatsFiles(order) for order in orders]
         for order in orders:
             order.close()
 
-    def test_files_are_handed_over(self, machines: list[SpaceFiles]) -> None:
+    def test_attached_files_reach_every_machine(self, machines: list[SpaceFiles]) -> None:
         """Empty, small and of the largest size; shipped again; by two at once; taken back by each for itself."""
         a, b = machines
-        assert list(b.fetch("0" * 64)) == []
-        a.make()
-        b.make()
+        assert list(b.fetch_copies("0" * 64)) == []
+        a.make_unless_there()
+        b.make_unless_there()
         for data in (b"", b"small", os.urandom(PART + 1), os.urandom(PART * MOST_PARTS)):
             name = digest(data)
-            a.ship(name, data)
-            a.ship(name, data)
-            assert list(b.fetch(name)) == [data]
-        b.ship(name, b"no such thing")
-        assert sorted(a.fetch(name), key=len) == [b"no such thing", data]
+            a.ship_file(name, data)
+            a.ship_file(name, data)
+            assert list(b.fetch_copies(name)) == [data]
+        b.ship_file(name, b"no such thing")
+        assert sorted(a.fetch_copies(name), key=len) == [b"no such thing", data]
         b.take_back(digest(b"small"))
-        assert list(b.fetch(digest(b"small"))) == [b"small"]
+        assert list(b.fetch_copies(digest(b"small"))) == [b"small"]
         a.take_back(name)
-        assert list(b.fetch(name)) == [b"no such thing"]
+        assert list(b.fetch_copies(name)) == [b"no such thing"]
         a.take_back(name)
-        a.ship(name, data)
-        assert len(list(b.fetch(name))) == 2
+        a.ship_file(name, data)
+        assert len(list(b.fetch_copies(name))) == 2
 
 
 class TestPostgres(TestNats):
@@ -78,7 +78,7 @@ class TestPostgres(TestNats):
         with made() as database, database.running():
             word = password_file(tmp_path / "word")
             orders = [open_postgres(database.url, "files", name, word) for name in "ab"]
-            orders[0].make()
+            orders[0].make_unless_there()
             yield [PostgresFiles(order) for order in orders]
             for order in orders:
                 order.close()
@@ -133,12 +133,12 @@ class Files:
         from agent_mailbox import Mailbox
 
         self.logs = Mailbox(str(pair.program.scratch / machine)).logs
-        space = spaces.of(self.logs)
+        space = spaces.space_of(self.logs)
         assert space is not None
         self.said: list[str] = []
         self.files = NatsFiles(open_order(space.url, space.space, machine, space.credential))
         self.directory = spaces.record_of(self.logs).path(spaces.PLACE)
-        self.copy = spaces.opened(self.logs, space)
+        self.copy = spaces.open_replica(self.logs, space)
         self.exchanged = self.again()
 
     def again(self) -> ExchangedFiles:
@@ -148,11 +148,11 @@ class Files:
 
     def catch_up(self) -> None:
         """Take in mail."""
-        with self.copy.held():
+        with self.copy.machine_lock():
             self.copy.catch_up()
 
 
-def test_a_false_file_is_none(pair: Pair) -> None:
+def test_a_file_whose_bytes_differ_from_its_digest_is_not_kept(pair: Pair) -> None:
     """Another machine ships other bytes under the digest, before the true ones, and after: only the true ones are kept.
 
     A mailbox without room says so, and mail goes on; the file comes once there is room."""
@@ -163,17 +163,17 @@ def test_a_false_file_is_none(pair: Pair) -> None:
     south.catch_up()
     west = NatsFiles(open_order(pair.url, pair.space, "a-liar", pair.credential))
     for false in (b"the flan", b"another length"):
-        west.ship(digest(b"the plan"), false)
-        south.again().turn(1)
+        west.ship_file(digest(b"the plan"), false)
+        south.again().take_turn(1)
         assert stored(pair, "south") == []
-    north.exchanged.turn(1)
+    north.exchanged.take_turn(1)
     full = south.again()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(attachment_files, "MOST_TOTAL", 5)
-        full.turn(1)
+        full.take_turn(1)
     assert stored(pair, "south") == []
     assert "has no room" in south.said[0]
-    south.again().turn(2)
+    south.again().take_turn(2)
     assert stored(pair, "south") == stored(pair, "north") != []
 
 
@@ -190,16 +190,16 @@ def test_files_are_taken_back_with_their_last_message(pair: Pair) -> None:
     bogus = line.replace(digest(b"the plan").encode(), b"0" * 64)
     log.write_bytes(line + bogus)
     now = 40 * DAY
-    north.again().turn(now)
-    assert list(north.files.fetch(digest(b"the plan"))) == [b"the plan"]
+    north.again().take_turn(now)
+    assert list(north.files.fetch_copies(digest(b"the plan"))) == [b"the plan"]
     assert (list(north.again().ours), list(north.exchanged.wanted)) == ([digest(b"the plan")], ["0" * 64 + ".txt"])
     os.unlink(os.path.join(north.directory, "files"))
-    north.again().turn(now)
+    north.again().take_turn(now)
     assert list(north.exchanged.ours) == [digest(b"the plan")]
     log.write_bytes(b"")
-    north.exchanged.turn(now + DAY // 2)
-    assert list(north.files.fetch(digest(b"the plan"))) == [b"the plan"]
-    north.again().turn(now + 2 * DAY)
-    assert list(north.files.fetch(digest(b"the plan"))) == []
+    north.exchanged.take_turn(now + DAY // 2)
+    assert list(north.files.fetch_copies(digest(b"the plan"))) == [b"the plan"]
+    north.again().take_turn(now + 2 * DAY)
+    assert list(north.files.fetch_copies(digest(b"the plan"))) == []
     assert (north.exchanged.ours, north.exchanged.wanted, north.said) == ({}, {}, [])
     assert MOST_WANTED * 200 < 4 << 20, "what is looked for stays small in memory"

@@ -113,7 +113,7 @@ def test_a_line_whose_id_no_command_writes_is_a_stranger_s(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("word", ["x1", "user", "role:", "a b:c", "role:a b", "x", ":x"])
-def test_a_tag_has_a_tag_s_form(word: str) -> None:
+def test_a_tag_spelt_as_an_agent_s_id_brings_no_mail(word: str) -> None:
     """A tag that is an agent's id would bring it that agent's mail; the agent's other tags stay."""
     event = codec.roster_event(codec.spell_event(RosterEvent("register", "n1", 5, tags=(word, "project:p"))))
     assert isinstance(event, RosterEvent)
@@ -142,14 +142,14 @@ def test_a_proof_reads_back_as_it_was_made(proof: Proof) -> None:
         assert (found.machine, found.kind, found.id) == (one.machine, one.kind, one.id)
 
 
-def test_no_record_locks_a_machine_out(tmp_path: Path, server: str, credential: str) -> None:
+def test_no_hostile_record_locks_a_machine_out(tmp_path: Path, server: str, credential: str) -> None:
     """Lines that no file can hold, and damaged ones, on every log: all join, leave, and have the same mail."""
     space = f"unfit-{next(_spaces)}"
 
     def damage(north: Joined, log: str) -> None:
         subject = f"mbx.{space}.north.{'reads' if is_reads(log) else log}"
         connection = cast(NatsOrder, north.order).connection
-        connection.ask([Publication(subject, b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
+        connection.ask_each([Publication(subject, b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
 
     lock_nobody_out(tmp_path, lambda machine: Space(server, space, machine, credential), damage)
 
@@ -196,7 +196,7 @@ def prey(both: tuple[Joined, Joined], request: pytest.FixtureRequest) -> Prey:
     """North may speak for all that live there, or for nobody."""
     north, south = both
     if request.param == "not listed":
-        machine_trust.save(south.directory, {}, applied=True)
+        machine_trust.save_rights(south.directory, {}, applied=True)
     return Prey(north, south)
 
 
@@ -341,14 +341,14 @@ def test_a_session_of_another_machine_works_as_before(prey: Prey) -> None:
     assert not [line for log in logs for _, line in log.lines() if is_ignored(line)]
 
 
-def test_what_is_ignored_is_told(prey: Prey) -> None:
+def test_the_engine_doctor_counts_ignored_lines_by_machine(prey: Prey) -> None:
     """`engine doctor` counts it by machine, and the doctor of the mailbox has no trouble with it."""
     prey.north.tell(RosterEvent("retire", WORKER, 5))
     prey.south.catch_up()
     logs = prey.south.box.logs
     said = "1 lines of north tell of sessions that are not its own"
-    assert [note for note in space_checks.notes(logs, str) if said in note]
-    assert not [one for one in doctor.problems(doctor.examine(prey.south.box)) if "roster" in one.file]
+    assert [note for note in space_checks.space_notes(logs, str) if said in note]
+    assert not [one for one in doctor.problems_among(doctor.examine_mailbox(prey.south.box)) if "roster" in one.file]
 
 
 def test_nobody_archives_mail_that_another_machine_has_not_read(prey: Prey) -> None:
@@ -378,7 +378,7 @@ def test_what_is_frozen_since_long_ago_is_not_retired(prey: Prey) -> None:
     """North freezes x1, and says that it did so years ago. South's own steward retires x1 no sooner for that."""
     prey.north.tell(RosterEvent("freeze", WORKER, 5))
     assert getattr(prey.south.agent(WORKER), "state", "") == "frozen"
-    steward.run(prey.south.box)
+    steward.run_upkeep(prey.south.box)
     assert getattr(prey.south.agent(WORKER), "state", "") == "frozen"
 
 
@@ -410,7 +410,7 @@ def test_no_bundle_reads_or_retells_a_session_of_another(prey: Prey) -> None:
     lives = [RosterEvent("retire", WORKER, 5), RosterEvent("register", WORKER, 5, name="else", lead="n1")]
     told = [(codec.spell_event(event).rstrip(),) for event in lives]
     for lines, life, since in itertools.product(((), (*mine,)), ((), *told), (0, 2 * 10**15)):
-        prey.north.put("archive", bundles.packed(bundles.Bundle(bundles.ROSTER, lines, life, since)))
+        prey.north.put("archive", bundles.pack_bundle(bundles.Bundle(bundles.ROSTER, lines, life, since)))
     assert prey.told() == before
 
 
@@ -427,7 +427,7 @@ def test_a_spelling_of_ours_hides_no_session(prey: Prey) -> None:
     assert prey.told() == before
 
 
-def test_our_jobs_have_no_session_s_id(both: tuple[Joined, Joined]) -> None:
+def test_another_machine_cannot_register_the_id_of_a_job(both: tuple[Joined, Joined]) -> None:
     """North registers sessions whose ids are those by which our own jobs send: their mail is marked as unverified."""
     north, south = both
     for who in proofs.OURS:

@@ -179,7 +179,7 @@ class Space(RuleBasedStateMachine):
         """A steward archives what is finished, and may die."""
         one = self.machines[machine]
         try:
-            shared_steward.move(one.box, one.copy, limit, set())
+            shared_steward.move_finished(one.box, one.copy, limit, set())
         except (MailboxError, Killed):
             pass
 
@@ -188,8 +188,8 @@ class Space(RuleBasedStateMachine):
         """The person removes from the engine what everybody has archived."""
         order = self.machines[machine].order
         try:
-            found = purging.plan(order, order.machines())
-            purging.purge(order, found, order)
+            found = purging.plan_purge(order, order.joined_machines())
+            purging.purge_records(order, found, order)
         except (MailboxError, Killed):
             return
         self.purged.update(found.positions)
@@ -286,9 +286,9 @@ class Space(RuleBasedStateMachine):
             ids = [*map(_id, live), *map(_id, archived)]
             assert len(ids) == len(set(ids))
             assert set(self.acknowledged) <= set(ids)
-            with machine.copy.held():
+            with machine.copy.machine_lock():
                 machine.copy.catch_up()
-                comparison.compare(machine.copy)
+                comparison.compare_with_order(machine.copy)
 
     def all_machines_are_equal(self) -> None:
         """The machines hold the same records live and archived, the live ones in the same order, and they mean the

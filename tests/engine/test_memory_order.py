@@ -21,21 +21,26 @@ class TestMemoryOrder(Conformance):
         return MemoryOrder(space, "a"), MemoryOrder(space, "b")
 
 
-def test_cut_off() -> None:
+def test_a_cut_link_refuses_every_call() -> None:
     """A cut link refuses everything; a lost acknowledgement appends, and says that it does not know."""
     space = MemorySpace()
     order = MemoryOrder(space, "a")
     order.reachable = False
-    for call in (order.end, lambda: order.read(0, 1), lambda: order.append(MESSAGES, [b"x"]), lambda: order.wait(0, 0)):
+    for call in (
+        order.last_position,
+        lambda: order.read_after(0, 1),
+        lambda: order.append_lines(MESSAGES, [b"x"]),
+        lambda: order.wait_for_record(0, 0),
+    ):
         with pytest.raises(Unavailable):
             call()
     order.reachable, order.mute = True, True
     with pytest.raises(Unavailable):
-        order.append(MESSAGES, [b"x"], ids=["m1"])
+        order.append_lines(MESSAGES, [b"x"], ids=["m1"])
     assert lines_of(order, MESSAGES) == [b"x"]
 
 
-def test_names() -> None:
+def test_a_machine_s_name_is_plain() -> None:
     """A machine's name is plain, and its log of reads is told from the others."""
     assert is_machine("build-7")
     assert not any(map(is_machine, ("", "A", "a.b", "a b", "x" * 33, "ü", "*")))

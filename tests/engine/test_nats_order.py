@@ -13,7 +13,7 @@ from agent_mailbox.space import purging
 from agent_mailbox.space.nats import nats_order
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
-from agent_mailbox.space.order import bundles, passed
+from agent_mailbox.space.order import bundles, follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, Ordered, reads_of
 
 from .conformance import Conformance, Pair, lines_of
@@ -34,47 +34,47 @@ class TestNatsOrder(Conformance):
         """Two machines' ways to one fresh space."""
         space = f"space-{next(_spaces)}"
         a, b = (open_order(server, space, machine, credential) for machine in "ab")
-        assert a.make()
-        assert not b.make()
+        assert a.make_unless_there()
+        assert not b.make_unless_there()
         yield a, b
         a.close()
         b.close()
 
 
-def test_a_wrong_credential_is_named(server: str, place: Path, credential: str) -> None:
+def test_a_wrong_nats_credential_is_refused_with_its_reason(server: str, place: Path, credential: str) -> None:
     """A wrong token, a missing file, and a file that others may read are refused, each with its reason."""
     wrong = place / "wrong"
     wrong.touch(0o600)
     wrong.write_text("nonsense")
     with pytest.raises(Refused, match="engine refuses the credential"):
-        open_order(server, "space", "a", str(wrong)).end()
+        open_order(server, "space", "a", str(wrong)).last_position()
     wrong.chmod(0o644)
     with pytest.raises(Refused, match="credential is open to others"):
-        open_order(server, "space", "a", str(wrong)).end()
+        open_order(server, "space", "a", str(wrong)).last_position()
     with pytest.raises(Refused, match="credential cannot be read"):
-        open_order(server, "space", "a", str(place / "none")).end()
+        open_order(server, "space", "a", str(place / "none")).last_position()
     with pytest.raises(Refused, match="engine has no such space: elsewhere"):
-        open_order(server, "elsewhere", "a", credential).end()
+        open_order(server, "elsewhere", "a", credential).last_position()
 
 
 def test_many_records_come_by_batch_and_one_by_one_where_that_has_gaps(server: str, credential: str) -> None:
     """The order gives its records in sequence, without a removed one. A stranger's record is empty, and a damaged one
     is marked."""
     order = open_order(server, "many", "a", credential)
-    order.make()
-    assert order.info()["config"]["allow_direct"]
-    order.append(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
-    order.connection.ask([Publication("$JS.API.STREAM.MSG.DELETE.MBX_many", b'{"seq":30}')])
-    order.connection.ask([Publication("mbx.many.b.messages.x", b"of a stranger")])
-    order.connection.ask([Publication("mbx.many.b.messages.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
+    order.make_unless_there()
+    assert order.stream_info()["config"]["allow_direct"]
+    order.append_lines(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
+    order.connection.ask_each([Publication("$JS.API.STREAM.MSG.DELETE.MBX_many", b'{"seq":30}')])
+    order.connection.ask_each([Publication("mbx.many.b.messages.x", b"of a stranger")])
+    order.connection.ask_each([Publication("mbx.many.b.messages.y", b"flipped", {"Mailbox-Sum": "0123456789abcdef"})])
     wanted = [(n + 1, b"%d" % n, "a", False) for n in range(60) if n != 29]
     wanted += [(61, b"", "", False), (62, b"flipped", "b", True)]
-    found = [(one.position, one.line, one.machine, one.damaged) for one in order.read(0, 100)]
+    found = [(one.position, one.line, one.machine, one.damaged) for one in order.read_after(0, 100)]
     assert found == wanted
-    assert [one.position for one in order.read(25, 30)] == [*range(26, 30), *range(31, 57)]
-    assert [one.log for one in order.read(59, 100)] == [MESSAGES, "", MESSAGES]
+    assert [one.position for one in order.read_after(25, 30)] == [*range(26, 30), *range(31, 57)]
+    assert [one.log for one in order.read_after(59, 100)] == [MESSAGES, "", MESSAGES]
     assert len(list(order.of_log(MESSAGES))) == 59
-    assert list(order.read(62, 100)) == []
+    assert list(order.read_after(62, 100)) == []
     order.close()
 
 
@@ -82,28 +82,28 @@ def test_what_all_archived_goes_at_once_up_to_what_must_stay(server: str, creden
     """A stranger's message among it stays, and what follows goes one by one; so does all, by a credential that may not
     do more."""
     order = open_order(server, "swept", "a", credential)
-    order.make()
+    order.make_unless_there()
 
     def archived(first: int, last: int) -> None:
         lines = [b'{"id":"m%d"}' % n for n in range(first, last)]
-        order.append(MESSAGES, lines, ids=[f"m{n}" for n in range(first, last)])
+        order.append_lines(MESSAGES, lines, ids=[f"m{n}" for n in range(first, last)])
         for record in bundles.records_of("2026-01.jsonl", lines):
-            order.append(ARCHIVE, [record])
-        order.append(PASSED, [passed.followed(order.end())])
+            order.append_lines(ARCHIVE, [record])
+        order.append_lines(PASSED, [follow_progress.followed_line(order.last_position())])
 
     archived(0, 5)
-    order.connection.ask([Publication("mbx.swept.b.messages.x", b"of a stranger")])
+    order.connection.ask_each([Publication("mbx.swept.b.messages.x", b"of a stranger")])
     archived(5, 10)
-    plan = purging.plan(order, ["a"])
+    plan = purging.plan_purge(order, ["a"])
     assert (plan.whole, plan.others) == ({MESSAGES: 5, PASSED: 7}, (9, 10, 11, 12))
-    purging.purge(order, plan, order)
-    assert [one.position for one in order.read(0, 99)] == [6, 8, 13, 14, 15, 16]
+    purging.purge_records(order, plan, order)
+    assert [one.position for one in order.read_after(0, 99)] == [6, 8, 13, 14, 15, 16]
     archived(10, 15)
-    plan, narrow = purging.plan(order, ["a"]), open_order(server, "swept", "a", credential)
+    plan, narrow = purging.plan_purge(order, ["a"]), open_order(server, "swept", "a", credential)
     assert (plan.whole, plan.others) == ({}, (13, 15, 17, 18, 19, 20))
     narrow.remove_through = may_not  # type: ignore[method-assign]
-    purging.purge(order, plan, narrow)
-    assert [one.position for one in order.read(0, 99)] == [6, 8, 14, 16, 21, 22, 23, 24]
+    purging.purge_records(order, plan, narrow)
+    assert [one.position for one in order.read_after(0, 99)] == [6, 8, 14, 16, 21, 22, 23, 24]
     order.close()
 
 
@@ -115,16 +115,16 @@ def may_not(log: str, position: int) -> None:
 def test_a_publisher_says_neither_its_machine_nor_its_place(server: str, credential: str) -> None:
     """The server adds its headers behind those of the publisher, which may have the same names: the last ones count."""
     order = open_order(server, "forged", "a", credential)
-    order.make()
-    order.append(MESSAGES, [b"%d" % n for n in range(30)], ids=[f"m{n}" for n in range(30)])
-    first = order.read(0, 1)[0]
+    order.make_unless_there()
+    order.append_lines(MESSAGES, [b"%d" % n for n in range(30)], ids=[f"m{n}" for n in range(30)])
+    first = order.read_after(0, 1)[0]
     head = {
         "Nats-Subject": "mbx.forged.a.roster",
         "Nats-Sequence": "1",
         "Mailbox-Sum": f"{sha256(b'x').hexdigest():.16}",
     }
-    order.connection.ask([Publication("mbx.forged.b.roster", b"x", head)])
-    found = order.read(0, 100)
+    order.connection.ask_each([Publication("mbx.forged.b.roster", b"x", head)])
+    found = order.read_after(0, 100)
     assert [one.position for one in found] == [*range(1, 32)]
     assert found[0] == first
     assert found[-1] == Ordered(31, ROSTER, b"x", "b")
@@ -136,13 +136,13 @@ def test_what_the_nearest_server_lacks_the_leader_has(
 ) -> None:
     """A copy that is behind, or has lost records, answers a batch with fewer: nothing is missed."""
     order = open_order(server, "lacking", "a", credential)
-    order.make()
-    order.append(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
-    whole = order.connection.stream
-    monkeypatch.setattr(order.connection, "stream", lambda one: [*whole(one)[:10], *whole(one)[20:40]])
-    assert [one.line for one in order.read(0, 100)] == [b"%d" % n for n in range(60)]
-    monkeypatch.setattr(order.connection, "stream", lambda _: [])
-    assert [one.line for one in order.read(0, 100)] == [b"%d" % n for n in range(60)]
+    order.make_unless_there()
+    order.append_lines(MESSAGES, [b"%d" % n for n in range(60)], ids=[f"m{n}" for n in range(60)])
+    whole = order.connection.ask_for_several
+    monkeypatch.setattr(order.connection, "ask_for_several", lambda one: [*whole(one)[:10], *whole(one)[20:40]])
+    assert [one.line for one in order.read_after(0, 100)] == [b"%d" % n for n in range(60)]
+    monkeypatch.setattr(order.connection, "ask_for_several", lambda _: [])
+    assert [one.line for one in order.read_after(0, 100)] == [b"%d" % n for n in range(60)]
     order.close()
 
 
@@ -150,13 +150,13 @@ def test_a_killed_server_keeps_what_it_acknowledged(place: Path, credential: str
     """A server that is killed is out of reach; started again, it has every acknowledged record, and none twice."""
     with serving(place / "mortal") as url:
         order = open_order(url, "space", "a", credential, wait=30)
-        order.make()
+        order.make_unless_there()
         for n in range(20):
-            order.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
+            order.append_lines(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
     with pytest.raises(Unavailable):
-        order.append(MESSAGES, [b"20"], ids=["m20"])
+        order.append_lines(MESSAGES, [b"20"], ids=["m20"])
     with serving(place / "mortal", int(url.rpartition(":")[2])):
-        order.append(MESSAGES, [b"20"], ids=["m20"])
+        order.append_lines(MESSAGES, [b"20"], ids=["m20"])
         assert lines_of(order, MESSAGES) == [b"%d" % n for n in range(21)]
     order.close()
 
@@ -165,32 +165,34 @@ def test_a_full_disk_is_said_and_loses_nothing(place: Path, credential: str) -> 
     """The server's room is taken: an append says so, what was acknowledged is there, and with room again it goes on."""
     with serving(place / "full", limit="2MB") as url:
         order = open_order(url, "space", "a", credential)
-        order.make()
+        order.make_unless_there()
         try:
             for done in range(40):
-                order.append(reads_of("a"), [b"%d" % done + b"x" * 100_000])
+                order.append_lines(reads_of("a"), [b"%d" % done + b"x" * 100_000])
         except Unavailable:
             pass
         assert 0 < done < 39
         with pytest.raises(Unavailable, match="engine is full"):
-            order.append(MESSAGES, [b"mail"], ids=["m1"])
+            order.append_lines(MESSAGES, [b"mail"], ids=["m1"])
         assert len(lines_of(order, reads_of("a"))) == done
         order.close()
     with serving(place / "full", int(url.rpartition(":")[2])):
-        order.append(MESSAGES, [b"mail"], ids=["m1"])
+        order.append_lines(MESSAGES, [b"mail"], ids=["m1"])
         assert [len(lines_of(order, log)) for log in (reads_of("a"), MESSAGES)] == [done, 1]
         order.close()
 
 
-def test_an_old_server_is_refused(server: str, credential: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_nats_server_is_refused_before_anything_is_made(
+    server: str, credential: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The order refuses a server that tells an old version as it connects, before anything is made."""
     monkeypatch.setattr(nats_order, "LEAST", (99, 0))
     order = open_order(server, "old", "a", credential)
     with pytest.raises(Refused, match=r"engine is too old: nats-server \d+\.\d+"):
-        order.make()
+        order.make_unless_there()
     monkeypatch.undo()
     with pytest.raises(Refused, match="engine has no such space"):
-        order.end()
+        order.last_position()
     order.close()
     assert nats_order.is_old("2.9.10")
     assert nats_order.is_old("2.11.99-preview.1")

@@ -45,7 +45,7 @@ def postgres() -> Iterator[PostgresServer]:
 def opened(postgres: PostgresServer, tmp_path: Path) -> Iterator[PostgresOrder]:
     """The way of machine ``a`` to a fresh space."""
     order = open_order(postgres.url, f"own-{next(_spaces)}", "a", credential(tmp_path / "owner"))
-    order.make()
+    order.make_unless_there()
     yield order
     order.close()
 
@@ -58,14 +58,16 @@ class TestPostgresOrder(Conformance):
         """Two machines' ways to one fresh space."""
         space, word = f"space-{next(_spaces)}", credential(tmp_path / "owner")
         a, b = (open_order(postgres.url, space, machine, word) for machine in "ab")
-        assert a.make()
-        assert not b.make()
+        assert a.make_unless_there()
+        assert not b.make_unless_there()
         yield a, b
         a.close()
         b.close()
 
 
-def test_a_wrong_credential_is_named(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
+def test_a_wrong_database_credential_is_refused_with_its_reason(
+    postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path
+) -> None:
     """A wrong password, role, database or space, and a file that others may read: each is refused with its reason."""
 
     def way(path: str, url: str = postgres.url, space: str = opened.space) -> PostgresOrder:
@@ -73,65 +75,65 @@ def test_a_wrong_credential_is_named(postgres: PostgresServer, opened: PostgresO
 
     good, wrong = credential(tmp_path / "good"), credential(tmp_path / "wrong", password="nonsense")
     with pytest.raises(Refused, match=r"engine refuses the credential: .*password authentication failed"):
-        way(wrong).end()
+        way(wrong).last_position()
     (tmp_path / "wrong").chmod(0o644)
     with pytest.raises(Refused, match="credential is open to others"):
-        way(wrong).end()
+        way(wrong).last_position()
     with pytest.raises(Refused, match="credential cannot be read"):
-        way(str(tmp_path / "none")).end()
+        way(str(tmp_path / "none")).last_position()
     (tmp_path / "word").touch(0o600)
     with pytest.raises(Refused, match="credential has no known form"):
-        way(str(tmp_path / "word")).end()
+        way(str(tmp_path / "word")).last_position()
     with pytest.raises(Refused, match="engine has no such space"):
-        way(good, space="elsewhere").end()
+        way(good, space="elsewhere").last_position()
     with pytest.raises(Refused, match="engine has no such database"):
-        way(good, postgres.url.replace("/postgres", "/nowhere")).end()
+        way(good, postgres.url.replace("/postgres", "/nowhere")).last_position()
     with pytest.raises(Refused, match="address has a password"):
-        way(good, postgres.url.replace("@", ":secret@")).end()
+        way(good, postgres.url.replace("@", ":secret@")).last_position()
     with pytest.raises(Unavailable, match="engine is out of reach"):
-        way(good, f"postgresql://{OWNER}@127.0.0.1:1/postgres").end()
+        way(good, f"postgresql://{OWNER}@127.0.0.1:1/postgres").last_position()
 
 
 def test_a_machine_speaks_for_itself_alone(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
     """A machine with its documented role cannot append, join or tell as another machine. It changes nothing that is
     there."""
     postgres.ask(*(space_tables.make_role(opened.space, machine, PASSWORD) for machine in ("north", "south")))
-    role = space_tables.role(opened.space, "north")
+    role = space_tables.role_name(opened.space, "north")
     url, word = postgres.url.replace(OWNER, role), credential(tmp_path / "north", role)
     north = open_order(url, opened.space, "north", word)
-    assert north.named("me") == "me"
-    position = north.append(MESSAGES, [b"mine"], ids=["m1"])
+    assert north.take_name("me") == "me"
+    position = north.append_lines(MESSAGES, [b"mine"], ids=["m1"])
     forged = open_order(url, opened.space, "south", word)
     for attack in (
-        lambda: forged.append(ROSTER, [b"forged"]),
-        lambda: forged.named("me"),
-        lambda: forged.tell(b"{}"),
-        lambda: north.append(reads_of("south"), [b"forged"]),
-        lambda: PostgresFiles(forged).ship("0" * 64, b"forged"),
+        lambda: forged.append_lines(ROSTER, [b"forged"]),
+        lambda: forged.take_name("me"),
+        lambda: forged.tell_machines(b"{}"),
+        lambda: north.append_lines(reads_of("south"), [b"forged"]),
+        lambda: PostgresFiles(forged).ship_file("0" * 64, b"forged"),
         lambda: PostgresFiles(forged).take_back("0" * 64),
-        lambda: PostgresFiles(north).ship("0" * 64, b"x" * (PART * (MOST_PARTS + 1))),
-        lambda: north.ask("INSERT INTO SPACE.file VALUES ('south', '0', 0, 1, 'x')"),
-        lambda: north.ask("INSERT INTO SPACE.log VALUES (99, 'roster', NULL, 'south', 'x', 'x')"),
-        lambda: north.ask("UPDATE SPACE.log SET line = 'x'"),
-        lambda: north.ask("DELETE FROM SPACE.log"),
-        lambda: north.ask("TRUNCATE SPACE.log"),
-        lambda: north.ask("DROP TABLE SPACE.log"),
-        lambda: north.ask("UPDATE SPACE.space SET last = 7"),
-        lambda: north.ask("SELECT last FROM SPACE.space FOR UPDATE"),  # it could stop all others
-        lambda: north.ask("INSERT INTO SPACE.speaker VALUES (session_user, 'south')"),
-        lambda: north.ask("CREATE FUNCTION SPACE.now() RETURNS int LANGUAGE sql AS 'SELECT 1'"),
-        lambda: north.ask("SET SESSION AUTHORIZATION " + OWNER),
-        lambda: north.ask("SET ROLE " + OWNER),
+        lambda: PostgresFiles(north).ship_file("0" * 64, b"x" * (PART * (MOST_PARTS + 1))),
+        lambda: north.query_rows("INSERT INTO SPACE.file VALUES ('south', '0', 0, 1, 'x')"),
+        lambda: north.query_rows("INSERT INTO SPACE.log VALUES (99, 'roster', NULL, 'south', 'x', 'x')"),
+        lambda: north.query_rows("UPDATE SPACE.log SET line = 'x'"),
+        lambda: north.query_rows("DELETE FROM SPACE.log"),
+        lambda: north.query_rows("TRUNCATE SPACE.log"),
+        lambda: north.query_rows("DROP TABLE SPACE.log"),
+        lambda: north.query_rows("UPDATE SPACE.space SET last = 7"),
+        lambda: north.query_rows("SELECT last FROM SPACE.space FOR UPDATE"),  # it could stop all others
+        lambda: north.query_rows("INSERT INTO SPACE.speaker VALUES (session_user, 'south')"),
+        lambda: north.query_rows("CREATE FUNCTION SPACE.now() RETURNS int LANGUAGE sql AS 'SELECT 1'"),
+        lambda: north.query_rows("SET SESSION AUTHORIZATION " + OWNER),
+        lambda: north.query_rows("SET ROLE " + OWNER),
     ):
         with pytest.raises(Refused, match="engine refuses the credential"):
             attack()
-    assert [(one.position, one.line, one.machine) for one in opened.read(0, 9)] == [(position, b"mine", "north")]
-    assert opened.machines() == ["north"]
+    assert [(one.position, one.line, one.machine) for one in opened.read_after(0, 9)] == [(position, b"mine", "north")]
+    assert opened.joined_machines() == ["north"]
     with pytest.raises(Refused, match="may not speak as machine a"):  # not even the owner, unless it is named
-        opened.append(ROSTER, [b"x"])
+        opened.append_lines(ROSTER, [b"x"])
     stranger = open_order(url, "another", "north", word)
     with pytest.raises(Refused, match="cannot be made"):
-        stranger.make()
+        stranger.make_unless_there()
     for order in (north, forged, stranger):
         order.close()
 
@@ -183,7 +185,9 @@ def test_two_mailboxes_share_a_database(postgres: PostgresServer, program: Progr
     assert pair.lines("north") == pair.lines("south")
 
 
-def test_nobody_loses_access_in_silence(postgres: PostgresServer, program: Program, tmp_path: Path) -> None:
+def test_engine_config_takes_access_from_no_other_machine(
+    postgres: PostgresServer, program: Program, tmp_path: Path
+) -> None:
     """`engine config` for some machines takes access from no other machine, nor from another space. A machine's
     password is not made twice. ``--remove`` takes a role and its file away. It refuses the last machine, since without
     any role each machine may speak as any."""
@@ -205,7 +209,7 @@ def test_nobody_loses_access_in_silence(postgres: PostgresServer, program: Progr
         url = postgres.url.replace(f"{OWNER}@", f"mbx_{space}_{machine}@")
         order = open_order(url, space, machine, str(word))
         try:
-            return order.append(ROSTER, [b"x"])
+            return order.append_lines(ROSTER, [b"x"])
         finally:
             order.close()
 
@@ -228,60 +232,60 @@ def test_nobody_loses_access_in_silence(postgres: PostgresServer, program: Progr
 
 def test_the_doctor_names_what_a_server_would_lose(postgres: PostgresServer, opened: PostgresOrder) -> None:
     """Without fsync, and with a role that may speak as any machine."""
-    assert list(database_checks.problems(opened)) == [
+    assert list(database_checks.database_problems(opened)) == [
         "any machine may speak as another: `engine config --postgresql` writes a role for each"
     ]
     postgres.ask("ALTER SYSTEM SET fsync = off", "SELECT pg_reload_conf()")
     try:
-        until(lambda: opened.connection.ask("SHOW fsync")[0][0] == "off")
-        said = next(database_checks.problems(opened))
+        until(lambda: opened.connection.query_rows("SHOW fsync")[0][0] == "off")
+        said = next(database_checks.database_problems(opened))
         assert said == "server acknowledges what a power failure loses; set fsync to on, it is off"
     finally:
         postgres.ask("ALTER SYSTEM RESET fsync", "SELECT pg_reload_conf()")
 
 
-def test_words_of_machines_are_told_once(opened: PostgresOrder) -> None:
+def test_the_last_word_of_each_machine_is_told_once(opened: PostgresOrder) -> None:
     """The last of each machine that joined; none of oneself, none that is too long, none from before one listened."""
     others = [PostgresOrder(opened.connection, opened.space, name) for name in ("south", "west")]
     for order in others:
-        order.named("somebody")
-        order.tell(b"before")
-    assert opened.told() == {}
-    others[0].tell(b"first")
-    others[0].tell(b"second")
-    others[1].tell(b"x" * (space_tables.LONGEST_WORD + 1))
-    assert opened.told() == {"south": b"second"}
-    assert opened.told() == {}
+        order.take_name("somebody")
+        order.tell_machines(b"before")
+    assert opened.latest_words() == {}
+    others[0].tell_machines(b"first")
+    others[0].tell_machines(b"second")
+    others[1].tell_machines(b"x" * (space_tables.LONGEST_WORD + 1))
+    assert opened.latest_words() == {"south": b"second"}
+    assert opened.latest_words() == {}
 
 
-def test_rows_of_others_are_no_records(postgres: PostgresServer, opened: PostgresOrder) -> None:
+def test_rows_of_unknown_logs_and_machines_are_no_records(postgres: PostgresServer, opened: PostgresOrder) -> None:
     """Those of a later version's log, or of no machine, have no log that is known here; a changed one is damaged."""
-    opened.append(MESSAGES, [b"first"], ids=["m1"])
+    opened.append_lines(MESSAGES, [b"first"], ids=["m1"])
     row = f'INSERT INTO "{opened.schema}".log VALUES'
     postgres.ask(
         f"{row} (2, 'later', NULL, 'a', 'x', 'x')",
         f"{row} (3, 'roster', NULL, 'A*', 'x', 'x')",
         f'UPDATE "{opened.schema}".space SET last = 3',
     )
-    opened.append(MESSAGES, [b"last"], ids=["m2"])
-    assert [(one.position, one.log) for one in opened.read(0, 3)] == [(1, MESSAGES), (2, "later"), (3, "")]
+    opened.append_lines(MESSAGES, [b"last"], ids=["m2"])
+    assert [(one.position, one.log) for one in opened.read_after(0, 3)] == [(1, MESSAGES), (2, "later"), (3, "")]
     postgres.ask(f"UPDATE \"{opened.schema}\".log SET line = 'flipped' WHERE pos = 1")
-    assert [one.damaged for one in opened.read(0, 9)] == [True, True, False, False]
+    assert [one.damaged for one in opened.read_after(0, 9)] == [True, True, False, False]
     assert [one.line for one in opened.of_log(MESSAGES)] == [b"last"]
 
 
-def test_no_record_locks_a_machine_out(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
+def test_no_hostile_row_locks_a_machine_out(postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path) -> None:
     """Lines that no file can hold, and damaged ones, on every log: all join, leave, and have the same mail."""
 
     def damage(_: Joined, log: str) -> None:
-        opened.ask("SELECT * FROM SPACE.append('north', %s, ARRAY['x'::bytea], ARRAY['wrong'], NULL, NULL)", log)
+        opened.query_rows("SELECT * FROM SPACE.append('north', %s, ARRAY['x'::bytea], ARRAY['wrong'], NULL, NULL)", log)
 
     lock_nobody_out(
         tmp_path, lambda machine: Space(postgres.url, opened.space, machine, str(tmp_path / "owner")), damage
     )
 
 
-def test_what_does_not_fit_is_said(
+def test_a_database_that_cannot_take_a_record_says_why(
     postgres: PostgresServer, opened: PostgresOrder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tables of a newer version, a full disk, a server that is too old: nothing is written, and all is there later."""
@@ -290,12 +294,16 @@ def test_what_does_not_fit_is_said(
     postgres.ask(refuse, f'CREATE TRIGGER t BEFORE INSERT ON "{opened.schema}".log EXECUTE FUNCTION '
                          f'"{opened.schema}".full_disk()')  # fmt: skip
     with pytest.raises(Unavailable, match="engine is full: could not extend file"):
-        opened.append(MESSAGES, [b"one"], ids=["m1"])
+        opened.append_lines(MESSAGES, [b"one"], ids=["m1"])
     postgres.ask(f'DROP TRIGGER t ON "{opened.schema}".log')
-    assert opened.append(MESSAGES, [b"one"], ids=["m1"]) == 1
+    assert opened.append_lines(MESSAGES, [b"one"], ids=["m1"]) == 1
     postgres.ask(f'UPDATE "{opened.schema}".space SET version = 2')
     later = open_order(postgres.url, opened.space, "a", credential(tmp_path / "word"))
-    for call in (later.make, later.end, lambda: later.append(MESSAGES, [b"two"], ids=["m2"])):
+    for call in (
+        later.make_unless_there,
+        later.last_position,
+        lambda: later.append_lines(MESSAGES, [b"two"], ids=["m2"]),
+    ):
         with pytest.raises(Refused, match="space was made by another version of agent-mailbox: 2"):
             call()
     postgres.ask(f'UPDATE "{opened.schema}".space SET version = 1')
@@ -303,15 +311,15 @@ def test_what_does_not_fit_is_said(
     later.close()
     monkeypatch.setattr(postgres_connection, "LEAST", 990000)
     with pytest.raises(Refused, match=r"engine is too old: PostgreSQL \d\d"):
-        later.end()
+        later.last_position()
 
 
-def test_a_full_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
+def test_a_full_database_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> None:
     """A real one: what does not fit is told as that, what was acknowledged is read, the rest comes with more room."""
     with postgres.small_disk() as grow:
         url, word = f"{postgres.url}?options=-c%20default_tablespace%3Dsmall", credential(tmp_path / "word")
         order = open_order(url, f"own-{next(_spaces)}", "a", word)
-        order.make()
+        order.make_unless_there()
         lines = [random.Random(n).randbytes(4000) for n in range(300)]  # which no page compresses
         with pytest.raises(Unavailable, match=r"engine is full: could not extend file .*No space left on device"):
             _sent(order, lines, 0)
@@ -327,30 +335,34 @@ def test_a_full_disk_loses_nothing(postgres: PostgresServer, tmp_path: Path) -> 
 
 def _sent(order: PostgresOrder, lines: Sequence[bytes], start: int) -> None:
     for n, line in enumerate(lines[start:], start):
-        order.append(MESSAGES, [line], ids=[f"m{n}"])
+        order.append_lines(MESSAGES, [line], ids=[f"m{n}"])
 
 
-def test_an_old_server_is_refused(tmp_path: Path) -> None:
+def test_an_old_postgresql_server_is_refused(tmp_path: Path) -> None:
     """A real one: each call says which version it is, and which one it takes."""
     if OLD not in os.environ:
         pytest.skip(f"no old PostgreSQL here: {OLD} names the directory of its programs")
     with made(Path(os.environ[OLD])) as server, server.running():
         order = open_order(server.url, "space", "a", credential(tmp_path / "word"))
-        for call in (order.make, order.end, lambda: order.append(MESSAGES, [b"x"], ids=["m1"])):
+        for call in (
+            order.make_unless_there,
+            order.last_position,
+            lambda: order.append_lines(MESSAGES, [b"x"], ids=["m1"]),
+        ):
             with pytest.raises(Refused, match=r"engine is too old: PostgreSQL 1[0-3]$") as refusal:
                 call()
             assert refusal.value.hint == "run PostgreSQL 14 or later"
 
 
-def test_the_server_proves_who_it_is(
+def test_the_database_server_proves_itself_by_its_certificate(
     postgres: PostgresServer, opened: PostgresOrder, program: Program, tmp_path: Path
 ) -> None:
     """A server proves itself by a certificate that follows from the authority and names the host. Any other server
     hears nothing, nor does one without TLS. It counts as out of reach, so mail waits."""
     key, other, own = (server_certificates.new_key() for _ in range(3))
     known, unknown = tmp_path / "authority.pem", tmp_path / "unknown.pem"
-    known.write_bytes(server_certificates.authority(key))
-    unknown.write_bytes(server_certificates.authority(other))
+    known.write_bytes(server_certificates.authority_certificate(key))
+    unknown.write_bytes(server_certificates.authority_certificate(other))
     word, north = credential(tmp_path / "word"), program.scratch / "north"
     send = "send", "--from", "user", "--to", "all", "--body", "hello", "--dir", north
 
@@ -358,15 +370,15 @@ def test_the_server_proves_who_it_is(
         return open_order(url, opened.space, "a", word, authority and str(authority))
 
     with pytest.raises(Unavailable, match="server does not support SSL, but SSL was required"):
-        way(authority=known).end()
+        way(authority=known).last_position()
     with postgres.encrypted(own, server_certificates.of_server(own, "127.0.0.1", key)):
         by_url = f"{postgres.url}?sslmode=verify-full&sslrootcert={known}"
         for order in (way(authority=known), way(by_url)):
-            assert order.end() == 0
-            assert order.connection.ask("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == [(True,)]
+            assert order.last_position() == 0
+            assert order.connection.query_rows("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()") == [(True,)]
             order.close()
         with pytest.raises(Unavailable, match="certificate verify failed"):
-            way(authority=unknown).end()
+            way(authority=unknown).last_position()
         space = "--space", opened.space, "--machine", "a", "--credential", word, "--authority", known
         program.run("init", north)
         joined = program.run("engine", "join", postgres.url, *space, "--dir", north)
@@ -374,7 +386,7 @@ def test_the_server_proves_who_it_is(
         assert program.run(*send).stdout.startswith("sent ")
     with postgres.encrypted(own, server_certificates.of_server(own, "db.example", key)):
         with pytest.raises(Unavailable, match=r'certificate for "db\.example".* does not match host name "127'):
-            way(authority=known).end()
+            way(authority=known).last_position()
         assert program.run(*send).stdout.endswith(" to all: the engine is out of reach\n")
 
 
@@ -387,13 +399,13 @@ def test_a_killed_server_keeps_what_it_acknowledged(tmp_path: Path) -> None:
         with server.running():
             server.ask(f"ALTER ROLE {OWNER} SET synchronous_commit = off")
             order = open_order(server.url, "space", "a", word, wait=30)
-            order.make()
-            assert order.ask("SHOW synchronous_commit")[0][0] == "on"
+            order.make_unless_there()
+            assert order.query_rows("SHOW synchronous_commit")[0][0] == "on"
             for n in range(20):
-                order.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
+                order.append_lines(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
         with pytest.raises(Unavailable):
-            order.append(MESSAGES, [b"20"], ids=["m20"])
+            order.append_lines(MESSAGES, [b"20"], ids=["m20"])
         with server.running():
-            order.append(MESSAGES, [b"20"], ids=["m20"])
+            order.append_lines(MESSAGES, [b"20"], ids=["m20"])
             assert lines_of(order, MESSAGES) == [b"%d" % n for n in range(21)]
         order.close()

@@ -12,7 +12,7 @@ import pytest
 from agent_mailbox.errors import Unavailable
 from agent_mailbox.space.order.order import MESSAGES, ROSTER
 from agent_mailbox.space.relay.relay import MOST, Relay
-from agent_mailbox.space.relay.relayed_order import SOCKET, RelayedOrder, connected, send
+from agent_mailbox.space.relay.relayed_order import SOCKET, RelayedOrder, connect_to_replicator, send_frame
 from tests.helpers import Program
 
 from .conformance import Conformance, lines_of
@@ -53,7 +53,7 @@ class Relayed:
         self.place = place / ("x" * 120) / machine  # longer than the kernel takes
         self.place.mkdir(parents=True)
         self.relay = Relay(str(self.place), lambda: self.memory)  # type: ignore[arg-type, return-value]
-        self.relay.serve()
+        self.relay.start_serving()
         self.order = self.command()
 
     def command(self) -> RelayedOrder:
@@ -82,28 +82,28 @@ class TestRelayedOrder(Conformance):
 
 
 @pytest.mark.filterwarnings("error::pytest.PytestUnhandledThreadExceptionWarning")
-def test_errors_and_strangers(relayed: tuple[Relayed, Relayed]) -> None:
+def test_the_relay_passes_errors_on_and_ends_a_malformed_connection(relayed: tuple[Relayed, Relayed]) -> None:
     """An engine that is away is away for the command; what is no question ends that connection and no other.
 
     Where too many ask at once, a command connects by itself."""
     a, _ = relayed
-    a.order.append(ROSTER, [b"x"])
+    a.order.append_lines(ROSTER, [b"x"])
     a.memory.reachable = False
     with pytest.raises(Unavailable, match="out of reach: memory"):
-        a.order.end()
+        a.order.last_position()
     a.memory.reachable = True
     for odd in (b"\0\0\0\x04null", b"\xff\xff\xff\xff", b"\0\0\0\x02{}", b"GET / HTTP/1.1\r\n\r\n"):
-        with connected(str(a.place), 5) as stranger:
+        with connect_to_replicator(str(a.place), 5) as stranger:
             stranger.sendall(odd)
             stranger.shutdown(socket.SHUT_WR)
             assert is_over(stranger)
     for head in ({"call": "remove", "positions": [1]}, {"call": "append"}, {"call": "read", "after": "x", "most": 1}):
-        with connected(str(a.place), 5) as stranger:
-            send(stranger, dict(head))
+        with connect_to_replicator(str(a.place), 5) as stranger:
+            send_frame(stranger, dict(head))
             assert is_over(stranger)
     many = [a.command() for _ in range(MOST + 3)]
     for n, order in enumerate(many):
-        order.append(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
+        order.append_lines(MESSAGES, [b"%d" % n], ids=[f"m{n}"])
     assert sorted(lines_of(a.order, MESSAGES)) == sorted(b"%d" % n for n in range(MOST + 3))
     for order in many:
         order.close()

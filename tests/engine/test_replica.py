@@ -32,12 +32,14 @@ class Overtaken(MemoryOrder):
 
     first: Callable[[], object] | None = None
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
         """Let the other one go first, then append."""
         first, self.first = self.first, None
         if first is not None:
             first()
-        return super().append(log, lines, ids=ids, expect=expect)
+        return super().append_lines(log, lines, ids=ids, expect=expect)
 
 
 class Two:
@@ -98,7 +100,7 @@ def test_what_comes_from_another_machine_proves_nothing(two: Two) -> None:
     assert south.state().messages[sent].proof is None
 
 
-def test_many_at_once_wake_everybody(two: Two) -> None:
+def test_many_records_at_once_end_every_quiet_stamp(two: Two) -> None:
     """More than are looked at one by one: a session that had nothing new sees all of them."""
     north, south = two.boxes
     assert shown(south, "ben") == []
@@ -154,7 +156,7 @@ def test_who_gives_back_waits_for_who_decides(two: Two) -> None:
     sent = north.send(Draft(sender="user", to=("role:dev",), content="to one of you")).message.id
     assert shown(north, "ann") == ["to one of you"]
     assert north.replica is not None
-    decider, impatient = north.replica.held(), Mailbox(north.directory, wait=0)
+    decider, impatient = north.replica.machine_lock(), Mailbox(north.directory, wait=0)
     impatient.share(Replica(impatient.logs, two.orders[0], north.replica.directory))
     impatient.now = lambda: (decider.take(), 5)[1]
     with pytest.raises(Busy):
@@ -177,21 +179,21 @@ def test_a_read_that_another_machine_s_release_overtook_is_taken_back(two: Two, 
         reads.append([codec.spell_read(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
     south.release(sent, "ann")
     assert north.replica is not None
-    with north.replica.held():
+    with north.replica.machine_lock():
         north.replica.take_in()
     if then == "lost its state":
         os.unlink(os.path.join(north.replica.directory, "state"))
         north.share(Replica(north.logs, two.orders[0], north.replica.directory))
     if then == "restores":
-        with north.replica.held():
+        with north.replica.machine_lock():
             north.replica.catch_up()
-            assert north.replica.restore() == 0
+            assert north.replica.restore_lost() == 0
     for box in (*two.boxes, *two.boxes):
         box.catch_up()
     for box in two.boxes:
         assert box.state().reads.of(sent) == []
-    with north.replica.held():
-        comparison.compare(north.replica)
+    with north.replica.machine_lock():
+        comparison.compare_with_order(north.replica)
     assert shown(south, "ben") == ["to one of you"]
 
 
@@ -223,11 +225,11 @@ def test_a_killed_process_leaves_nothing_twice(two: Two) -> None:
     for box, order in zip(two.boxes, two.orders, strict=True):
         for _ in range(2):
             box.catch_up()
-            lines, end = box.logs.ends(), order.end()
+            lines, end = box.logs.ends(), order.last_position()
             assert box.replica is not None
             Path(box.replica.directory, "state").unlink()
             box.catch_up()
-            assert (box.logs.ends(), order.end()) == (lines, end)
+            assert (box.logs.ends(), order.last_position()) == (lines, end)
     assert shown(south, "ben") == ["one", "two"]
     assert shown(south, "ben") == []
 
@@ -240,16 +242,16 @@ def test_a_copy_that_was_changed_is_found_by_the_sums_alone(two: Two) -> None:
     replica = south.replica
     assert replica is not None
     Path(replica.directory, "state").unlink(missing_ok=True)
-    with replica.held():
+    with replica.machine_lock():
         replica.catch_up()
-        position, asked = two.orders[1].read, list[int]()
-        two.orders[1].read = lambda after, most: (asked.append(after), position(after, most))[1]  # type: ignore[method-assign]
-        comparison.compare(replica)
+        position, asked = two.orders[1].read_after, list[int]()
+        two.orders[1].read_after = lambda after, most: (asked.append(after), position(after, most))[1]  # type: ignore[method-assign]
+        comparison.compare_with_order(replica)
         assert asked == []
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"number 1", b"number 7"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            comparison.compare(replica)
+            comparison.compare_with_order(replica)
 
 
 def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
@@ -259,11 +261,11 @@ def test_what_comes_while_a_copy_is_compared_is_no_difference(two: Two) -> None:
     south.catch_up()
     replica = south.replica
     assert replica is not None
-    with replica.held():
+    with replica.machine_lock():
         replica.catch_up()
         north.send(Draft(sender="ann", to=("ben",), content="two"))
-        comparison.compare(replica)
+        comparison.compare_with_order(replica)
         path = Path(south.logs.messages.path)
         path.write_bytes(path.read_bytes().replace(b"one", b"one more"))
         with pytest.raises(BadData, match="record of the space is not here"):
-            comparison.compare(replica)
+            comparison.compare_with_order(replica)

@@ -8,7 +8,7 @@ import pytest
 
 from agent_mailbox import Draft, Registration
 from agent_mailbox.space.copy import comparison
-from agent_mailbox.space.order import passed
+from agent_mailbox.space.order import follow_progress
 from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
@@ -31,8 +31,8 @@ def settled(two: Two, *, doubt: bool = True) -> None:  # noqa: F811
     for box in (*two.boxes, *two.boxes):
         assert box.replica is not None
         if doubt:
-            box.replica.doubt()
-        with box.replica.held():
+            box.replica.check_order_again()
+        with box.replica.machine_lock():
             box.replica.catch_up()
             if box.replica.look_closer():
                 box.replica.catch_up()
@@ -65,15 +65,15 @@ def check(two: Two, place: Path) -> None:  # noqa: F811
         reads = [(r.message_id, r.session_id, r.event) for r in box.logs.read_records()]
         assert len(reads) == len(set(reads))
         assert box.replica is not None
-        with box.replica.held():
-            comparison.compare(box.replica)
+        with box.replica.machine_lock():
+            comparison.compare_with_order(box.replica)
     assert shown(two.boxes[0], "ann") == []
     assert "unread" in shown(two.boxes[1], "ben")
 
 
 @pytest.mark.parametrize("kept", [0, 3, 9])
 @pytest.mark.parametrize("more", [0, 9])
-def test_an_engine_that_lost_its_end(two: Two, tmp_path: Path, kept: int, more: int) -> None:  # noqa: F811
+def test_an_engine_that_lost_its_last_records_is_noticed(two: Two, tmp_path: Path, kept: int, more: int) -> None:  # noqa: F811
     """Records are gone from some position on, and others came there: all machines notice, and nothing is doubled."""
     with_history(two)
     space = two.orders[0].space
@@ -128,12 +128,12 @@ def test_an_engine_whose_new_end_says_the_same(two: Two) -> None:  # noqa: F811
     """Other records have the lost positions, and the last says of a machine what the lost one said: it is noticed."""
     with_history(two)
     north, space = two.boxes[0], two.orders[0].space
-    end = two.orders[0].append(PASSED, [passed.followed(7)])
+    end = two.orders[0].append_lines(PASSED, [follow_progress.followed_line(7)])
     settled(two)
     space.lose(end - 3)
     for n in range(2):
         space.append("west", MESSAGES, [_line(f"w{n}")], [f"w{n}"], None)
-    assert two.orders[0].append(PASSED, [passed.followed(7)]) == end
+    assert two.orders[0].append_lines(PASSED, [follow_progress.followed_line(7)]) == end
     settled(two)
     for box in two.boxes:
         assert [message.content for message in box.state().messages.values()].count("other") == 2
@@ -156,7 +156,7 @@ def test_what_stays_here_alone_is_nothing_that_was_lost(two: Two) -> None:  # no
 
 @pytest.mark.parametrize("kept", [0, 5, 12, 16])
 @pytest.mark.parametrize("by", [0, 1])
-def test_the_retold_dead_stay_dead(
+def test_the_retold_dead_stay_dead_after_the_order_lost_them(
     two: Two,  # noqa: F811
     tmp_path: Path,
     kept: int,
@@ -189,7 +189,7 @@ def test_a_newcomer_who_believes_the_others_has_the_retold_dead(
     north, south = (Machine(str(tmp_path), name, space) for name in ("north", "south"))
     with_dead(north.box, monkeypatch)
     south.catch_up()
-    shared_steward.move(north.box, north.copy, 0, set())
+    shared_steward.move_finished(north.box, north.copy, 0, set())
     space.lose(6)
     for one in (north, south):
         one.catch_up(closer=True)

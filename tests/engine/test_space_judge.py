@@ -46,7 +46,7 @@ class Machine:
         assert self.box.logs.custody is not None
         self.directory = self.box.logs.custody.path("engine")
         system.make_directory(self.directory)
-        machine_keys.make(self.directory)
+        machine_keys.make_key(self.directory)
         self.judge = SpaceJudge(called, name, self.directory)
         order = MortalOrder(space, name)
         self.copy = order.copy = Mortal(self.box.logs, order, self.directory, self.judge)
@@ -61,12 +61,12 @@ class Machine:
     def fingerprint(self) -> str:
         """The key's short form."""
         assert self.judge.key is not None
-        return machine_keys.fingerprint(self.judge.key.public)
+        return machine_keys.key_fingerprint(self.judge.key.public)
 
     def trust(self, other: Machine, *sessions: str, user: bool = False, fingerprint: str = "") -> None:
         """The person of this machine says whom the other may speak for."""
         rights = {other.name: Rights(fingerprint or other.fingerprint, user, sessions)}
-        machine_trust.save(self.directory, rights, applied=True)
+        machine_trust.save_rights(self.directory, rights, applied=True)
 
     def catch_up(self) -> Machine:
         """Take in what is new."""
@@ -75,7 +75,7 @@ class Machine:
 
     def publish(self, log: str, line: bytes, proof: str | None, at: MemorySpace | None = None) -> bytes:
         """Publish a line as a malicious machine does: with whatever it signs. Return it as it is in the order."""
-        signed = self.judge.signed(log, line.rstrip(b"\n"), proof)
+        signed = self.judge.sign_line(log, line.rstrip(b"\n"), proof)
         self.put(log, signed, at=at)
         return signed
 
@@ -86,8 +86,8 @@ class Machine:
 
     def again(self) -> int:
         """Judge again what waits, as `engine join` and `engine serve` do."""
-        with self.copy.held():
-            return space_trust.apply(self.copy)
+        with self.copy.machine_lock():
+            return space_trust.judge_waiting(self.copy)
 
     def proof(self, message_id: str) -> str | None:
         """What is proven here of a message's writer."""
@@ -221,7 +221,7 @@ def test_a_kill_at_any_moment_loses_no_proof(pair: Three, steps: int) -> None:
 # -- who may say what -------------------------------------------------------------------------------------------------
 
 
-def test_a_machine_that_is_not_listed(pair: Three) -> None:
+def test_seals_of_an_unlisted_machine_prove_nothing(pair: Three) -> None:
     """Nothing that it seals counts, though its signature is true."""
     east = Machine(pair.place, "east", pair.space)
     east.publish(MESSAGES, policy(USER), proofs.TERMINAL)
@@ -281,7 +281,7 @@ def test_an_order_from_elsewhere_binds_at_once(pair: Three) -> None:
     assert not bindings.is_bound(trail, LEAD)
 
 
-def test_a_machine_that_cannot_verify(pair: Three, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_wait_where_seals_cannot_be_verified(pair: Three, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the library the lines wait, and prove nothing; a process that has it goes over them."""
     pair.south.trust(pair.north, "all", user=True)
     pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
@@ -299,7 +299,7 @@ def test_a_machine_that_cannot_verify(pair: Three, monkeypatch: pytest.MonkeyPat
 def said(pair: Three, *sessions: str, user: bool = False) -> int:
     """The south's person says whom the north may speak for; how many lines count by it that did not before."""
     changes = [space_trust.RightsChange("north", pair.north.fingerprint, user, sessions)]
-    space_trust.change(pair.south.directory, "south", changes)
+    space_trust.change_rights(pair.south.directory, "south", changes)
     return pair.south.again()
 
 
@@ -313,11 +313,11 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     pair.north.publish(MESSAGES, policy(USER, "Write"), proofs.TERMINAL)
     assert allowed(pair.south) == ()
     lines = [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())]
-    assert [one.lines for one in space_trust.unheard(pair.south.box.logs)] == [4]
+    assert [one.lines for one in space_trust.unheard_lines(pair.south.box.logs)] == [4]
     end, asked = pair.space.end(), list[int]()
     order = pair.south.copy.order
-    read = order.read
-    order.read = lambda after, most: (asked.append(after), read(after, most))[1]  # type: ignore[method-assign]
+    read = order.read_after
+    order.read_after = lambda after, most: (asked.append(after), read(after, most))[1]  # type: ignore[method-assign]
     assert said(pair, "all") == 3
     assert {*asked} == {end}  # the fresh logs are known: nothing is compared with all of the order
     agent = pair.south.box.logs.read_roster().get("mia")
@@ -327,11 +327,11 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     assert said(pair, "all", user=True) == 1
     assert allowed(pair.south) == ("Write",)
     assert [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())] == lines
-    assert space_trust.unheard(pair.south.box.logs) == []
+    assert space_trust.unheard_lines(pair.south.box.logs) == []
     assert pair.south.box.broken() is None
 
 
-def test_copies_of_what_waits_count_once(pair: Three) -> None:
+def test_copies_of_a_waiting_line_count_once(pair: Three) -> None:
     """A line that waits, published again before the person's word and after it, appended here by a program, or taken
     from elsewhere, is no second order."""
     pair.south.trust(pair.north, fingerprint="0" * 32)
@@ -368,7 +368,7 @@ def test_a_copy_does_not_count_ahead_of_the_line_that_waits(pair: Three) -> None
     old = pair.north.publish(MESSAGES, policy(USER, "Read"), proofs.TERMINAL)
     pair.south.catch_up()
     changes = [space_trust.RightsChange("north", pair.north.fingerprint, True, ("all",))]
-    space_trust.change(pair.south.directory, "south", changes)
+    space_trust.change_rights(pair.south.directory, "south", changes)
     pair.north.put(MESSAGES, old)
     pair.south.catch_up()
     assert proven(pair.south) == [None, None]
@@ -380,7 +380,7 @@ def test_lines_that_wait_out_of_order_count_for_nothing(pair: Three) -> None:
     """Somebody with the machine's credential held an order back, and publishes it behind the one that revoked it."""
     pair.south.trust(pair.north, fingerprint="0" * 32)
     orders = [policy(USER, rule).rstrip() for rule in ("Bash", "Read")]
-    signed = [pair.north.judge.signed(MESSAGES, line, proofs.TERMINAL) for line in orders]
+    signed = [pair.north.judge.sign_line(MESSAGES, line, proofs.TERMINAL) for line in orders]
     for line in reversed(signed):
         pair.north.put(MESSAGES, line)
     pair.south.catch_up()
@@ -454,9 +454,9 @@ def test_a_line_that_names_another_machine_s_seal(pair: Three) -> None:
     """A machine publishes under its own name what another one sealed, and its own line with the other's name in it."""
     pair.south.trust(pair.north, "all", user=True)
     east = Machine(pair.place, "east", pair.space)
-    stolen = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    stolen = pair.north.judge.sign_line(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
     east.put(MESSAGES, stolen)
-    forged = east.judge.signed(MESSAGES, policy(USER, "Write").rstrip(), proofs.TERMINAL)
+    forged = east.judge.sign_line(MESSAGES, policy(USER, "Write").rstrip(), proofs.TERMINAL)
     for name in ("east", "north"):
         east.put(MESSAGES, forged.replace(b'"2 east ', b'"2 north '), name)
     assert allowed(pair.south) == ()
@@ -489,7 +489,7 @@ def test_a_line_that_the_network_held_counts_behind_those_of_other_logs(pair: Th
     pair.south.trust(pair.north, "all", user=True)
     sent = pair.north.box.send(Draft(sender="user", to=(LEAD,), content="read me")).message.id
     orders = [policy(USER, rule).rstrip() for rule in ("Read", "Bash")]
-    first, second = (pair.north.judge.signed(MESSAGES, line, proofs.TERMINAL) for line in orders)
+    first, second = (pair.north.judge.sign_line(MESSAGES, line, proofs.TERMINAL) for line in orders)
     pair.north.publish(reads_of("north"), codec.spell_read(Read(sent, LEAD, 1, "read")), saying(LEAD))
     pair.north.put(MESSAGES, second)
     pair.north.put(MESSAGES, first)
@@ -499,15 +499,15 @@ def test_a_line_that_the_network_held_counts_behind_those_of_other_logs(pair: Th
 
 def test_a_state_of_an_earlier_version_keeps_its_number(pair: Three) -> None:
     """It had one for all logs of a machine: what was used then is used up in each."""
-    allow = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    allow = pair.north.judge.sign_line(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
     seal = space_seals.of(allow)
     assert seal is not None
     pair.south.trust(pair.north, "all", user=True)
-    pair.south.judge.begin({"north": seal.number}, {})
-    assert pair.south.judge.judge(Ordered(99, MESSAGES, allow, "north")).proof is None
+    pair.south.judge.begin_from({"north": seal.number}, {})
+    assert pair.south.judge.judge_record(Ordered(99, MESSAGES, allow, "north")).proof is None
 
 
-def test_an_approval_answers_one_request(pair: Three) -> None:
+def test_a_sealed_approval_answers_only_its_own_request(pair: Three) -> None:
     """The lead's answer, with the id of another request written over the signed one, is no answer of the lead."""
     both = [
         pair.south.control.request(WORKER, m.PermissionRequest(tool="Bash", arguments=word)) for word in ("ls", "rm")
@@ -519,20 +519,20 @@ def test_an_approval_answers_one_request(pair: Three) -> None:
     assert [pair.south.control.find(request.id).state for request in both] == ["approved", "open"]
 
 
-def test_a_line_of_another_space(pair: Three) -> None:
+def test_a_seal_for_another_space_is_rejected(pair: Three) -> None:
     """The same machine's person allowed something in another space: that line counts there alone."""
     pair.south.trust(pair.north, "all", user=True)
     away = SpaceJudge("other", "north", pair.north.directory)
-    pair.north.put(MESSAGES, away.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL))
+    pair.north.put(MESSAGES, away.sign_line(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL))
     assert allowed(pair.south) == ()
     assert pair.south.judge.refused == {"north": 1}
 
 
-def test_a_line_in_the_wrong_log(pair: Three) -> None:
+def test_a_seal_for_another_log_is_rejected(pair: Three) -> None:
     """A line that was signed for one log proves nothing in another."""
     event = codec.spell_event(RosterEvent("update", LEAD, 5, name="boss")).rstrip()
     for log in (MESSAGES, CLAIMS, "reads.north"):
-        pair.north.put(ROSTER, pair.north.judge.signed(log, event, proofs.of_session(LEAD)))
+        pair.north.put(ROSTER, pair.north.judge.sign_line(log, event, proofs.of_session(LEAD)))
     agent = pair.south.catch_up().box.logs.read_roster().get(LEAD)
     assert agent is not None
     assert agent.name is None
@@ -545,7 +545,7 @@ def test_a_line_in_the_wrong_log(pair: Three) -> None:
 def test_a_line_that_was_changed_after_signing(pair: Three, change: tuple[bytes, bytes]) -> None:
     """Neither the text, nor the proof, nor the number can be another one."""
     pair.south.trust(pair.north, "all", user=True)
-    signed = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    signed = pair.north.judge.sign_line(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
     assert change[0] in signed
     pair.north.put(MESSAGES, signed.replace(*change))
     assert allowed(pair.south) == ()
@@ -553,7 +553,7 @@ def test_a_line_that_was_changed_after_signing(pair: Three, change: tuple[bytes,
     assert allowed(pair.south) == ("Bash",)  # so it was the change alone
 
 
-def test_a_machine_whose_key_changed(pair: Three) -> None:
+def test_a_changed_machine_key_proves_nothing_until_confirmed(pair: Three) -> None:
     """It proves nothing until the person confirms the new key."""
     pair.south.trust(pair.north, "all", user=True, fingerprint="0" * 32)
     pair.north.publish(MESSAGES, policy(USER), proofs.TERMINAL)
@@ -561,7 +561,7 @@ def test_a_machine_whose_key_changed(pair: Three) -> None:
     assert pair.south.judge.refused == {}
 
 
-def test_seals_that_no_machine_can_make(pair: Three) -> None:
+def test_a_machine_cannot_vouch_for_what_it_did_not_see(pair: Three) -> None:
     """A machine vouches for what it saw itself: not for adopted lines, nor for a third machine's word."""
     pair.south.trust(pair.north, "all", user=True)
     for n, proof in enumerate((proofs.ADOPTED, f"south/{proofs.TERMINAL}", proofs.BEFORE, proofs.WAITS, "user@desk")):
@@ -569,13 +569,13 @@ def test_seals_that_no_machine_can_make(pair: Three) -> None:
         key = pair.north.judge.key
         assert key is not None
         signed = space_seals.begun(line, "north", 10**18 + n, key.public, proof)
-        sealed = space_seals.ended(signed, key.sign(space_seals.covered("team", MESSAGES, signed)))
+        sealed = space_seals.ended(signed, key.sign_bytes(space_seals.covered("team", MESSAGES, signed)))
         assert space_seals.of(sealed) is not None
         pair.north.put(MESSAGES, sealed)
     assert allowed(pair.south) == ()
 
 
-def test_a_program_writes_a_verdict(pair: Three) -> None:
+def test_a_forged_verdict_line_proves_nothing(pair: Three) -> None:
     """Lines that a local program appends prove nothing: a verdict without our key, one of another line or place, and a
     machine's seal that the person's next word would count."""
     pair.south.trust(pair.north, "all", user=True)
@@ -586,7 +586,7 @@ def test_a_program_writes_a_verdict(pair: Three) -> None:
     verdict = good[good.rindex(b',"seal":"1') :]
     wanted = policy(USER, "Write").rstrip()
     lines = [wanted[:-1] + verdict, wanted[:-1] + verdict.replace(b" 0 ", b" 1 ")]
-    lines.append(pair.north.judge.signed(MESSAGES, wanted, proofs.TERMINAL))
+    lines.append(pair.north.judge.sign_line(MESSAGES, wanted, proofs.TERMINAL))
     with path.open("ab") as file:
         file.write(b"".join(line + b"\n" for line in lines))
     pair.south.control.set_policy(USER, [WORKER], allow=("Read",))
@@ -597,7 +597,7 @@ def test_a_program_writes_a_verdict(pair: Three) -> None:
 
 
 @pytest.mark.parametrize("how", ["removed", "rolled back", "blanked"])
-def test_a_verdict_is_taken_away(pair: Three, how: str) -> None:
+def test_removed_denials_keep_a_worker_bound(pair: Three, how: str) -> None:
     """Without the lines that forbade, nothing is proven any more: the worker stays bound."""
     pair.north.control.set_policy(LEAD, [WORKER], deny=("WebFetch",))
     path = Path(pair.south.box.logs.messages.path)
@@ -615,7 +615,7 @@ def test_a_verdict_is_taken_away(pair: Three, how: str) -> None:
 
 def test_a_foreign_program_on_the_space_s_subjects(pair: Three) -> None:
     """Without a seal, with half of one, with bytes that are none: mail at most, and nobody stops at it."""
-    sealed = pair.north.judge.signed(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
+    sealed = pair.north.judge.sign_line(MESSAGES, policy(USER).rstrip(), proofs.TERMINAL)
     for line in (
         policy(USER).rstrip(),
         sealed[:-40] + b'"}',

@@ -220,7 +220,7 @@ def test_a_replayed_approval_approves_nothing_else(team: Team) -> None:
     order = open_order(team.north.url, team.space, "north", team.north.credential)
     signed = next(r.line for r in everything(order) if b"approved" in r.line and r.machine == "north")
     for line, name in ((signed, "again"), (signed.replace(first.encode(), second.encode()), "changed")):
-        order.append(MESSAGES, [line], ids=[name])
+        order.append_lines(MESSAGES, [line], ids=[name])
     order.close()
     team.equal()
     assert team.south.ok("engine", "status")["refused"] == {"north": 2}

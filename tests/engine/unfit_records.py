@@ -31,20 +31,20 @@ def lock_nobody_out(place: Path, at: Callable[[str], Space], damage: Callable[[J
     north, south = Joined(place, at("north")), Joined(place, at("south"))
     for log in LOGS:
         for line in LINES:
-            north.order.append(log, [line], ids=[os.urandom(8).hex()] if log == MESSAGES else [])
+            north.order.append_lines(log, [line], ids=[os.urandom(8).hex()] if log == MESSAGES else [])
         damage(north, log)
     for one in (south, north):
-        joining_space.leave(Mailbox(one.path).logs)
+        joining_space.leave_space(Mailbox(one.path).logs)
         one.join()
     south.box.register(Registration(session_id="ben"), "ben")
     sent = north.box.send(Draft(sender="ann", to=("ben",), content="one")).message.id
     assert [item.message.id for item in south.catch_up().box.peek("ben")] == [sent]
-    said = [*space_checks.problems(north.box.logs)]
+    said = [*space_checks.space_problems(north.box.logs)]
     assert f"records of the engine are damaged: {len(LOGS)}; `engine purge` removes them" in said
     assert f"messages of other programs are among the space's records, and were passed over: {3 * 4}" in said
     logs = ((one.box.logs.roster, one.box.logs.messages, one.box.logs.reads) for one in (north, south))
     here, there = ([sorted(unsealed(line) for _, line in log.lines()) for log in three] for three in logs)
     assert here == there
     for one in (north, south):
-        joining_space.leave(Mailbox(one.path).logs)
+        joining_space.leave_space(Mailbox(one.path).logs)
         one.close()

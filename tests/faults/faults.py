@@ -63,14 +63,14 @@ ALIKE = (
 
 
 class Call:
-    """One system call of a run: its name, the file it is about, and the how manieth of that name on that file it is."""
+    """One system call of a run: its name, the file it is about, and its number among those on that file."""
 
     def __init__(self, name: str, path: str, number: int, text: str, *, new: bool, whole: int = 0) -> None:
         self.name = name
         self.path = path
         self.number = number
         self.whole = whole
-        """Of a file that had another name in each run: the how manieth of that name it is, on any file."""
+        """Of a file that had another name in each run: its number among those of that name, on any file."""
         self.made = new and "O_CREAT" in text
         self.changes = (name != "openat" or "O_CREAT" in text) and " = -1 " not in text
         self.leaves = name in LASTING or self.made

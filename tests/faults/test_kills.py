@@ -49,11 +49,13 @@ def told_of_steward(mailbox: Mailbox) -> set[str]:
     left the live log is sealed."""
     assert list(Manifest(mailbox.archive).damage()) == []
     assert only_copies_outside_seals(mailbox) == []
-    found = [p.what for p in doctor.problems(doctor.examine(mailbox)) if "interrupted" in p.what]
-    others = [p for p in doctor.problems(doctor.examine(mailbox)) if "interrupted" not in p.what]
+    found = [p.what for p in doctor.problems_among(doctor.examine_mailbox(mailbox)) if "interrupted" in p.what]
+    others = [p for p in doctor.problems_among(doctor.examine_mailbox(mailbox)) if "interrupted" not in p.what]
     assert all(p.what.startswith("not a record") or p.repair == "remove torn line" for p in others), others
     assert all("steward run" in what for what in found), found
-    files = [p.file for p in doctor.problems(doctor.examine(mailbox)) if "archived and still live" in p.what]
+    files = [
+        p.file for p in doctor.problems_among(doctor.examine_mailbox(mailbox)) if "archived and still live" in p.what
+    ]
     assert len(files) == len(set(files)), files
     return {kind for kind in ("archived and still live", "not sealed", "left by") for what in found if kind in what}
 

@@ -16,7 +16,7 @@ from tests.helpers import MESSAGES, READS
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from agent_mailbox.core.inbox import Item, MailState
+    from agent_mailbox.core.inbox import InboxState, Item
     from agent_mailbox.core.keeping.retention import RetentionPlan
     from tests.faults.commands import Command
     from tests.faults.faults import Case
@@ -53,7 +53,7 @@ def test_what_foreign_programs_write_beside_the_steward_stays(
         READS: world.read(world.message_id(300), "zed", 0, "role:absent"),
     }
 
-    def decide(state: MailState) -> RetentionPlan:
+    def decide(state: InboxState) -> RetentionPlan:
         for name, line in late.items():
             case.post.append(name, line)
         return retention.plan(state, mailbox.now(), 0)

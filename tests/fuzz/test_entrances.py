@@ -98,7 +98,7 @@ def test_a_configuration_is_taken_or_passed_by(tmp_path: Path, data: bytes) -> N
     """No bytes stop a command, and what is taken has every setting of its kind."""
     path = tmp_path / "config.toml"
     path.write_bytes(data)
-    found = config.load(str(tmp_path))
+    found = config.load_config(str(tmp_path))
     assert all(hours is None or hours > 0 for hours in found.ttls.values())
     assert all(isinstance(word, str) for word in (*found.namespaces, *found.session_tags))
     for number in (found.max_live, found.max_content, found.long_words, found.hook_tokens):

@@ -67,19 +67,19 @@ class _Copy:
         assert self.box.logs.custody is not None
         directory = self.box.logs.custody.path("engine")
         system.make_directory(directory)
-        machine_keys.make(directory)
+        machine_keys.make_key(directory)
         self.copy = Replica(self.box.logs, MemoryOrder(space, name), directory, SpaceJudge("team", name, directory))
         self.box.share(self.copy)
 
     def comes_to_the_end(self) -> None:
         """The machine takes in everything, compares all, and looks whether anything is lost, as join and leave do."""
-        with self.copy.held():
+        with self.copy.machine_lock():
             self.copy.catch_up()
             self.copy.heard = None
-            comparison.compare(self.copy)
+            comparison.compare_with_order(self.copy)
             self.copy.look_closer(at_all=True)
             self.copy.catch_up()
-            comparison.compare(self.copy)
+            comparison.compare_with_order(self.copy)
 
     def lines(self) -> list[list[bytes]]:
         """What is in the files."""
@@ -108,4 +108,4 @@ def test_no_record_locks_anybody_out(found: list[tuple[str, bytes, bool]]) -> No
         assert sent in east.box.state().messages
         assert [record.line for record in space.records if not record.is_decision].count(b"") <= len(found)
         assert east.lines() == south.lines()
-        purging.plan(south.copy.order, space.joined)
+        purging.plan_purge(south.copy.order, space.joined)

@@ -165,7 +165,7 @@ def test_a_terminal_is_not_the_person_s_to_a_tool(post: Post) -> None:
     with Client(post) as client:
         assert client.hook("one").rc == 0
     code = (
-        "import sys; from agent_mailbox.mcp.tool_commands import call\n"
+        "import sys; from agent_mailbox.mcp.tool_commands import answer_call as call\n"
         "for who in ({'session': 'user'}, {}): call(None, 'who', who, lambda a: print(a.data['error']['code']))"
     )
     program = shlex.join([sys.executable, "-c", code])
@@ -216,7 +216,7 @@ def test_an_answer_that_the_client_does_not_take_shows_nothing(monkeypatch: pyte
     monkeypatch.setattr(tool_server, "PATIENCE", 0.01)
     loop = asyncio.new_event_loop()
     with pytest.raises(Busy, match="nothing was marked as read"):
-        tool_server._Call(loop, {}, 1).write(ToolAnswer("", {}))
+        tool_server._Call(loop, {}, 1).hand_over(ToolAnswer("", {}))
     loop.close()
 
 
@@ -224,14 +224,14 @@ def test_the_input_ends_with_the_client(monkeypatch: pytest.MonkeyPatch, tmp_pat
     """Though another process holds the pipe; a request without an end is refused before it fills the memory."""
     ends = os.pipe()
     monkeypatch.setattr(standard_streams, "_LOOK", 0.001)
-    lines = standard_streams.Input(ends[0])
+    lines = standard_streams.InputStream(ends[0])
     os.write(ends[1], b"a\nb")
     assert lines.readline() == "a\n"
     monkeypatch.setattr(os, "getppid", lambda: 1)
     assert lines.readline() == ""
     (endless := tmp_path / "endless").write_bytes(b"x" * (standard_streams.LONGEST + (1 << 17)))
     with pytest.raises(Exception, match="over the limit"):
-        standard_streams.Input(os.open(endless, os.O_RDONLY)).readline()
+        standard_streams.InputStream(os.open(endless, os.O_RDONLY)).readline()
 
 
 def test_a_missing_extra_is_said_with_the_command_that_adds_it(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

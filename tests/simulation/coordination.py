@@ -277,9 +277,9 @@ def _guard_says_nothing(me: Session, real: str) -> bool:
 
 def _answer(stage: Stage, me: Session, tree: str, what: str, tool: str = "Write") -> str:
     given = {"file_path" if tool == "Write" else "command": what}
-    call = client_input.Call(
+    call = client_input.ClientInput(
         event="PreToolUse", session_id=me.id, cwd=tree, here=tree, tool=tool, given=given, told=True,
         command=given.get("command", ""),
     )  # fmt: skip
     desk = Leasing(stage.desk(me.id, wait=client_input.LOCK_WAIT))
-    return LeaseGuard(call=call, desk=desk, program="agent-mailbox").answer()
+    return LeaseGuard(call=call, desk=desk, program="agent-mailbox").answer_call()

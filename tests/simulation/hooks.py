@@ -72,9 +72,9 @@ def permit(stage: Stage, process: Process, me: Session) -> None:
     finally:
         watch.permits(nothing=nothing)
     if not nothing and not me.led:
-        call = client_input.Call(event="Permit", session_id=me.id, cwd="/work", told=True)
+        call = client_input.ClientInput(event="Permit", session_id=me.id, cwd="/work", told=True)
         asked = Permit(call=call, control=Control(stage.desk(me.id)), environ={}, program="", write=lambda _: None)
-        asked._unbind()  # it looks again, under the locks; one that is bound would wait for its lead
+        asked._spare_hooks()  # it looks again, under the locks; one that is bound would wait for its lead
 
 
 def hooked(
@@ -97,7 +97,7 @@ def hooked(
     if transcript:
         stage.judge.settles(me.id)
     me.may_be_frozen = me.may_be_frozen or event == "SessionEnd"
-    call = client_input.Call(
+    call = client_input.ClientInput(
         event=event, session_id=me.id, cwd="/work", source=source, reason=reason, told=True, conversation=transcript,
         client=client,
     )  # fmt: skip
@@ -106,7 +106,7 @@ def hooked(
         call=call, delivery=desk, environ=environ or {}, program="agent-mailbox", write=written.append
     )
     try:
-        hook_events.answer(asked)
+        hook_events.answer_event(asked)
     finally:
         if event == "Stop":
             ends_turn(stage, me)

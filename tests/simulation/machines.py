@@ -284,14 +284,16 @@ class LossyOrder(MemoryOrder):
     def _ask(self, about: str, question: Callable[[], Any], call: str = "ask") -> Any:
         return self._world.doors[call](about, Question(question))
 
-    def end(self) -> int:
+    def last_position(self) -> int:
         """Ask for the end."""
-        found: int = self._ask("end", super().end)
+        found: int = self._ask("end", super().last_position)
         return found
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
         """Ask for an append."""
-        append = super().append
+        append = super().append_lines
 
         def question() -> int:
             position = append(log, lines, ids=ids, expect=expect)
@@ -302,35 +304,35 @@ class LossyOrder(MemoryOrder):
         found: int = self._ask(f"append {len(lines)} to {log}, expect {expect}", question, "publish")
         return found
 
-    def read(self, after: int, most: int) -> Sequence[Ordered]:
+    def read_after(self, after: int, most: int) -> Sequence[Ordered]:
         """Ask for records."""
-        read = super().read
+        read = super().read_after
         found: Sequence[Ordered] = self._ask(f"read behind {after}", lambda: read(after, most))
         return found
 
-    def holes(self) -> int:
+    def count_holes(self) -> int:
         """Ask for the number of positions without a record."""
-        found: int = self._ask("holes", super().holes)
+        found: int = self._ask("holes", super().count_holes)
         return found
 
-    def wait(self, after: int, seconds: float) -> bool:
+    def wait_for_record(self, after: int, seconds: float) -> bool:
         """Wait for news."""
         is_new = Question(lambda: self.space.end() > after)
         found: bool = self._world.doors["rest"](f"behind {after}", seconds, is_new)
         return found
 
-    def make(self) -> bool:
+    def make_unless_there(self) -> bool:
         """The space is there."""
         return False
 
-    def named(self, owner: str) -> str:
+    def take_name(self, owner: str) -> str:
         """Take a name."""
         found: str = self._ask("named", lambda: self._world.owners.setdefault(self.machine, owner))
         return found
 
-    def machines(self) -> list[str]:
+    def joined_machines(self) -> list[str]:
         """Ask for the machines."""
-        found: list[str] = self._ask("machines", super().machines)
+        found: list[str] = self._ask("machines", super().joined_machines)
         return found
 
     def of_log(self, log: str) -> Iterator[Ordered]:
@@ -338,11 +340,11 @@ class LossyOrder(MemoryOrder):
         of_log = super().of_log
         yield from self._ask(f"all of {log}", lambda: [*of_log(log)])
 
-    def tell(self, word: bytes) -> None:
+    def tell_machines(self, word: bytes) -> None:
         """Tell the others something; nobody keeps it."""
         self._ask("tell", lambda: self._world.words.update({self.machine: word}))
 
-    def told(self) -> dict[str, bytes]:
+    def latest_words(self) -> dict[str, bytes]:
         """What came from the others since."""
         words = {name: word for name, word in self._world.words.items() if name != self.machine}
         fresh = {name: word for name, word in words.items() if self._heard.get(name) != word}

@@ -49,11 +49,11 @@ def offer(stage: Stage, process: Process, me: Session) -> None:
     )
     desk.seen, desk.recorded = show, lambda: stage.judge.recorded(me, process)
     event, written = "UserPromptSubmit", list[str]()
-    call = client_input.Call(
+    call = client_input.ClientInput(
         event=event, session_id=me.id, cwd="/work", told=True, conversation=path, client=CLAUDE_CODE
     )  # fmt: skip
     _write(stage, path, {"type": "user", "message": {"role": "user", "content": "go on"}})
-    hook_events.answer(
+    hook_events.answer_event(
         hook_events.Hook(call=call, delivery=desk, environ={}, program="agent-mailbox", write=written.append)
     )
     if shown:
@@ -77,7 +77,7 @@ def forget(stage: Stage, process: Process, me: Session) -> None:
     other = others[int(process.chance.random() * len(others))]
     stage.judge.gives_up(other)
     desk = stage.desk(me.machine, proofs.TERMINAL)
-    absence.give_up(desk, joining_space.forget(desk, other.name), USER)
+    absence.give_up(desk, joining_space.forget_machine(desk, other.name), USER)
 
 
 def unclaim(stage: Stage, process: Process, me: Session) -> None:

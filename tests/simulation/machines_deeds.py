@@ -122,7 +122,7 @@ def purge(deed: Deed) -> None:
     """The person removes what all machines archived."""
     machines = [machine.name for machine in deed.world.machines if machine.joined]
     keeper = MemoryOrder(deed.space, machines[0])
-    _at(deed, lambda: purging.purge(keeper, purging.plan(keeper, machines), keeper))
+    _at(deed, lambda: purging.purge_records(keeper, purging.plan_purge(keeper, machines), keeper))
 
 
 # -- a machine --------------------------------------------------------------------------------------------------------
@@ -306,7 +306,7 @@ def _signed(deed: Deed, line: bytes, proof: str, log: str = MESSAGES, machine: s
     signer = key_of(deed.world.seed, key)
     number = deed.world.now // 1000 + 10**16
     begun = space_seals.begun(line.rstrip(b"\n"), machine, number, signer.public, proof)
-    return space_seals.ended(begun, signer.sign(space_seals.covered("team", log, begun)))
+    return space_seals.ended(begun, signer.sign_bytes(space_seals.covered("team", log, begun)))
 
 
 def _plainly(deed: Deed) -> None:

@@ -39,10 +39,10 @@ class LossyFiles:
     def _ask(self, about: str, question: Callable[[], Any]) -> Any:
         return self._world.doors["ask"](about, Question(question))
 
-    def make(self) -> None:
+    def make_unless_there(self) -> None:
         """It is there."""
 
-    def ship(self, digest: str, data: bytes) -> None:
+    def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space."""
         there = self._world.files
         self._ask(f"ship {digest[:8]}", lambda: there.setdefault(digest, {}).update({self._machine: data}))
@@ -51,7 +51,7 @@ class LossyFiles:
         """Remove the file that this machine shipped."""
         self._ask(f"take back {digest[:8]}", lambda: self._world.files.get(digest, {}).pop(self._machine, None))
 
-    def fetch(self, digest: str) -> Iterator[bytes]:
+    def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file, that of the liar first."""
         there = self._world.files
         yield from self._ask(f"fetch {digest[:8]}", lambda: [data for _, data in sorted(there.get(digest, {}).items())])
@@ -83,7 +83,7 @@ def exchange(stage: Stage, process: Process, machine: Machine) -> None:
     """In the end: a machine's replicator ships and fetches files."""
     logs = stage.desk(machine, None).logs
     files = spaces.files_of(spaces.order_of(space_of(machine)))
-    ExchangedFiles(logs, files, spaces.record_of(logs).path(spaces.PLACE), lambda _: None).turn(
+    ExchangedFiles(logs, files, spaces.record_of(logs).path(spaces.PLACE), lambda _: None).take_turn(
         system.time_ns() // 1_000_000
     )
 

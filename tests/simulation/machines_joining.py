@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def found(stage: Stage, process: Process, machine: Machine) -> None:
     """Make a machine's mailbox, and join."""
     made(machine)
-    joining_space.join(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
+    joining_space.join_space(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
     machine.joined = True
 
 
@@ -42,15 +42,15 @@ def made(machine: Machine) -> None:
 
 def key_of(stage: Stage, process: Process, machine: Machine) -> None:
     """A machine's person looks at the fingerprint of its key."""
-    copy = spaces.opened(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
+    copy = spaces.open_replica(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
     assert copy.judge is not None
     assert copy.judge.key is not None
-    stage.keys[machine.name] = machine_keys.fingerprint(copy.judge.key.public)
+    stage.keys[machine.name] = machine_keys.key_fingerprint(copy.judge.key.public)
 
 
 def confide(stage: Stage, process: Process, machine: Machine) -> None:
     """The person says that the other machines may speak for their sessions, and, where that is so, as the person."""
-    joining_space.join(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine), words_on(stage, machine))
+    joining_space.join_space(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine), words_on(stage, machine))
 
 
 def words_on(stage: Stage, machine: Machine) -> list[RightsChange]:
@@ -90,5 +90,5 @@ def newcomer(stage: Stage, process: Process, me: Session) -> None:
         stage.world.place[process] = machine
         made(machine)
         changes = words_on(stage, machine) if stage.trusted else []
-        joining_space.join(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine), changes)
+        joining_space.join_space(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine), changes)
         machine.joined = True

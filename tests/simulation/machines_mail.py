@@ -123,8 +123,8 @@ def hook(stage: Stage, process: Process, me: Session) -> None:
     )
     desk.seen = lambda items: stage.judge.show(me, items, process)
     desk.recorded = lambda: stage.judge.recorded(me, process)
-    call = client_input.Call(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
-    hook_events.answer(
+    call = client_input.ClientInput(event=event, session_id=me.id, cwd="/work", source="startup", told=True)
+    hook_events.answer_event(
         hook_events.Hook(call=call, delivery=desk, environ={}, program="agent-mailbox", write=lambda _: None)
     )
 

@@ -117,7 +117,7 @@ class Driver:
             self._alone(machine, "found", found)
         for machine in there:
             self._alone(machine, "key", key_of)
-        self.stage.keys[LIAR] = machine_keys.fingerprint(key_of_liar(world.seed, 1).public)
+        self.stage.keys[LIAR] = machine_keys.key_fingerprint(key_of_liar(world.seed, 1).public)
         if self.plan.trusted:
             for machine in there:
                 self._alone(machine, "confide", confide)

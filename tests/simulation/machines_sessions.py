@@ -91,7 +91,7 @@ def freeze(stage: Stage, process: Process, me: Session) -> None:
 def look_elsewhere(stage: Stage, process: Process, me: Session) -> None:
     """Somebody asks when the others last acted."""
     directory = spaces.record_of(stage.desk(me.machine, None).logs).path(spaces.PLACE)
-    for one in elsewhere.load(directory):
+    for one in elsewhere.load_peers(directory):
         for who, at in one.seen.items():
             if at > one.heard:
                 stage.judge.breach(f"{who} on {one.machine} acted after {me.machine.name} heard of it")

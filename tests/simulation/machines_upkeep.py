@@ -28,32 +28,32 @@ if TYPE_CHECKING:
 
 def run_steward(stage: Stage, process: Process, me: Session) -> None:
     """The steward of a machine, from cron."""
-    steward.run(stage.desk(me.machine, proofs.STEWARD), stage.max_live)
+    steward.run_upkeep(stage.desk(me.machine, proofs.STEWARD), stage.max_live)
 
 
 def replicate(stage: Stage, process: Process, me: Session) -> None:
     """The replicator of a machine runs for some turns, unless one runs already."""
     turns = 1 + int(process.chance.random() * 6)
-    copy = spaces.opened(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
+    copy = spaces.open_replica(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
     left = iter(range(turns))
     files = ExchangedFiles(copy.logs, spaces.files_of(spaces.order_in(copy)), copy.directory, lambda _: None)
-    replicator.run(copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep)
+    replicator.run_replicator(copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep)
 
 
 def settle(stage: Stage, process: Process, machine: Machine) -> None:
     """In the end: the replicator of a machine after its connection broke."""
     copy = _mended(stage, machine)
     if not stage.judge.edited and not stage.judge.is_damaged:
-        with copy.held():
-            comparison.compare(copy)
+        with copy.machine_lock():
+            comparison.compare_with_order(copy)
 
 
 def _mended(stage: Stage, machine: Machine) -> Replica:
     """What a replicator does as it starts, and as its connection is back."""
-    copy = spaces.opened(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
-    with copy.held():
+    copy = spaces.open_replica(stage.desk(machine, proofs.TERMINAL).logs, space_of(machine))
+    with copy.machine_lock():
         try:
-            space_trust.apply(copy)
+            space_trust.judge_waiting(copy)
         except Refused:
             if machine not in stage.judge.edited:
                 raise

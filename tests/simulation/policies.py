@@ -170,14 +170,14 @@ def wish(stage: Stage, process: Process, me: Session) -> None:
 
 def _answer(stage: Stage, me: Session, event: str) -> str:
     """What Python answers: ``allow``, ``deny``, ``ask``; nothing if the client goes on by its own rules."""
-    call = client_input.Call(
+    call = client_input.ClientInput(
         event=event, session_id=me.id, cwd="/work", told=True, tool=TOOL, given={"place": "staging"}, use_id="use-1"
     )
     control = Asking(OpenMailbox(BOX, prove=lambda _: proofs.of_session(me.id), wait=client_input.LOCK_WAIT))
     control.stage = stage
     written: list[str] = []
     try:
-        Permit(call=call, control=control, environ={}, program="agent-mailbox", write=written.append).answer()
+        Permit(call=call, control=control, environ={}, program="agent-mailbox", write=written.append).answer_question()
     except (Refused, NotFound):
         pass  # its lead is gone
     except MailboxError:

@@ -114,7 +114,7 @@ def stand(stage: Stage, process: Process, me: Session) -> None:
         if process.chance.random() < 0.2:
             configure(stage, process, me)
         now = stage.world.wall() // 1_000_000 + ahead
-        before, settings = Moment(stage.world, process), config.load(BOX)
+        before, settings = Moment(stage.world, process), config.load_config(BOX)
         unread = Poll(desk.logs, me.id, settings.ttls, settings.stamp).unread(now)
         with alone(stage.world):
             state = stage.desk(me.id).logs.state(settings.ttls)

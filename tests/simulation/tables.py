@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import dead_letters, inbox, obligations
 from agent_mailbox.core.claims import Reads
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.errors import NotFound, Refused
 from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store.polling.poll import Poll
@@ -167,7 +167,7 @@ def loses(stage: Stage, process: Process, me: Session) -> None:
     is_count = process.chance.random() < 0.4
     if is_count:
         lonely = find_untaken(desk.logs, who, desk.config.ttls, now, newest=0)
-        left = MailState(lonely.messages, Reads(lonely.reads), desk.logs.read_roster(), desk.config.ttls)
+        left = InboxState(lonely.messages, Reads(lonely.reads), desk.logs.read_roster(), desk.config.ttls)
         count = lonely.surely + len(dead_letters.dead_letters(left, now, who))
     else:
         letters, older = Library(desk).dead_letters(who, None, limit)

@@ -68,7 +68,7 @@ def test_a_new_record_accuses_nobody_of_lines_that_a_power_failure_took() -> Non
         alone(world, lambda: upkeep.found(stage, None), lose_record, append_unsynced)  # type: ignore[arg-type]
         alone(world, lambda: custody_setup.ensure(BOX, {}))
         world.power_off()
-        alone(world, lambda: steward.run(stage.desk(proof=proofs.STEWARD), 3))
+        alone(world, lambda: steward.run_upkeep(stage.desk(proof=proofs.STEWARD), 3))
         assert not any(path.endswith("/broken") for path, _ in world.disk.files(solid=False))
 
 

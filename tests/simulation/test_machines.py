@@ -102,7 +102,7 @@ def test_a_mailbox_that_joined_is_in_its_space_after_a_power_failure(seed: int) 
     calm, told = Calm(seed), list[object]()
 
     def look(stage: machines_stage.Stage, _: Process, machine: Machine) -> None:
-        told.append(spaces.of(stage.desk(machine, proofs.TERMINAL).logs))
+        told.append(spaces.space_of(stage.desk(machine, proofs.TERMINAL).logs))
 
     north = calm.world.machines[0]
     with calm.world, machines_run.networked(calm.world):

@@ -200,7 +200,7 @@ def _done(stage: Stage, op: Op) -> Any:
     elif op.kind == "lease":
         Leasing(desk).lease(op.who, ["src/a.py"], "/work", 60)
     elif op.kind == "steward":
-        steward.run(desk, 0)
+        steward.run_upkeep(desk, 0)
     elif op.kind == "history":
         everything = Library(desk).everything()
         return {i: [read.session_id for read in everything.reads.of(i)] for i in everything.messages}

@@ -39,7 +39,7 @@ def run_steward(stage: Stage, process: Process, me: Session) -> None:
         if session.seen < cutoff:
             stage.judge.dying(session)
     mailbox = stage.desk(proof=proofs.STEWARD)
-    report = steward.run(mailbox, stage.max_live)
+    report = steward.run_upkeep(mailbox, stage.max_live)
     for problem in report.problems:
         if not stage.judge.has_strangers() and not stage.world.befell(*UNTIDY):
             stage.judge.breach(f"the steward reports {problem.file} {problem.line}: {problem.what}")
@@ -51,8 +51,8 @@ def back_up(stage: Stage, process: Process, me: Session) -> None:
     facts = set(stage.judge.facts)
     brought = [letter for letter in stage.judge.letters.values() if letter.stored and letter.acked is not None]
     file, place = f"/backup-{stage.count}.tar", f"/restored-{stage.count}"
-    backup.write(stage.desk(me.id), file)
-    restoring.restore(file, place, {})
+    backup.write_backup(stage.desk(me.id), file)
+    restoring.restore_backup(file, place, {})
     lost = facts - stage.judge.found(place)
     if lost:
         stage.judge.breach(f"a backup lacks {min(lost)}")
@@ -63,7 +63,7 @@ def back_up(stage: Stage, process: Process, me: Session) -> None:
 
 def repair(stage: Stage, process: Process, me: Session) -> None:
     """The doctor repairs."""
-    doctor.repair(stage.desk(me.id))
+    doctor.repair_safely(stage.desk(me.id))
 
 
 def forget(stage: Stage, process: Process, me: Session) -> None:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from agent_mailbox.core.inbox import MailState
+    from agent_mailbox.core.inbox import InboxState
 
     Choice = Callable[[Sequence[Any]], Any]
 
@@ -85,7 +85,7 @@ def test_what_is_owed_and_asked_is_the_same(data: st.DataObject, tmp_path_factor
         agrees(who, narrow, logs)
 
 
-def agrees(who: str, narrow: MailState, logs: Logs) -> None:
+def agrees(who: str, narrow: InboxState, logs: Logs) -> None:
     whole = logs.state(DEFAULT_TTL)
     for question in (obligations.obligations, obligations.unanswered):
         assert question(who, narrow) == question(who, whole)

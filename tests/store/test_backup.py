@@ -47,7 +47,7 @@ def full(post: Post) -> Post:
         for word in ("bob", "cat", "role:builder", "all"):
             mailbox.send(Draft(sender="ann", to=(word,), content=f"{word} {turn} “€”", ack=turn == 1))
         mailbox.deliver("bob", lambda items: items[:2])
-        stewards.run(mailbox, 0)
+        stewards.run_upkeep(mailbox, 0)
     post.append(MESSAGES, b"foreign\n")
     post.append(READS, b'{"torn')
     return post
@@ -88,8 +88,9 @@ def test_a_backup_restores_to_the_same_mailbox(full: Post) -> None:
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     assert views(place) == views(full.box)
     assert str(place) in (full.home / ".local/state/agent-mailbox/mailboxes").read_text().splitlines()
-    assert doctor.problems(doctor.examine(Mailbox(str(place)))) == doctor.problems(
-        p.replace(file=p.file.replace(str(full.box), str(place))) for p in doctor.examine(Mailbox(str(full.box)))
+    assert doctor.problems_among(doctor.examine_mailbox(Mailbox(str(place)))) == doctor.problems_among(
+        p.replace(file=p.file.replace(str(full.box), str(place)))
+        for p in doctor.examine_mailbox(Mailbox(str(full.box)))
     )
 
 
@@ -325,10 +326,10 @@ def test_a_backup_killed_at_any_step_leaves_a_whole_one_or_none(full: Post) -> N
     file = made / "backup.tar"
     full.ok("backup", file)
     for _ in killed(full, "backup", "--force", file, places=[made]):
-        backup.verify(str(file))
-        backup.write(Mailbox(str(full.box)), str(file), force=True)
+        backup.verify_backup(str(file))
+        backup.write_backup(Mailbox(str(full.box)), str(file), force=True)
         assert [p.name for p in made.iterdir() if "unfinished" in p.name] == []
-        restoring.restore(str(file), str(again), full.env)
+        restoring.restore_backup(str(file), str(again), full.env)
         assert views(again) == wanted
         assert views(full.box) == wanted
         shutil.rmtree(again)
@@ -370,8 +371,8 @@ def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Po
         for turn in range(12):
             sent_before.append({m.id for m in Library(mailbox).everything().messages.values()})
             files.append(post.scratch / f"{turn}.tar")
-            backup.write(mailbox, str(files[-1]))
-            stewards.run(mailbox, 0)
+            backup.write_backup(mailbox, str(files[-1]))
+            stewards.run_upkeep(mailbox, 0)
         mailbox.send(Draft(sender="a", to=("role:builder",), content=LAST))
 
     jobs = [("send", f"s{n}", 60, "r1", "r2", "role:builder") for n in range(3)]
@@ -381,8 +382,8 @@ def test_backups_beside_writers_readers_and_a_steward_are_of_one_moment(post: Po
     shown = {"r1": first, "r2": second}
     for number, file in enumerate(files):
         place = post.scratch / f"restored-{number}"
-        restoring.restore(str(file), str(place), post.env)
-        assert doctor.problems(doctor.examine(Mailbox(str(place)))) == []
+        restoring.restore_backup(str(file), str(place), post.env)
+        assert doctor.problems_among(doctor.examine_mailbox(Mailbox(str(place)))) == []
         there = Mailbox(str(place))
         everything = Library(there).everything()
         assert sent_before[number] <= set(everything.messages)
@@ -404,7 +405,7 @@ def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, mo
     box, others = Mailbox(str(full.box)), Mailbox(str(full.box), wait=0)
     file, place = full.scratch / "backup.tar", full.scratch / "place"
     wanted, refusals, sent = views(full.box), [], []
-    take, chunks = Snapshot._take, SnapshotFile.chunks
+    take, chunks = Snapshot._take_file, SnapshotFile.read_chunks
 
     def taking(self: Snapshot, name: str, path: str, *, whole_lines: bool) -> None:
         for work in (
@@ -419,18 +420,18 @@ def test_the_moment_is_held_still_and_the_copying_holds_nobody_up(full: Post, mo
     def copying(self: SnapshotFile) -> Iterator[bytes]:
         sent.append(others.send(Draft(sender="x", to=("bob",), content="now")).message.id)
         others.deliver("bob", lambda items: items)
-        stewards.run(others, 0)
+        stewards.run_upkeep(others, 0)
         return chunks(self)
 
-    monkeypatch.setattr(Snapshot, "_take", taking)
-    monkeypatch.setattr(SnapshotFile, "chunks", copying)
-    backup.write(box, str(file))
+    monkeypatch.setattr(Snapshot, "_take_file", taking)
+    monkeypatch.setattr(SnapshotFile, "read_chunks", copying)
+    backup.write_backup(box, str(file))
     assert len(refusals) > 10
     assert len(sent) > 5
-    restoring.restore(str(file), str(place), full.env)
+    restoring.restore_backup(str(file), str(place), full.env)
     there = views(place)
     assert {key: there[key] for key in there if key != "seen"} == {key: wanted[key] for key in wanted if key != "seen"}
-    assert doctor.problems(doctor.examine(Mailbox(str(place)))) != []  # the foreign lines came along
+    assert doctor.problems_among(doctor.examine_mailbox(Mailbox(str(place)))) != []  # the foreign lines came along
 
 
 def test_a_full_disk_leaves_no_half_a_backup(full: Post) -> None:
@@ -453,5 +454,5 @@ def test_what_does_not_read_back_is_no_backup(full: Post, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(tarfile.TarFile, "addfile", flipped)
     with pytest.raises(BadData, match="does not match its checksum"):
-        backup.write(Mailbox(str(full.box)), str(full.scratch / "out.tar"))
+        backup.write_backup(Mailbox(str(full.box)), str(full.scratch / "out.tar"))
     assert [p.name for p in full.scratch.iterdir() if "out.tar" in p.name] == []

@@ -14,7 +14,7 @@ from agent_mailbox import Draft, Request
 from agent_mailbox.commands import exporting
 from agent_mailbox.core import threads
 from agent_mailbox.core.claims import Reads
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.mailbox.queries import Library
@@ -145,7 +145,7 @@ def test_the_index_follows_moved_mail_in_as_many_steps(tmp_path: Path, names: Ca
         box = written(tmp_path / str(count), [(name, None) for name in made])
         asked = Indexed(box)
         asked.search("nothing", 1)
-        assert steward.run(box, 0).archived == len(set(made))
+        assert steward.run_upkeep(box, 0).archived == len(set(made))
         return lambda: asked.search("nothing", 1)
 
     grows_no_faster(make)
@@ -173,7 +173,7 @@ def test_the_steward_decides_about_a_chain_of_requests_in_as_many_steps() -> Non
             for name, parent in chain(plain(count))
         }
         finished = set(talk) - {next(iter(talk))}
-        state = MailState(messages=talk, reads=Reads(), roster=Roster(), ttls={})
+        state = InboxState(messages=talk, reads=Reads(), roster=Roster(), ttls={})
         assert retention._without_settling_replies(finished, state) == set()
         return lambda: retention._without_settling_replies(finished, state)
 
@@ -199,7 +199,7 @@ def test_an_export_holds_a_few_messages_at_a_time(tmp_path: Path) -> None:
     """However many there are, live or archived: here 12 MB of them, in each form."""
     talk = [(name, None) for name in plain(200)]
     box = written(tmp_path, talk, "long " * 12_000)
-    assert steward.run(box, 100).archived == 200
+    assert steward.run_upkeep(box, 100).archived == 200
     with open(box.archive.log("2026-03").path, "rb") as archived, open(box.logs.messages.path, "ab") as live:
         live.writelines(line for k, line in enumerate(archived) if k < 100)  # in both
     roster = box.logs.read_roster()

@@ -114,7 +114,7 @@ def test_a_death_that_is_recorded_is_no_failure_though_nothing_can_be_given_back
     with holder.logs.reads.held():
         assert holder.end("bob", "retire", "user").state == "dead"
     assert holder.peek("cat") == []
-    stewards.run(Mailbox(holder.directory, prove=lambda _: proofs.STEWARD))
+    stewards.run_upkeep(Mailbox(holder.directory, prove=lambda _: proofs.STEWARD))
     assert [item.message.id for item in holder.peek("cat")] == [asked.id]
 
 

@@ -118,7 +118,9 @@ def test_dead_letters_are_what_has_expired(box: Mailbox, after: int) -> None:
 def test_the_steward_archives_and_tells_of_what_has_expired(tmp_path: Path) -> None:
     """Mail that still waits stays live, however old it is, and its sender is told of no other."""
     box = _written(tmp_path, Clock())
-    steward.run(Mailbox(box.directory, clock=Clock(), prove=lambda _: proofs.STEWARD), max_live=0, trust_clock=True)
+    steward.run_upkeep(
+        Mailbox(box.directory, clock=Clock(), prove=lambda _: proofs.STEWARD), max_live=0, trust_clock=True
+    )
     live = parse_messages(box.logs.messages.lines())
     expired = {number for number, ends in enumerate(ENDS) if ends <= NOW}
     assert _numbers(live.values()) == {*range(len(SENT))} - expired

@@ -22,7 +22,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from agent_mailbox import Draft, Mailbox, MailboxError, Request
 from agent_mailbox.core import claims, codec, instant, threads, words
-from agent_mailbox.core.inbox import MailState
+from agent_mailbox.core.inbox import InboxState
 from agent_mailbox.core.keeping import retention
 from agent_mailbox.core.records import BadLine, Message, Read
 from agent_mailbox.core.roster import Roster
@@ -71,7 +71,7 @@ WITHS = (*AGENTS, "dev", "role:dev", "project:x", "all", "nan", "nobody")
 # -- the plain way ----------------------------------------------------------------------------------------------------
 
 
-def whole(box: Mailbox) -> MailState:
+def whole(box: Mailbox) -> InboxState:
     """Every message that counts, oldest first, then archive before live, then as written; every read."""
     archive = box.archive
     sources = [*(archive.log(month) for month in archive.months()), box.logs.messages]
@@ -86,14 +86,14 @@ def whole(box: Mailbox) -> MailState:
     for _, message in ordered:
         found.setdefault(message.id, message)
     reads = claims.Reads([*archive.reads(), *box.logs.read_records()])
-    return MailState(messages=found, reads=reads, roster=box.logs.read_roster(), ttls=box.config.ttls)
+    return InboxState(messages=found, reads=reads, roster=box.logs.read_roster(), ttls=box.config.ttls)
 
 
 def newest(found: list[Message], limit: int) -> list[Message]:
     return found[-limit:] if limit else found
 
 
-def history(state: MailState, who: str | None, with_: str | None, since: int | None, limit: int) -> list[Message]:
+def history(state: InboxState, who: str | None, with_: str | None, since: int | None, limit: int) -> list[Message]:
     found = list(state.messages.values())
     if who is not None:
         reader = state.roster.reader(who)
@@ -113,7 +113,7 @@ def _exchanged(found: list[Message], with_: str, roster: Roster) -> list[Message
         return parked
 
 
-def search(state: MailState, query: str, limit: int) -> list[Message]:
+def search(state: InboxState, query: str, limit: int) -> list[Message]:
     phrases = words.phrases(query)
     return newest([m for m in state.messages.values() if phrases and words.matches(m, phrases)], limit)
 
@@ -139,7 +139,7 @@ def outcome(ask: Callable[[], tuple[list[Message], claims.Reads]]) -> object:
 class Indexed(Library):
     """A library without the way round the index."""
 
-    def everything(self) -> MailState:
+    def everything(self) -> InboxState:
         raise AssertionError("scanned")
 
 
@@ -591,7 +591,7 @@ class Counted(Library):
 
     scans = 0
 
-    def everything(self) -> MailState:
+    def everything(self) -> InboxState:
         Counted.scans += 1
         return super().everything()
 
@@ -824,7 +824,7 @@ def test_the_steward_keeps_the_index_of_a_large_mailbox(
 ) -> None:
     """The steward keeps the index of a large mailbox, so no look-up has to take in much. A small one is scanned."""
     monkeypatch.setattr(facade, "NEWS", 0 if large else 1 << 30)
-    stewards.run(box)
+    stewards.run_upkeep(box)
     assert os.path.exists(index_file(box)) == large
 
 

@@ -36,7 +36,7 @@ def kept(post: Post) -> Post:
         for _ in range(3):
             mailbox.send(Draft(sender="ann", to=("bob",), content="x" * 40))
         mailbox.deliver("bob", lambda items: items)
-        stewards.run(mailbox, 0)
+        stewards.run_upkeep(mailbox, 0)
     return post
 
 
@@ -161,7 +161,7 @@ def test_a_torn_manifest_line_is_passed_over_and_mended(kept: Post) -> None:
     mailbox = Mailbox(str(kept.box))
     mailbox.send(Draft(sender="ann", to=("bob",), content="more"))
     mailbox.deliver("bob", lambda items: items)
-    stewards.run(mailbox, 0)
+    stewards.run_upkeep(mailbox, 0)
     (torn,) = kept.doctor()
     assert (torn["file"], torn["repair"]) == (str(kept.file(NAME)), "remove torn line")
     done = kept.ok("doctor", "--repair")

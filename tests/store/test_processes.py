@@ -111,14 +111,14 @@ def test_readers_beside_a_rotating_steward_see_everything_at_every_moment(post: 
                 made = mailbox.send(Draft(sender="a", to=(to,), content=f"{to} {n}"))
                 wanted.extend([made.message.id] if to == "consumer" else [])
             mailbox.deliver("done", lambda items: items)
-            archived.append(stewards.run(mailbox, 0).archived)
+            archived.append(stewards.run_upkeep(mailbox, 0).archived)
         mailbox.send(Draft(sender="a", to=("nobody",), content=LAST))
 
     (rounds,), consumed = together(post, ("watch", "watcher", LAST), ("read", "consumer", 12), meanwhile=rotate)
     assert int(rounds) > 0
     assert sum(archived) >= 12
     assert consumed == wanted
-    stewards.run(mailbox, 0)
+    stewards.run_upkeep(mailbox, 0)
     everything = Library(mailbox).everything()
     assert len(everything.messages) == 30
     assert {i: [r.session_id for r in everything.reads.of(i)] for i in wanted} == {i: ["consumer"] for i in wanted}
@@ -136,7 +136,7 @@ def test_mail_that_is_archived_while_it_is_given_back_is_not_given_back(post: Po
     def clock() -> int:
         """The time, looked at between finding the message and giving it back: the moment the steward comes."""
         if not runs:
-            runs.append(stewards.run(Mailbox(str(post.box)), 0).archived)
+            runs.append(stewards.run_upkeep(Mailbox(str(post.box)), 0).archived)
         return time.time_ns() // 1_000_000
 
     with pytest.raises(Refused, match="archived"):

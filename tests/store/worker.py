@@ -92,7 +92,7 @@ def enrol(mailbox: Mailbox, me: str, count: str) -> list[str]:
 
 def keep(mailbox: Mailbox, me: str, count: str) -> list[str]:  # noqa: ARG001 - a steward is nobody
     """Be the steward again and again, moving whatever is finished; how much that was each time."""
-    return [str(stewards.run(mailbox, 0).archived) for _ in range(int(count))]
+    return [str(stewards.run_upkeep(mailbox, 0).archived) for _ in range(int(count))]
 
 
 JOBS = {job.__name__: job for job in (send, read, share, watch, enrol, keep)}

@@ -54,7 +54,7 @@ class Load:
     def signed(self, count: int) -> list[bytes]:
         """Bodies, signed now."""
         text = "A message of the usual length: what was done, what is next, and where to look. " * 3
-        return [wire.dumps(self._person.envelope(self._swarm, "alpha", text)).encode() for _ in range(count)]
+        return [wire.dump_json(self._person.envelope(self._swarm, "alpha", text)).encode() for _ in range(count)]
 
     def _client(self, number: int) -> httpx.AsyncClient:
         address = f"127.0.0.{1 + number // EACH}"

@@ -110,14 +110,14 @@ class Machine(Post):
 
     def knows(self, alias: str = "demo") -> Swarm:
         """A swarm as this machine knows it."""
-        found = self.ledger.known().named(alias)
+        found = self.ledger.read_knowledge().swarm_by_word(alias)
         assert found is not None
         return found
 
     @property
     def public_key(self) -> str:
         """In base64."""
-        return signing.public_of(self.ledger.home.key())
+        return signing.public_of(self.ledger.home.read_key())
 
     def unread_text(self, session: str) -> str:
         """A session's unread mail as it would be shown."""

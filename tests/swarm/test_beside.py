@@ -58,11 +58,11 @@ def test_of_two_processes_with_one_use_one_admits(machine: Make) -> None:
         "from agent_mailbox.swarm.ledger import Ledger\n"
         "from agent_mailbox.swarm.protocol import admission\n"
         "from agent_mailbox.swarm.protocol.refusal import Refusal\n"
-        "ledger, request = Ledger(Home(sys.argv[1])), admission.parse(sys.argv[2].encode())\n"
+        "ledger, request = Ledger(Home(sys.argv[1])), admission.parse_join_request(sys.argv[2].encode())\n"
         "print('ready', flush=True)\n"
         "sys.stdin.read()\n"
         "try:\n"
-        "    ledger.decide(lambda known: admission.decide(request, known, ledger.now()).events)\n"
+        "    ledger.append_decided(lambda known: admission.decide_admission(request, known, ledger.now()).events)\n"
         "except Refusal as refusal:\n"
         "    print(refusal.code)\n"
         "else:\n"
@@ -84,10 +84,10 @@ def test_what_happened_is_told_once_whoever_tells_it(machine: Make) -> None:
     a.ok("swarm", "create", "demo", "--session", "ann")
     member = Person("bob")
     token = tokens.parse_url(a.ok("swarm", "invite", "demo")["url"]).token
-    request = admission.parse(json.dumps(member.joining(token)).encode())
-    a.ledger.decide(lambda known: admission.decide(request, known, a.ledger.now()).events)
+    request = admission.parse_join_request(json.dumps(member.joining(token)).encode())
+    a.ledger.append_decided(lambda known: admission.decide_admission(request, known, a.ledger.now()).events)
     for turn in range(20):
-        decisions.mute(a.ledger, "bob", turn % 2 == 0)
+        decisions.mute_sender(a.ledger, "bob", turn % 2 == 0)
     code = (
         "import sys\n"
         "from agent_mailbox.mailbox.facade import Mailbox\n"
@@ -98,7 +98,7 @@ def test_what_happened_is_told_once_whoever_tells_it(machine: Make) -> None:
         "outbox = Outbox(home, Mailbox(sys.argv[2]), Ledger(home))\n"
         "print('ready', flush=True)\n"
         "sys.stdin.read()\n"
-        "outbox.sweep()\n"
+        "outbox.queue_outgoing()\n"
     )
     racing = [a.start(a.swarm_home, a.box, python=("-c", code), stderr=None) for _ in range(2)]
     start_at_once(racing)
@@ -234,7 +234,7 @@ def _asked(port: int) -> list[int]:
         return [*told, api.post("wake").status_code]
 
 
-def test_another_user_reaches_nothing(open_machine: Machine, machine: Make) -> None:
+def test_another_user_reaches_neither_the_gateway_s_socket_nor_its_files(open_machine: Machine, machine: Make) -> None:
     """Neither the socket nor a file, even where the directory has been opened; nor, on loopback, the local API without
     the token, which it cannot read. It can ask what peers ask, no more."""
     port = free_port()

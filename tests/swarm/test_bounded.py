@@ -16,7 +16,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 
 from agent_mailbox.swarm import gateway_process, listener, server
-from agent_mailbox.swarm.gateway_log import MOST, Sparing
+from agent_mailbox.swarm.gateway_log import MOST, SparingLogFilter
 from agent_mailbox.swarm.listener import Listener
 from agent_mailbox.swarm.protocol import wire
 from agent_mailbox.swarm.room import CROWDED, FULL, MAX_MEMBERS_KNOWN, Acquaintances, Room
@@ -40,23 +40,23 @@ def test_a_room_gives_each_its_share_and_keeps_some_for_members() -> None:
     """Strangers share three quarters; a proxy that speaks for many has no share of its own; who leaves makes room."""
     members = Acquaintances()
     room = Room(8, 3, members, frozenset({"proxy"}))
-    assert [room.enter("a") for _ in range(4)] == ["", "", "", CROWDED]
-    assert [room.enter("b") for _ in range(4)] == ["", "", "", CROWDED]
-    assert room.enter("c") == FULL
-    members.add("c")
-    assert room.enter("c") == ""
-    assert [room.enter("proxy") for _ in range(2)] == ["", FULL]
-    room.leave("a")
-    assert (room.enter("c"), room.taken) == ("", 8)
+    assert [room.take_place("a") for _ in range(4)] == ["", "", "", CROWDED]
+    assert [room.take_place("b") for _ in range(4)] == ["", "", "", CROWDED]
+    assert room.take_place("c") == FULL
+    members.add_address("c")
+    assert room.take_place("c") == ""
+    assert [room.take_place("proxy") for _ in range(2)] == ["", FULL]
+    room.give_back_place("a")
+    assert (room.take_place("c"), room.taken) == ("", 8)
 
 
-def test_the_acquaintances_are_bounded() -> None:
+def test_the_list_of_known_addresses_is_bounded() -> None:
     """A full list of acquaintances forgets the one that was not heard of for longest."""
     members = Acquaintances()
     for number in range(MAX_MEMBERS_KNOWN):
-        members.add(f"m{number}")
-    members.add("m0")
-    members.add("new")
+        members.add_address(f"m{number}")
+    members.add_address("m0")
+    members.add_address("new")
     assert ("m0" in members, "m1" in members, "new" in members) == (True, False, True)
 
 
@@ -96,7 +96,7 @@ def test_behind_a_proxy_it_is_the_client_that_is_counted() -> None:
         await waiting.wait()
 
     async def scene() -> None:
-        bounded = server.Bounded(app, room, lambda request: request.headers["x-forwarded-for"])
+        bounded = server.BoundedServer(app, room, lambda request: request.headers["x-forwarded-for"])
 
         def ask(client: str) -> tuple[list[Any], asyncio.Task[None]]:
             said: list[Any] = []
@@ -124,7 +124,7 @@ def test_more_descriptors_than_the_system_gives_are_not_promised(monkeypatch: py
     given = [(256, 1000)]
     monkeypatch.setattr(gateway_process.resource, "getrlimit", lambda _: given[-1])
     monkeypatch.setattr(gateway_process.resource, "setrlimit", lambda _, limits: given.append(limits))
-    assert gateway_process._descriptors(2000) == 1000 - gateway_process.SPARE
+    assert gateway_process._raise_descriptor_limit(2000) == 1000 - gateway_process.SPARE
     assert given[-1] == (1000, 1000)
 
 
@@ -134,10 +134,12 @@ def test_more_descriptors_than_the_system_gives_are_not_promised(monkeypatch: py
 async def _served(app: Any, meet: Any) -> None:
     """Serve an application in the clear while somebody meets it."""
     sock = socket.create_server(("127.0.0.1", 0))
-    config = gateway_process._config()
+    config = gateway_process._server_config()
     config.graceful_timeout = 0.1
     room = Room(10, 10, Acquaintances())
-    serving = asyncio.create_task(Listener(server.Bounded(app, room, lambda _: ""), config, room).serve(sock))
+    serving = asyncio.create_task(
+        Listener(server.BoundedServer(app, room, lambda _: ""), config, room).serve_socket(sock)
+    )
     try:
         line = await asyncio.open_connection(*sock.getsockname())
         while not room.taken:
@@ -247,7 +249,7 @@ def test_a_day_of_messages_by_new_connections_leaves_the_messages(machine: Make)
     def minutes(count: int) -> float:
         for _ in range(count):
             for peer in peers:
-                assert post(scene.alpha, wire.dumps(peer.envelope(scene.swarm, "alpha")).encode()) == 200
+                assert post(scene.alpha, wire.dump_json(peer.envelope(scene.swarm, "alpha")).encode()) == 200
         assert scene.alpha.gateway is not None
         return memory(scene.alpha.gateway.pid)
 
@@ -278,7 +280,7 @@ def test_each_kind_of_line_has_its_number_a_minute() -> None:
     import logging
 
     clock = [0.0]
-    sparing = Sparing(lambda: clock[0])
+    sparing = SparingLogFilter(lambda: clock[0])
 
     def passes(event: str) -> logging.LogRecord | None:
         record = logging.LogRecord("agent_mailbox.swarm", logging.INFO, "", 0, event, (), None)

@@ -31,7 +31,7 @@ def test_without_the_extra_one_line_says_how_to_install_it(program: Program) -> 
     assert program.python(code, "init", program.box).rc == 0
 
 
-def test_nothing_else_loads_the_extra(program: Program) -> None:
+def test_only_the_gateway_loads_the_swarm_extra(program: Program) -> None:
     """Sending, checking and even the help of ``swarm`` import none of its libraries."""
     program.run("init", program.box)
     code = (
@@ -70,7 +70,7 @@ def test_an_agent_with_a_client_joins_and_leaves_with_the_proof_of_who_calls(mac
     assert not any(ROSTER in note["file"] for note in a.call("doctor", "--json").json.get("notes", []))
 
 
-def test_commands_that_cannot_be(machine: Make) -> None:
+def test_swarm_commands_that_cannot_work_say_why(machine: Make) -> None:
     """Each says what happened, to what, and what to do; in text and under --json."""
     a = machine("alpha")
     a.ok("swarm", "create", "demo")
@@ -100,7 +100,7 @@ def test_commands_that_cannot_be(machine: Make) -> None:
     refused(b.call("swarm", "create", "x"), 1, "gateway key missing")
 
 
-def test_mail_goes_out_without_a_gateway(machine: Make) -> None:
+def test_swarm_send_carries_mail_without_a_gateway(machine: Make) -> None:
     """`swarm send` carries mail itself where no gateway serves. The next command tries again what did not arrive."""
     a, b = machine("alpha").serve(), machine("beta").serve()
     meet(a, b)
@@ -116,7 +116,7 @@ def test_mail_goes_out_without_a_gateway(machine: Make) -> None:
     assert a.ok("swarm", "status")["serving"] is False
 
 
-def test_members_invite_where_they_may(machine: Make) -> None:
+def test_members_may_invite_only_if_the_swarm_allows_it(machine: Make) -> None:
     """The master takes a member's invitation if the swarm has ``--allow-member-invite``. Otherwise a member cannot make
     one. A revoked invitation is worth nothing."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
@@ -192,13 +192,13 @@ def test_a_woken_agent_is_told_all_it_needs(machine: Make, tmp_path: Path) -> No
         *("2002:a00:1::", "2001:0:a00:1::", "2001:20::1"),
     ],
 )
-def test_no_peer_is_there(address: str) -> None:
+def test_private_addresses_are_refused_as_peers(address: str) -> None:
     """Private, loopback, link-local, shared, multicast, documentation; and what carries another within."""
     assert not is_public(address)
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946"])
-def test_a_peer_may_be_there(address: str) -> None:
+def test_public_addresses_are_allowed_as_peers(address: str) -> None:
     """Anywhere else."""
     assert is_public(address)
 

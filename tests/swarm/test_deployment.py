@@ -34,7 +34,7 @@ def unit(key: str) -> list[str]:
 
 def test_each_serves_by_options_that_exist() -> None:
     """The unit's command, the container's, and launchd's, whose file is valid."""
-    commands.load("swarm")  # all its modules: with one of them imported, the others would never be loaded
+    commands.load_command("swarm")  # all its modules: with one of them imported, the others would never be loaded
     from agent_mailbox.swarm.swarm_commands import serve
 
     with (FILES / "agent-mailbox-swarm.plist").open("rb") as file:
@@ -49,7 +49,7 @@ def test_each_serves_by_options_that_exist() -> None:
     assert unit("Restart") == ["on-failure"]
 
 
-def test_the_unit_is_valid_and_confined(tmp_path: Path) -> None:
+def test_the_gateway_s_systemd_unit_is_valid_and_confined(tmp_path: Path) -> None:
     """The gateway's unit has no fault by systemd's judgement, and lets the gateway reach little."""
     analyze = shutil.which("systemd-analyze")
     if analyze is None:

@@ -20,7 +20,7 @@ from agent_mailbox.core import instant
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.swarm import decisions, importing
 from agent_mailbox.swarm.outbox import Outbox
-from agent_mailbox.swarm.protocol.outgoing import Outgoing, compacted
+from agent_mailbox.swarm.protocol.outgoing import Outgoing, compact_events
 from tests.faults.killing import skip_without_strace
 from tests.helpers import MESSAGES, PATIENCE, begin_again, until
 from tests.swarm.machine import Authority, Machine, meet
@@ -160,13 +160,13 @@ def test_whoever_tells_those_here_it_is_told_once(tmp_path: Path, authority: Aut
     compaction of what is long over, tell nothing again."""
     beta = Machine(tmp_path, "beta", authority)
     take_state(beta, Person("master", "https://127.0.0.1:9/swarm"))
-    decisions.mute(beta.ledger, "master", True)
+    decisions.mute_sender(beta.ledger, "master", True)
 
     def look(_: int = 0) -> int:
         ledger = beta.ledger
         outbox = Outbox(ledger.home, Mailbox(str(beta.box)), ledger)
-        outbox.announce()
-        return len(ledger.announcements(outbox.fold.senders))
+        outbox.queue_announcements()
+        return len(ledger.open_announcements(outbox.fold.senders))
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(look, range(8))) == {0}
@@ -174,7 +174,7 @@ def test_whoever_tells_those_here_it_is_told_once(tmp_path: Path, authority: Aut
     look()
     assert [m["subject"] for m in beta.remote()] == ["master is muted here"]
     queued = beta.objects("../swarm/outbox.jsonl")
-    later = compacted(queued, instant.parse(queued[0]["at"]) + 30 * instant.DAY)
+    later = compact_events(queued, instant.parse(queued[0]["at"]) + 30 * instant.DAY)
     assert Outgoing(later).senders.keys() == Outgoing(queued).senders.keys() != set()
     assert (Outgoing(later).open, "content" in later[0]) == ({}, False)
     assert beta.ok("swarm", "outbox")["messages"] == []

@@ -48,7 +48,7 @@ class Target:
 
     def take_state(self) -> None:
         """Put the gateway (back) into the swarm."""
-        known = self.beta.ledger.known()
+        known = self.beta.ledger.read_knowledge()
         me = {"agent_id": "beta", "endpoint": known.endpoint, "public_key": self.beta.public_key}
         other = {"agent_id": "master", "endpoint": self.master.endpoint, "public_key": self.master.public_key}
         at = "2026-01-01T00:00:00.000Z"
@@ -85,7 +85,9 @@ def is_answer(answer: httpx.Response) -> bool:
     st.binary(max_size=200),
     HEADERS,
 )
-def test_any_request(target: Target, path: str, method: str, body: bytes, headers: dict[str, str]) -> None:
+def test_any_request_is_answered_without_a_failure(
+    target: Target, path: str, method: str, body: bytes, headers: dict[str, str]
+) -> None:
     """Any method, body and headers."""
     headers = {"content-type": "application/json", **headers}
     answer = target.line.client.request(method, f"/swarm/{path}", content=body, headers=headers)
@@ -107,7 +109,7 @@ FIELDS = [
 
 @EXAMPLES
 @given(TEXT.filter(str.strip), st.dictionaries(st.sampled_from([*FIELDS, "extra"]), JSON, max_size=3))
-def test_any_message_of_a_member(target: Target, content: str, more: dict[str, Any]) -> None:
+def test_any_signed_message_of_a_member_is_kept_or_refused(target: Target, content: str, more: dict[str, Any]) -> None:
     """Well signed, with anything in its other members: kept or refused."""
     message = target.master.envelope(target.swarm, "beta", content) | more
     is_answer(target.line.post("message", message))
@@ -129,7 +131,7 @@ def test_any_lifecycle_message_of_the_master(target: Target, action: str, more: 
     to a refusal. The gateway still knows itself."""
     message = target.master.system(target.swarm, "beta", **{**more, "action": action})
     is_answer(target.line.post("message", message))
-    swarm = target.beta.ledger.known().swarms[target.swarm]
+    swarm = target.beta.ledger.read_knowledge().swarms[target.swarm]
     assert swarm.state != "active" or "beta" in swarm.members
     if swarm.state != "active" or swarm.master != "master":
         target.take_state()
@@ -144,7 +146,7 @@ TOKENS = st.binary(max_size=60).map(lambda data: data.hex()) | TEXT
 
 @EXAMPLES
 @given(st.dictionaries(st.sampled_from(JOINING), JSON, max_size=4), TOKENS)
-def test_any_request_to_join(target: Target, more: dict[str, Any], token: str) -> None:
+def test_any_malformed_request_to_join_is_refused(target: Target, more: dict[str, Any], token: str) -> None:
     """Whatever is asked by whatever token: refused."""
     value = Person("dave", seed=bytes(32)).joining(f"{token}.{token}.{token}") | more
     assert not is_answer(target.line.post("join", value))
@@ -157,7 +159,9 @@ def test_any_request_to_join(target: Target, more: dict[str, Any], token: str) -
     st.dictionaries(st.sampled_from(["status", "limit", "swarm_id", "sender_id", "x"]), TEXT, max_size=3),
     st.binary(max_size=60) | JSON.map(lambda value: json.dumps(value).encode()),
 )
-def test_any_local_request(target: Target, path: str, method: str, params: dict[str, str], body: bytes) -> None:
+def test_any_local_request_is_answered_without_a_failure(
+    target: Target, path: str, method: str, params: dict[str, str], body: bytes
+) -> None:
     """The local API, too."""
     headers = {"content-type": "application/json"}
     is_answer(target.local.request(method, f"/api/{path}", params=params, content=body, headers=headers))

@@ -20,7 +20,7 @@ from tests.swarm.machine import meet
 from tests.swarm.wirework import Line, Person, now
 
 
-def test_mail_between_machines(machine: Make) -> None:
+def test_mail_between_machines_arrives_once_and_only_where_it_should(machine: Make) -> None:
     """Direct mail, a broadcast and a chain of replies arrive, once, marked as remote, and only where they should."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
     meet(a, b, c)
@@ -47,7 +47,7 @@ def test_mail_between_machines(machine: Make) -> None:
     until(lambda: set(a.outbox()[first].values()) == {"delivered"})
 
 
-def test_members_come_and_go(machine: Make) -> None:
+def test_everyone_learns_that_a_member_left_or_was_kicked(machine: Make) -> None:
     """Kick, leave, transfer, and the master's end: everyone learns of it, and whoever is out is not heard."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
     meet(a, b, c)
@@ -102,7 +102,7 @@ def test_any_gateway_may_be_killed_at_any_point(machine: Make) -> None:
     assert b.doctor() == []
 
 
-def test_joining_that_needs_approval(machine: Make) -> None:
+def test_joining_with_approval_waits_for_the_master(machine: Make) -> None:
     """It waits, is asked again by itself, and is in once the master says so; who is denied is not."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
     a.register("ann")
@@ -201,7 +201,7 @@ def test_a_hook_shows_what_another_machine_sent(machine: Make) -> None:
         assert said in text, text
 
 
-def test_the_local_api(machine: Make) -> None:
+def test_the_local_api_lists_counts_and_marks_mail(machine: Make) -> None:
     """Lists, counts and marks over its owner's socket, changes no mail; on loopback it wants the token."""
     a, b = (machine(name).serve() for name in ("alpha", "beta"))
     meet(a, b)
@@ -244,7 +244,7 @@ def test_the_local_api(machine: Make) -> None:
         assert api.get("/api/inbox", headers={**good, "host": "evil.example:80"}).status_code == 403
 
 
-def test_the_state_file(machine: Make) -> None:
+def test_the_state_file_follows_every_decision(machine: Make) -> None:
     """It is what the schema says, 0600, and follows every decision; exported it is taken back by the same agent, and
     by no other; a merge re-keys nobody."""
     a, b = (machine(name).serve() for name in ("alpha", "beta"))
@@ -296,10 +296,10 @@ def test_an_old_state_merged_brings_nobody_back(machine: Make) -> None:
 
 def test_the_published_schema_is_the_one_that_is_checked() -> None:
     """docs/swarm-state.schema.json is what the program validates with."""
-    assert json.loads((ROOT / "docs" / "swarm-state.schema.json").read_text()) == state_file.schema()
+    assert json.loads((ROOT / "docs" / "swarm-state.schema.json").read_text()) == state_file.state_schema()
 
 
-def test_the_doctor_sees_a_gateway(machine: Make) -> None:
+def test_the_doctor_names_what_is_wrong_with_a_gateway(machine: Make) -> None:
     """Well: no problem. Not serving, a file others can read, a torn line: each is told."""
     a = machine("alpha").serve()
     well = a.ok("swarm", "doctor")

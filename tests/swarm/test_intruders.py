@@ -22,7 +22,7 @@ from agent_mailbox.swarm.inbound import derived_id, key_of
 from agent_mailbox.swarm.peer_client import Peers, is_public
 from agent_mailbox.swarm.protocol import admission, lifecycle, signing, tokens
 from agent_mailbox.swarm.protocol.envelope import Envelope
-from agent_mailbox.swarm.protocol.membership import Knowledge, Member, fold
+from agent_mailbox.swarm.protocol.membership import Member, Memberships, fold_events
 from agent_mailbox.swarm.protocol.outgoing import FAILED
 from tests.helpers import PATIENCE, until
 from tests.swarm.conftest import Make
@@ -67,20 +67,20 @@ def test_no_swarm_takes_the_address_of_another() -> None:
     theirs = {"swarm_id": OTHER, "master": "mallory", "invitation": "", "at": AT}
     member = {"agent_id": "mallory", "endpoint": "https://m.example/swarm", "public_key": VECTORS["public_key"]}
     entered = {**theirs, "event": "entered", "name": "demo", "members": [member], "settings": {}}
-    first = fold([{**theirs, "event": "joining", "alias": "mal"}, entered])
+    first = fold_events([{**theirs, "event": "joining", "alias": "mal"}, entered])
     mine = Member("beta", "https://b.example/swarm", VECTORS["public_key"], AT).object
     ours = {"event": "created", "swarm_id": SWARM, "name": "demo", "alias": "demo", "settings": {}, "member": mine}
-    now = fold([{**ours, "at": AT}], first)
+    now = fold_events([{**ours, "at": AT}], first)
     for word in ("demo", SWARM):
-        assert getattr(now.named(word), "swarm_id", None) == SWARM
-    renamed = fold([{**entered, "name": SWARM}], now)
-    assert getattr(renamed.named(SWARM), "swarm_id", None) == SWARM
+        assert getattr(now.swarm_by_word(word), "swarm_id", None) == SWARM
+    renamed = fold_events([{**entered, "name": SWARM}], now)
+    assert getattr(renamed.swarm_by_word(SWARM), "swarm_id", None) == SWARM
 
 
-def test_no_two_swarms_have_one_alias() -> None:
+def test_two_swarms_never_get_the_same_alias() -> None:
     """Ids are chosen by masters: one that begins like another's makes no second swarm of that one's alias."""
     twin = SWARM[:-1] + "f"
-    taken = fold(
+    taken = fold_events(
         {"event": "joining", "swarm_id": one, "alias": alias, "master": "alpha", "invitation": "", "at": AT}
         for one, alias in ((OTHER, "demo"), (SWARM, f"demo-{SWARM[:8]}"))
     )
@@ -92,7 +92,7 @@ def impostor(make: Make, swarm_id: str, **settings: bool) -> Machine:
     mallory = make("mallory")
     mine = Member("mallory", mallory.endpoint, mallory.public_key, AT).object
     made = {"event": "created", "swarm_id": swarm_id, "name": "demo", "alias": "demo", "settings": settings}
-    mallory.ledger.decide(lambda _: [{**made, "member": mine, "at": AT}])
+    mallory.ledger.append_decided(lambda _: [{**made, "member": mine, "at": AT}])
     return mallory.serve()
 
 
@@ -120,12 +120,12 @@ def test_who_was_master_does_not_confirm_itself_back(machine: Make) -> None:
         {"event": "mastered", "swarm_id": swarm, "master": "alpha", "at": AT},
         {"event": "left", "swarm_id": swarm, "agent_id": "beta", "at": AT},
     ]
-    a.ledger.decide(lambda _: events)
+    a.ledger.append_decided(lambda _: events)
 
     async def asked() -> bool:
         peers = Peers(private=True, ca_file=str(c.authority.ca))
         try:
-            return await joining.confirm(c.ledger, peers, c.ledger.home.key(), c.knows())
+            return await joining.confirm_membership(c.ledger, peers, c.ledger.home.read_key(), c.knows())
         finally:
             await peers.aclose()
 
@@ -141,21 +141,25 @@ def test_an_answer_to_a_join_of_any_shape_is_a_refusal(odd: Any) -> None:
     token = VECTORS["invite_token"]
     me = Member("beta", "https://b.example/swarm", signing.public_of(Ed25519PrivateKey.generate()), "")
     for reply in ({**good, "members": odd}, {**good, "master": [odd]}):
-        assert refusal(admission.entered, reply, tokens.claimed(token), me, token, NOW) == "INVALID_FORMAT"
-    named = admission.entered({**good, "name": "de\x1b[2Jmo\n| x"}, tokens.claimed(token), me, token, NOW)
+        assert (
+            refusal(admission.entered_event, reply, tokens.unverified_claims(token), me, token, NOW) == "INVALID_FORMAT"
+        )
+    named = admission.entered_event(
+        {**good, "name": "de\x1b[2Jmo\n| x"}, tokens.unverified_claims(token), me, token, NOW
+    )
     assert named["name"].isprintable()
 
 
 def test_a_transfer_that_was_undone_is_not_done_again() -> None:
     """The swarm is handed over and back; the first message again (a muted master's are not remembered) is old news."""
 
-    def news(sender: str, new: str, at: str, now: Knowledge) -> Knowledge:
-        content = lifecycle.said(lifecycle.CHANGED, SWARM, at, new_master=new)
+    def news(sender: str, new: str, at: str, now: Memberships) -> Memberships:
+        content = lifecycle.lifecycle_content(lifecycle.CHANGED, SWARM, at, new_master=new)
         said = {**VECTORS["envelope"], "content": content, "timestamp": at, "type": "system"}
         said |= {"sender": {"agent_id": sender, "endpoint": "https://x.example/swarm"}}
-        swarm = now.active(SWARM)
+        swarm = now.active_swarm(SWARM)
         assert swarm is not None
-        return fold(lifecycle.decide(Envelope(**said), swarm, "me").events, now)
+        return fold_events(lifecycle.decide_lifecycle(Envelope(**said), swarm, "me").events, now)
 
     one, two = "2026-02-05T14:20:00.000Z", "2026-02-05T14:21:00.000Z"
     now = news("beta", "alpha", two, news("alpha", "beta", one, known()))
@@ -169,11 +173,11 @@ def test_a_transfer_that_was_undone_is_not_done_again() -> None:
 
 def test_a_used_invitation_brings_back_only_who_used_it() -> None:
     """Its one use was bob's: once bob left it lets bob in again, and nobody who only calls itself bob."""
-    token, key = tokens.make(claims(max_uses=1), KEY), Ed25519PrivateKey.generate()
-    now = fold(admission.decide(asking("bob", token, key), master(), NOW).events, master())
-    now = fold([{"event": "left", "swarm_id": SWARM, "agent_id": "bob", "at": "2026-02-05T15:00:00.000Z"}], now)
-    assert refusal(admission.decide, asking("bob", token), now, NOW) == "TOKEN_EXHAUSTED"
-    assert admission.decide(asking("bob", token, key), now, NOW).accepted
+    token, key = tokens.make_token(claims(max_uses=1), KEY), Ed25519PrivateKey.generate()
+    now = fold_events(admission.decide_admission(asking("bob", token, key), master(), NOW).events, master())
+    now = fold_events([{"event": "left", "swarm_id": SWARM, "agent_id": "bob", "at": "2026-02-05T15:00:00.000Z"}], now)
+    assert refusal(admission.decide_admission, asking("bob", token), now, NOW) == "TOKEN_EXHAUSTED"
+    assert admission.decide_admission(asking("bob", token, key), now, NOW).accepted
 
 
 # -- a hostile peer ---------------------------------------------------------------------------------------------------
@@ -266,7 +270,7 @@ def test_mail_waiting_for_one_agent_is_not_its_namesakes_predecessors(machine: M
 # -- addresses, files -------------------------------------------------------------------------------------------------
 
 
-def test_addresses_of_everybody_are() -> None:
+def test_the_test_for_public_listeners_can_fail() -> None:
     """The test above can fail."""
     assert all(map(is_public, ("8.8.8.8", "2606:4700::1111", "2a00:1450:4001::1")))
 
@@ -279,11 +283,11 @@ def test_a_state_file_brings_in_no_two_swarms_of_one_alias(machine: Make) -> Non
     swarms = {one: {**swarm, "swarm_id": one, "settings": {}} for one in (SWARM, OTHER)}
     state = {"schema_version": "1.0.0", "agent_id": "alpha", "swarms": swarms}
     importing.take_state(alpha.ledger, json.dumps(state).encode(), False)
-    found = alpha.ledger.known().swarms
+    found = alpha.ledger.read_knowledge().swarms
     assert len({one.alias for one in found.values()}) == 2
     assert found[SWARM].joined_at == "2026-02-05T14:10:00.123Z"
     for bad in ("x" * 24, "9999-99-99T00:00:00.000Z"):
         swarms[OTHER]["members"] = [{**member, "joined_at": bad}]
         with pytest.raises(BadData):
-            state_file.parse(json.dumps(state).encode())
+            state_file.parse_state(json.dumps(state).encode())
     assert instant.parse(found[OTHER].members["alpha"].joined_at) == instant.parse(AT)

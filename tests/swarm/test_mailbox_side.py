@@ -93,7 +93,7 @@ def test_the_console_shows_who_is_elsewhere(post: Post) -> None:
     event = {"type": "system", "subject": "bob joined", "extra": {"swarm": {"event": True}}}
     for more in ({}, {**event, "content": '{"action":"member_joined"}'}):
         roster = desk.logs.read_roster()
-        row = presenters.row(message(sender=sender, **more), Reads([]), roster)
+        row = presenters.message_row(message(sender=sender, **more), Reads([]), roster)
         assert (row.sender, row.roles) == (sender, "remote")
     assert row.notes == ("swarm event",)
     assert row.body == ""
@@ -135,8 +135,10 @@ def test_what_happened_in_a_swarm_is_said_in_words() -> None:
 def test_a_wrong_setting_of_the_gateway_is_named_and_a_missing_one_has_its_default() -> None:
     """A gateway's setting counts if it is set, and otherwise has the number of the founding text. A wrong one is
     named."""
-    told = Config(**config_file.parsed({"swarm": {"joins_per_hour": 3}}))
-    found = swarm_settings.of(told, OwnConfig(**config_file.own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "/box")))
+    told = Config(**config_file.parse_config({"swarm": {"joins_per_hour": 3}}))
+    found = swarm_settings.settings_of(
+        told, OwnConfig(**config_file.parse_own({"swarm": {"trusted_proxies": ["10.0.0.1"]}}, "/box"))
+    )
     assert (found.joins_per_hour, found.messages_per_minute, found.swarm_messages_per_minute) == (3, 60, 100)
     assert found.trusted_proxies == ("10.0.0.1",)
     assert not swarm_settings.GatewaySettings().private_addresses
@@ -149,12 +151,12 @@ def test_a_wrong_setting_of_the_gateway_is_named_and_a_missing_one_has_its_defau
         ("wake_url", ""),
         ("unheard_of", 1),
     ):
-        own = OwnConfig(**config_file.own({"swarm": {key: value}}, "/box"))
+        own = OwnConfig(**config_file.parse_own({"swarm": {key: value}}, "/box"))
         assert key in own.faults[0].text
-        assert swarm_settings.of(told, own) == swarm_settings.of(told, OwnConfig())
+        assert swarm_settings.settings_of(told, own) == swarm_settings.settings_of(told, OwnConfig())
         if not own.faults[0].note:
             with pytest.raises(BadData, match=key):
-                swarm_settings.sound(told, own)
+                swarm_settings.sound_settings(told, own)
 
 
 SECRETS = {
@@ -192,6 +194,6 @@ def test_secrets_of_known_forms_are_found_wherever_they_stand(kind: str) -> None
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_talk_about_code_is_no_secret(text: str) -> None:
+def test_hashes_and_public_keys_are_no_secrets(text: str) -> None:
     """Hashes, addresses, public keys, words."""
     assert leaving.secret_in(message(content=text), "") == ""

@@ -41,32 +41,32 @@ def test_nothing_is_ready_that_cannot_keep_mail(machine: Make) -> None:
     away = alpha.scratch / "away"
     paths = [alpha.box, *(alpha.swarm_home / name for name in ("ledger.jsonl", "key.pem")), alpha.swarm_home]
     for path in paths:
-        assert not readiness.problem()
+        assert not readiness.current_problem()
         path.rename(away)
         clock.append(clock[-1] + FRESH)
-        assert path.name in readiness.problem()
+        assert path.name in readiness.current_problem()
         away.rename(path)
         clock.append(clock[-1] + FRESH)
     for path in (alpha.swarm_home / "outbox.jsonl", alpha.swarm_home / "probe"):
-        assert not readiness.problem()
+        assert not readiness.current_problem()
         path.mkdir()
         clock.append(clock[-1] + FRESH)
-        assert path.name in readiness.problem()
+        assert path.name in readiness.current_problem()
         path.rmdir()
         clock.append(clock[-1] + FRESH)
-    assert not readiness.problem()
+    assert not readiness.current_problem()
 
 
 def test_mail_that_could_not_be_kept_counts_until_other_mail_is(machine: Make) -> None:
     """A quota, say, which no look at the files shows; after a minute without mail only the look counts."""
     readiness, clock = _readiness(machine("alpha"))
-    readiness.failed("storage_failed")
-    assert "storage_failed" in readiness.problem()
-    readiness.kept()
-    assert not readiness.problem()
-    readiness.failed("storage_failed")
+    readiness.note_failed("storage_failed")
+    assert "storage_failed" in readiness.current_problem()
+    readiness.note_kept()
+    assert not readiness.current_problem()
+    readiness.note_failed("storage_failed")
     clock.append(REMEMBERED)
-    assert not readiness.problem()
+    assert not readiness.current_problem()
 
 
 def test_health_is_unhealthy_while_mail_cannot_be_kept(machine: Make) -> None:
@@ -113,7 +113,7 @@ def test_a_line_bears_no_words_of_an_error() -> None:
     root, level = logging.getLogger(), logging.getLogger().level
     handlers = root.handlers[:]
     try:
-        gateway_log.start("info", stream)
+        gateway_log.start_log("info", stream)
         try:
             raise ValueError("the secret")
         except ValueError as error:
@@ -128,7 +128,7 @@ def test_a_line_bears_no_words_of_an_error() -> None:
     assert "secret" not in first + second
 
 
-def test_the_numbers_say_what_happens(machine: Make) -> None:
+def test_the_gateway_s_metrics_count_requests_queue_and_peers(machine: Make) -> None:
     """Requests by endpoint and status, the queue and its oldest, peers: and no series that a stranger names."""
     alpha, beta = machine("alpha").serve(), machine("beta").serve()
     meet(alpha, beta)

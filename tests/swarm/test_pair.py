@@ -126,7 +126,7 @@ def test_a_connection_without_its_tls_does_not_end_the_sweeping_of_others() -> N
     served = Served(transport, 0.0)
     assert not served.is_over(1.0)
     assert served.is_over(LONGEST + 1)
-    served.cut()
+    served.cut_connection()
 
 
 class Between:
@@ -168,9 +168,9 @@ def test_a_man_in_the_middle_hears_nothing(lan: Any, authority: Authority, tmp_p
     """A pairing machine believes a certificate only by the word of the invitation's key. An authority that the person
     trusts does not count. A certificate that only names the key does not count either."""
     a, b = lan("alpha"), lan("beta", ca_file=str(authority.ca))
-    at, real = certificates.BEGIN, a.ledger.home.key().public_key()
-    own = _written(tmp_path / "own.pem", own_certificate._made(OTHER, OTHER.public_key(), "localhost", at))
-    forged = _written(tmp_path / "forged.pem", own_certificate._made(OTHER, real, "localhost", at))
+    at, real = certificates.BEGIN, a.ledger.home.read_key().public_key()
+    own = _written(tmp_path / "own.pem", own_certificate._make_certificate(OTHER, OTHER.public_key(), "localhost", at))
+    forged = _written(tmp_path / "forged.pem", own_certificate._make_certificate(OTHER, real, "localhost", at))
     for files in ((own, own), (forged, forged), (str(authority.cert), str(authority.key))):
         between = Between(*files)
         try:
@@ -182,7 +182,7 @@ def test_a_man_in_the_middle_hears_nothing(lan: Any, authority: Authority, tmp_p
         finally:
             between.close()
         assert (between.met > 0, between.heard) == (True, [])
-    assert b.ledger.known().swarms == {}
+    assert b.ledger.read_knowledge().swarms == {}
 
 
 def _hears(files: tuple[str, str], ca_file: str | None = None, **trust: Any) -> bool:
@@ -190,7 +190,7 @@ def _hears(files: tuple[str, str], ca_file: str | None = None, **trust: Any) -> 
     between = Between(*files)
     try:
         peers = Peers(networks=("127.0.0.0/8",), ca_file=ca_file)
-        answer = asyncio.run(peers.post(f"https://localhost:{between.port}/swarm", "join", b"{}", "me", **trust))
+        answer = asyncio.run(peers.post_body(f"https://localhost:{between.port}/swarm", "join", b"{}", "me", **trust))
         assert answer.status == 0
         return any(between.heard)
     finally:
@@ -201,7 +201,7 @@ def test_whose_word_for_a_certificate_counts(authority: Authority, tmp_path: Pat
     """The peer's own key's, or an authority's, for the endpoint's name; nobody else's, and no expired one."""
 
     def files(name: str, host: str = "localhost", by: Ed25519PrivateKey = KEY) -> tuple[str, str]:
-        data = own_certificate._made(by, by.public_key(), host, certificates.BEGIN)
+        data = own_certificate._make_certificate(by, by.public_key(), host, certificates.BEGIN)
         return (_written(tmp_path / name, data),) * 2
 
     key, signed = signing.public_of(KEY), (str(authority.cert), str(authority.key))
@@ -218,8 +218,8 @@ def test_whose_word_for_a_certificate_counts(authority: Authority, tmp_path: Pat
 def test_the_answer_names_the_invitations_key(machine: Make) -> None:
     """A member may invite, too: its invitation bears the key of the master, who answers."""
     bob, carol = Person("bob"), machine("carol")
-    claims = tokens.Claims(swarm_id=SWARM, master="alpha", endpoint=ENDPOINT, iat=NOW // 1000, issuer="bob")
-    url = tokens.url(claims, tokens.make(claims, bob.key), signing.public_of(KEY))
+    claims = tokens.TokenClaims(swarm_id=SWARM, master="alpha", endpoint=ENDPOINT, iat=NOW // 1000, issuer="bob")
+    url = tokens.invitation_url(claims, tokens.make_token(claims, bob.key), signing.public_of(KEY))
 
     def entering(of_master: Ed25519PrivateKey) -> Any:
         members = [
@@ -227,7 +227,7 @@ def test_the_answer_names_the_invitations_key(machine: Make) -> None:
             {"agent_id": "bob", "endpoint": ENDPOINT, "public_key": signing.public_of(bob.key)},
         ]
         answer = {"swarm_id": SWARM, "name": "demo", "members": members}
-        return joining._entering(carol.ledger, carol.ledger.home.key(), tokens.parse_url(url), answer)
+        return joining._entered_event(carol.ledger, carol.ledger.home.read_key(), tokens.parse_url(url), answer)
 
     assert entering(KEY)["master"] == "alpha"
     with pytest.raises(Refusal, match="another key than the invitation"):
@@ -237,26 +237,26 @@ def test_the_answer_names_the_invitations_key(machine: Make) -> None:
 def test_an_invitation_whose_key_was_replaced_is_refused_before_anything_is_sent() -> None:
     """The key must have signed the invitation: an attacker who rewrites one has to make it whole, and then it is
     another's invitation. A reader that knows no key reads the rest."""
-    claims = tokens.Claims(swarm_id=SWARM, master="alpha", endpoint="https://h/swarm", iat=NOW // 1000)
-    token = tokens.make(claims, KEY)
-    url = tokens.url(claims, token, signing.public_of(KEY))
+    claims = tokens.TokenClaims(swarm_id=SWARM, master="alpha", endpoint="https://h/swarm", iat=NOW // 1000)
+    token = tokens.make_token(claims, KEY)
+    url = tokens.invitation_url(claims, token, signing.public_of(KEY))
     assert tokens.parse_url(url).key == signing.public_of(KEY)
     assert tokens.parse_url(url.partition("&")[0]).key is None
     with pytest.raises(Refusal, match="not signed by"):
-        tokens.parse_url(tokens.url(claims, token, signing.public_of(OTHER)))
+        tokens.parse_url(tokens.invitation_url(claims, token, signing.public_of(OTHER)))
     for bad in ("", "zz", "00" * 31, "00" * 32, "é"):
         with pytest.raises(Refusal, match="key is none"):
-            tokens.parse_url(f"{tokens.url(claims, token)}&key={bad}")
+            tokens.parse_url(f"{tokens.invitation_url(claims, token)}&key={bad}")
 
 
 def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     """Another key, another host, a year that is nearly over, a damaged file: each has a new one. A clock that is years
     slow makes none that is over when it is set."""
     home = Home(str(tmp_path / "home"))
-    home.prepare()
+    home.ensure_directory()
 
     def made(key: Ed25519PrivateKey = KEY, endpoint: str = ENDPOINT, now: int = NOW) -> bytes:
-        with open(own_certificate.ready(home, key, endpoint, now), "rb") as file:
+        with open(own_certificate.ready_certificate(home, key, endpoint, now), "rb") as file:
             return file.read()
 
     first = made()
@@ -277,7 +277,7 @@ def test_the_certificate_is_made_when_it_is_needed(tmp_path: Path) -> None:
     assert slow.not_valid_after_utc.year > 2035
 
 
-def test_one_way_to_serve_at_a_time(lan: Any) -> None:
+def test_two_ways_to_serve_at_once_are_refused(lan: Any) -> None:
     """A certificate of one's own beside another, or beside a proxy, is a mistake."""
     a = lan("alpha")
     for words in (("--behind-proxy",), ("--cert", "x", "--key", "y")):

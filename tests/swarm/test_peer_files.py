@@ -36,16 +36,16 @@ class Host:
     def __init__(self, machine: Make) -> None:
         self.agent = Agent(machine("alpha"), Near(), 0)
         self.machine, self.bob = self.agent.machine, Person("bob")
-        decisions.create(self.agent.ledger.home, self.agent.ledger, "demo", {})
+        decisions.create_swarm(self.agent.ledger.home, self.agent.ledger, "demo", {})
         asyncio.run(self._joins())
 
     async def _joins(self) -> None:
         token = tokens.parse_url(self.agent.invite()).token
-        await self.agent.gateway.join(wire.dumps(self.bob.joining(token)).encode(), "bob")
+        await self.agent.gateway.accept_join(wire.dump_json(self.bob.joining(token)).encode(), "bob")
 
     def body(self, *given: dict[str, Any]) -> bytes:
         """A message of Bob's with attachments."""
-        return wire.dumps(self.bob.envelope(self.agent.swarm.swarm_id, "alpha", attachments=list(given))).encode()
+        return wire.dump_json(self.bob.envelope(self.agent.swarm.swarm_id, "alpha", attachments=list(given))).encode()
 
     def hears(self, *bodies: bytes) -> None:
         """Take messages in, by a gateway that has just started; raise a refusal."""
@@ -54,7 +54,7 @@ class Host:
 
         async def scene() -> None:
             for body in bodies:
-                await a.gateway.message(body)
+                await a.gateway.accept_message(body)
 
         played(scene, a)
 
@@ -139,7 +139,7 @@ def test_a_message_brings_so_many_files_and_no_more(host: Host) -> None:
     assert len(host.kept()) == MOST
 
 
-def test_peers_leave_room_for_those_here(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_of_peers_leave_room_for_local_files(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """However small their files are: beyond their part of the room none is kept, and one's own still is."""
     monkeypatch.setattr(attachment_files, "MOST_FOREIGN", 3 * attachment_files.LEAST_COUNTED)
     monkeypatch.setattr(attachment_files, "MOST_TOTAL", 6 * attachment_files.LEAST_COUNTED)
@@ -153,12 +153,12 @@ def test_peers_leave_room_for_those_here(host: Host, monkeypatch: pytest.MonkeyP
 def test_what_is_not_taken_in_leaves_no_file(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
     """A message of a muted peer or of a stranger leaves no file. A message that could not be written and comes again is
     one file."""
-    decisions.mute(host.agent.ledger, "bob", True)
+    decisions.mute_sender(host.agent.ledger, "bob", True)
     host.hears(host.body(inline()))
-    decisions.mute(host.agent.ledger, "bob", False)
+    decisions.mute_sender(host.agent.ledger, "bob", False)
     stranger = Person("eve").envelope(host.agent.swarm.swarm_id, "alpha", attachments=[inline()])
     with pytest.raises(Refusal, match="member"):
-        host.hears(wire.dumps(stranger).encode())
+        host.hears(wire.dump_json(stranger).encode())
     assert host.kept() == []
     body = host.body(inline())
     with monkeypatch.context() as patched:
@@ -177,7 +177,7 @@ def test_a_file_goes_from_machine_to_machine(machine: Make) -> None:
     """A file keeps its name and its digest between machines, from the attaching command to the showing one."""
     near = Near()
     a, b = Agent(machine("alpha"), near, 0), Agent(machine("beta"), near, 0)
-    decisions.create(a.ledger.home, a.ledger, "demo", {})
+    decisions.create_swarm(a.ledger.home, a.ledger, "demo", {})
 
     async def scene() -> None:
         assert (await b.join(a))[0] == "accepted"
@@ -186,8 +186,8 @@ def test_a_file_goes_from_machine_to_machine(machine: Make) -> None:
         await asyncio.to_thread(
             a.machine.send, "ann", "swarm:demo/beta", "look", "--attach", a.machine.scratch / "plan.png"
         )
-        a.outbox.sweep()
-        await a.carrier.flush()
+        a.outbox.queue_outgoing()
+        await a.carrier.try_everything_now()
 
     played(scene, a, b)
     b.machine.register("bea", "--tags", "swarm:demo")

@@ -36,18 +36,18 @@ from tests.swarm.world import Agent, Near, played
 def _master(machine: Make, near: Near) -> Agent:
     """Alone in a swarm of its own."""
     a = Agent(machine("alpha"), near, 0)
-    decisions.create(a.ledger.home, a.ledger, "demo", {})
+    decisions.create_swarm(a.ledger.home, a.ledger, "demo", {})
     return a
 
 
 async def _comes(a: Agent, person: Person, **more: Any) -> None:
     """Somebody who speaks by hand joins."""
     token = tokens.parse_url(a.invite()).token
-    await a.gateway.join(wire.dumps({**person.joining(token), **more}).encode(), person.agent_id)
+    await a.gateway.accept_join(wire.dump_json({**person.joining(token), **more}).encode(), person.agent_id)
 
 
 def _body(value: dict[str, Any]) -> bytes:
-    return wire.dumps(value).encode()
+    return wire.dump_json(value).encode()
 
 
 # -- told once ---------------------------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch:
         assert (await b.join(a))[0] == "accepted"
         said = {"action": lifecycle.JOINED, **Person("dave").joining("-")["sender"]}
         message = Person("alpha").system(a.swarm.swarm_id, "broadcast", **said)
-        message = signing.sealed(signing.MESSAGE, {**message, "signature": _sign(a, message)}, a.carrier.key)
+        message = signing.seal_object(signing.MESSAGE, {**message, "signature": _sign(a, message)}, a.carrier.key)
         with monkeypatch.context() as patched:
 
             def busy(*_: Any) -> None:
@@ -71,9 +71,9 @@ def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch:
 
             patched.setattr(b.gateway.mailbox, "take_in", busy)
             with pytest.raises(Refusal, match="could be stored"):
-                await b.gateway.message(_body(message))
-        b.outbox.sweep()
-        await b.gateway.message(_body(message))
+                await b.gateway.accept_message(_body(message))
+        b.outbox.queue_outgoing()
+        await b.gateway.accept_message(_body(message))
         told = [m["id"] for m in b.machine.remote() if m["id"] == message["message_id"]]
         assert told == [message["message_id"]]
 
@@ -81,7 +81,7 @@ def test_what_could_not_be_kept_at_once_is_told_once(machine: Make, monkeypatch:
 
 
 def _sign(agent: Agent, value: dict[str, Any]) -> str:
-    return signing.sign(Envelope.model_construct(**value), agent.carrier.key)
+    return signing.sign_message(Envelope.model_construct(**value), agent.carrier.key)
 
 
 # -- limits ------------------------------------------------------------------------------------------------------------
@@ -99,11 +99,11 @@ def test_who_repeats_what_another_said_uses_up_nothing_of_it(machine: Make) -> N
         await _comes(a, bob)
         said = _body(bob.envelope(a.swarm.swarm_id, "broadcast"))
         for _ in range(9):
-            await a.gateway.message(said)
+            await a.gateway.accept_message(said)
         for _ in range(2):
-            await a.gateway.message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
+            await a.gateway.accept_message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
         with pytest.raises(Refusal, match="too many messages"):
-            await a.gateway.message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
+            await a.gateway.accept_message(_body(bob.envelope(a.swarm.swarm_id, "alpha")))
 
     a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, settings)
     played(scene, a)
@@ -118,14 +118,14 @@ def test_who_asks_again_and_again_from_everywhere_is_limited(machine: Make) -> N
     a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, settings)
 
     async def scene() -> None:
-        token = tokens.parse_url(decisions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+        token = tokens.parse_url(decisions.make_invitation(a.ledger.home, a.ledger, "demo", None, 24)).token
         for turn in range(3):
-            await a.gateway.join(_body(signed(bob, token)), f"192.0.2.{turn}")
+            await a.gateway.accept_join(_body(signed(bob, token)), f"192.0.2.{turn}")
         before = (a.machine.swarm_home / "ledger.jsonl").read_bytes()
         with pytest.raises(Refusal, match="too many"):
-            await a.gateway.join(_body(signed(bob, token)), "192.0.2.77")
+            await a.gateway.accept_join(_body(signed(bob, token)), "192.0.2.77")
         assert (a.machine.swarm_home / "ledger.jsonl").read_bytes() == before
-        await a.gateway.join(_body(signed(carol, token)), "192.0.2.78")
+        await a.gateway.accept_join(_body(signed(carol, token)), "192.0.2.78")
 
     played(scene, a)
 
@@ -134,7 +134,7 @@ def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> 
     """A master elsewhere was asked by the same key: what that was sent is good for nothing here, as is one answered."""
     near = Near()
     a, c = _master(machine, near), Agent(machine("gamma"), near, 0)
-    decisions.create(c.ledger.home, c.ledger, "elsewhere", {})
+    decisions.create_swarm(c.ledger.home, c.ledger, "elsewhere", {})
     bob = Person("bob")
     a.gateway = Gateway([a.gateway.mailbox], a.ledger, a.outbox, GatewaySettings(**{**LIMITS, "joins_per_hour": 3}))
 
@@ -142,12 +142,12 @@ def test_who_repeats_a_request_of_another_uses_up_none_of_its(machine: Make) -> 
         elsewhere = _body(signed(bob, tokens.parse_url(c.invite()).token))
         token = tokens.parse_url(a.invite()).token
         answered = _body(signed(bob, token))
-        await a.gateway.join(answered, "192.0.2.1")
+        await a.gateway.accept_join(answered, "192.0.2.1")
         for turn in range(4):
             for repeated in (elsewhere, answered):
                 with pytest.raises(Refusal, match=r"no such swarm|answered before"):
-                    await a.gateway.join(repeated, f"198.51.100.{turn}")
-        await a.gateway.join(_body(signed(bob, token)), "192.0.2.1")
+                    await a.gateway.accept_join(repeated, f"198.51.100.{turn}")
+        await a.gateway.accept_join(_body(signed(bob, token)), "192.0.2.1")
 
     played(scene, a, c)
 
@@ -163,7 +163,7 @@ class Meanwhile(Near):
         self.first: Any = None
         self.answer: PeerAnswer | None = None
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str, *_: Any, **__: Any) -> PeerAnswer:
+    async def post_body(self, endpoint: str, path: str, body: bytes, agent_id: str, *_: Any, **__: Any) -> PeerAnswer:
         """As ``Near``, or with what it was told to say."""
         if self.first is not None:
             first, self.first = self.first, None
@@ -171,14 +171,14 @@ class Meanwhile(Near):
         if self.answer is not None:
             answer, self.answer = self.answer, None
             return answer
-        return await super().post(endpoint, path, body, agent_id)
+        return await super().post_body(endpoint, path, body, agent_id)
 
 
 def _waiting(a: Agent, b: Agent) -> str:
     """An invitation by which one waits for the other's approval."""
     url = a.invite()
     invitation = tokens.parse_url(url)
-    b.ledger.decide(lambda known: joining._joining(b.ledger, known, invitation, url, "demo"))
+    b.ledger.append_decided(lambda known: joining._joining_events(b.ledger, known, invitation, url, "demo"))
     return url
 
 
@@ -204,10 +204,10 @@ def test_who_is_let_in_just_as_it_gives_up_leaves(machine: Make, monkeypatch: py
 
     async def scene() -> None:
         url = _waiting(a, b)
-        stale = b.ledger.known()
-        assert (await joining.ask(b.ledger, near, b.carrier.key, url, again=True))[0] == "accepted"
+        stale = b.ledger.read_knowledge()
+        assert (await joining.ask_to_join(b.ledger, near, b.carrier.key, url, again=True))[0] == "accepted"
         with monkeypatch.context() as patched:
-            patched.setattr(b.ledger, "identified", lambda: stale)
+            patched.setattr(b.ledger, "identified_knowledge", lambda: stale)
             assert joining.give_up(b.ledger, "demo") is None
         assert b.swarm.state == ACTIVE
 
@@ -217,7 +217,7 @@ def test_who_is_let_in_just_as_it_gives_up_leaves(machine: Make, monkeypatch: py
 # -- what cannot be told -----------------------------------------------------------------------------------------------
 
 
-def test_a_reason_is_a_line(machine: Make) -> None:
+def test_kick_and_mute_reject_an_overlong_reason(machine: Make) -> None:
     """Longer than a record may be it could not be told, and nothing that comes after it either."""
     a = _master(machine, Near())
 
@@ -226,12 +226,12 @@ def test_a_reason_is_a_line(machine: Make) -> None:
 
     played(scene, a)
     for do in (
-        lambda reason: decisions.kick(a.ledger, "demo", "bob", reason),
-        lambda reason: decisions.mute(a.ledger, "bob", True, reason),
+        lambda reason: decisions.kick_member(a.ledger, "demo", "bob", reason),
+        lambda reason: decisions.mute_sender(a.ledger, "bob", True, reason),
     ):
         with pytest.raises(Malformed):
             do("why " * 1000)
-    a.outbox.sweep()
+    a.outbox.queue_outgoing()
 
 
 def test_a_notice_that_cannot_be_kept_holds_up_no_other(machine: Make) -> None:
@@ -241,11 +241,11 @@ def test_a_notice_that_cannot_be_kept_holds_up_no_other(machine: Make) -> None:
     for word in ("x" * 600_000, "said"):
         notice = {"agent_id": "bob", "subject": "bob", "content": word}
         news = [{"id": random_id(), "recipient": "broadcast", "content": "-", "peers": [], "notice": notice}]
-        event = a.ledger.event("unmuted", what="agent", id="bob", swarm_id=swarm_id, announce=news)
-        a.ledger.decide(lambda _, event=event: [event])
-    a.outbox.sweep()
+        event = a.ledger.make_event("unmuted", what="agent", id="bob", swarm_id=swarm_id, announce=news)
+        a.ledger.append_decided(lambda _, event=event: [event])
+    a.outbox.queue_outgoing()
     assert [m["content"] for m in a.machine.remote()] == ["said"]
-    a.outbox.sweep()
+    a.outbox.queue_outgoing()
 
 
 def test_mail_waits_for_a_ledger_that_goes_as_it_is_looked_at(machine: Make) -> None:
@@ -255,11 +255,11 @@ def test_mail_waits_for_a_ledger_that_goes_as_it_is_looked_at(machine: Make) -> 
     a.machine.send("user", f"swarm:{a.swarm.alias}", "patience")
     ledger.rename(away)
     with pytest.raises(NotFound, match="identity missing"):
-        a.outbox.sweep()
-    assert a.outbox.rows(9) == (0, [])
+        a.outbox.queue_outgoing()
+    assert a.outbox.latest_rows(9) == (0, [])
     away.rename(ledger)
-    a.outbox.sweep()
-    ((count, (row,)), told) = a.outbox.rows(9), a.machine.remote()
+    a.outbox.queue_outgoing()
+    ((count, (row,)), told) = a.outbox.latest_rows(9), a.machine.remote()
     assert (count, row["type"], told) == (1, "message", [])
 
 
@@ -273,12 +273,12 @@ def test_a_gateway_holds_one_piece_of_a_long_log_at_once(machine: Make) -> None:
     a.machine.send("user", f"swarm:{swarm.alias}", "found")
     tracemalloc.start()
     try:
-        a.outbox.sweep()
+        a.outbox.queue_outgoing()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert peak < 8 << 20
-    assert a.outbox.rows(100)[0] == 1
+    assert a.outbox.latest_rows(100)[0] == 1
 
 
 def test_of_what_was_told_long_ago_no_word_is_held(machine: Make) -> None:
@@ -287,13 +287,17 @@ def test_of_what_was_told_long_ago_no_word_is_held(machine: Make) -> None:
     said = {"recipient": "broadcast", "content": "x" * 32_768, "peers": []}
     for _ in range(40):
         news = [{"id": random_id(), **said} for _ in range(20)]
-        a.ledger.decide(lambda _, news=news: [a.ledger.event("muted", what="agent", id="bob", announce=news)])
-    a.outbox.sweep()
-    a.ledger.decide(lambda _: [a.ledger.event("muted", what="agent", id="bob", announce=[{"id": "last", **said}])])
+        a.ledger.append_decided(
+            lambda _, news=news: [a.ledger.make_event("muted", what="agent", id="bob", announce=news)]
+        )
+    a.outbox.queue_outgoing()
+    a.ledger.append_decided(
+        lambda _: [a.ledger.make_event("muted", what="agent", id="bob", announce=[{"id": "last", **said}])]
+    )
     again = Ledger(a.ledger.home)
     tracemalloc.start()
     try:
-        (left,) = again.announcements(a.outbox.refresh().senders)
+        (left,) = again.open_announcements(a.outbox.refresh_fold().senders)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -317,23 +321,23 @@ def test_members_who_do_not_answer_keep_nobody_waiting(machine: Make) -> None:
         for number in range(200):
             member = {"agent_id": f"m{number}", "endpoint": f"https://m{number}.example/swarm", "joined_at": at}
             event = {"event": "joined", "swarm_id": b.swarm.swarm_id, "member": member, "at": at}
-            b.ledger.decide(lambda _, event=event: [event])
-        second = decisions.create(a.ledger.home, a.ledger, "second", {})
-        url = decisions.invite(a.ledger.home, a.ledger, second.swarm_id, 1, 24)
+            b.ledger.append_decided(lambda _, event=event: [event])
+        second = decisions.create_swarm(a.ledger.home, a.ledger, "second", {})
+        url = decisions.make_invitation(a.ledger.home, a.ledger, second.swarm_id, 1, 24)
         invitation = tokens.parse_url(url)
-        b.ledger.decide(lambda known: joining._joining(b.ledger, known, invitation, url, "second"))
+        b.ledger.append_decided(lambda known: joining._joining_events(b.ledger, known, invitation, url, "second"))
         await b.carrier._ask_again()
-        assert b.ledger.known().active(second.swarm_id) is not None
+        assert b.ledger.read_knowledge().active_swarm(second.swarm_id) is not None
         assert len(asked) == AT_ONCE
         await b.carrier._ask_again()
         assert len(set(asked)) == 2 * AT_ONCE
 
     async def get(url: str) -> PeerAnswer:
-        assert b.ledger.known().named("second") is not None
+        assert b.ledger.read_knowledge().swarm_by_word("second") is not None
         asked.append(url)
         return PeerAnswer(0)
 
-    near.get = get  # type: ignore[method-assign]
+    near.get_document = get  # type: ignore[method-assign]
     played(scene, a, b)
 
 
@@ -346,13 +350,13 @@ def test_a_full_swarm_takes_no_new_member(machine: Make) -> None:
     many = {f"n{n}": crowd["m0"].replace(agent_id=f"n{n}") for n in range(MAX_MEMBERS - 4)}
     waiting = {"bob": (Member("bob", Person("bob").endpoint, (bob := Person("bob")).public_key, at), "-")}
     full = swarm.replace(members={**swarm.members, **crowd, **many})
-    known = a.ledger.known()
+    known = a.ledger.read_knowledge()
     assert len(full.members) == MAX_MEMBERS
-    token = tokens.parse_url(decisions.invite(a.ledger.home, a.ledger, "demo", None, 24)).token
+    token = tokens.parse_url(decisions.make_invitation(a.ledger.home, a.ledger, "demo", None, 24)).token
 
     def asks(person: Person, swarm: Swarm) -> bool:
-        request = admission.parse(_body(person.joining(token)))
-        return admission.decide(request, known.replace(swarms={swarm.swarm_id: swarm}), now()).new is not None
+        request = admission.parse_join_request(_body(person.joining(token)))
+        return admission.decide_admission(request, known.replace(swarms={swarm.swarm_id: swarm}), now()).new is not None
 
     assert asks(Person("carol"), full.replace(members=without(full, "m0")))
     for crowded in (full, full.replace(members=without(full, "m0"), waiting=waiting)):
@@ -361,13 +365,15 @@ def test_a_full_swarm_takes_no_new_member(machine: Make) -> None:
     assert asks(bob, full.replace(members=without(full, "m0"), waiting=waiting))
     for person, refused in ((Person("dave"), True), (Person("m1", "https://moved.example/swarm"), False)):
         later = instant.text(now() + 60_000)
-        content = lifecycle.joined(swarm.swarm_id, Member(person.agent_id, person.endpoint, person.public_key, later))
+        content = lifecycle.joined_content(
+            swarm.swarm_id, Member(person.agent_id, person.endpoint, person.public_key, later)
+        )
         said = Person("alpha").envelope(swarm.swarm_id, "broadcast", content, type="system")
         if refused:
             with pytest.raises(Refusal, match="at most"):
-                lifecycle.decide(Envelope(**said), full, "beta")
+                lifecycle.decide_lifecycle(Envelope(**said), full, "beta")
         else:
-            assert lifecycle.decide(Envelope(**said), full, "beta").events
+            assert lifecycle.decide_lifecycle(Envelope(**said), full, "beta").events
 
 
 def without(swarm: Swarm, agent_id: str) -> dict[str, Member]:
@@ -383,12 +389,12 @@ def test_nobody_joined_in_a_time_that_has_not_come(machine: Make) -> None:
         await _comes(a, Person("bob"))
 
     played(scene, a)
-    state = state_file.export(a.ledger.known())
+    state = state_file.export_state(a.ledger.read_knowledge())
     (swarm,) = state["swarms"].values()
     for member in (swarm, *swarm["members"]):
         member["joined_at"] = "9999-12-31T23:59:59.999Z"
-    importing.take_state(a.ledger, wire.dumps(state).encode(), False)
-    decisions.kick(a.ledger, "demo", "bob", None)
+    importing.take_state(a.ledger, wire.dump_json(state).encode(), False)
+    decisions.kick_member(a.ledger, "demo", "bob", None)
     assert wire.is_instant(a.swarm.departed["bob"])
     assert instant.parse(a.swarm.departed["bob"]) < now() + 2 * wire.FRESH
 

@@ -15,7 +15,7 @@ from agent_mailbox.core.roster import Roster
 from agent_mailbox.swarm import decisions
 from agent_mailbox.swarm.protocol import acceptance, admission, signing, tokens, wire
 from agent_mailbox.swarm.protocol.envelope import Envelope
-from agent_mailbox.swarm.protocol.membership import Knowledge, fold
+from agent_mailbox.swarm.protocol.membership import Memberships, fold_events
 from tests.helpers import until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine, meet
@@ -27,17 +27,17 @@ from tests.swarm.wirework import Line, Person, now, refused
 def signed(person: Person, token: str, at: int | None = None, **more: Any) -> dict[str, Any]:
     """A request to join with its proof; ``more`` is set before it is signed."""
     beside = {"protocol_version": "0.1.0", "message_id": str(uuid.uuid4()), "timestamp": instant.text(at or now())}
-    return signing.sealed(signing.JOIN, {**beside, **person.joining(token), **more}, person.key)
+    return signing.seal_object(signing.JOIN, {**beside, **person.joining(token), **more}, person.key)
 
 
-def asked(value: dict[str, Any], state: Knowledge, at: int, proof: bool = False) -> admission.Admission:
+def asked(value: dict[str, Any], state: Memberships, at: int, proof: bool = False) -> admission.Admission:
     """What is decided about a request."""
-    return admission.decide(admission.parse(wire.dumps(value).encode()), state, at, proof)
+    return admission.decide_admission(admission.parse_join_request(wire.dump_json(value).encode()), state, at, proof)
 
 
-def after(state: Knowledge, found: admission.Admission) -> Knowledge:
+def after(state: Memberships, found: admission.Admission) -> Memberships:
     """The knowledge once that was written down."""
-    return fold(found.events, state)
+    return fold_events(found.events, state)
 
 
 # -- requests to join -------------------------------------------------------------------------------------------------
@@ -58,18 +58,18 @@ def after(state: Knowledge, found: admission.Admission) -> Knowledge:
 )
 def test_a_seal_of_a_request_holds_or_is_refused(change: dict[str, Any]) -> None:
     """All of the request is signed: with any member another, or one more, it is nobody's."""
-    bob, token = Person("bob"), tokens.make(claims(max_uses=1), KEY)
+    bob, token = Person("bob"), tokens.make_token(claims(max_uses=1), KEY)
     value = signed(bob, token, NOW)
     assert asked(value, master(), NOW).accepted
     changed = {**value, **change, "sender": {**value["sender"], **change.get("sender", {})}}
     assert refusal(asked, changed, master(), NOW) == "INVALID_SIGNATURE"
-    other = {**value, "invite_token": tokens.make(claims(max_uses=2), KEY)}
+    other = {**value, "invite_token": tokens.make_token(claims(max_uses=2), KEY)}
     assert refusal(asked, other, master(), NOW) == "INVALID_SIGNATURE"
 
 
-def test_a_proof_is_fresh_and_whole() -> None:
+def test_a_stale_or_incomplete_join_proof_is_refused() -> None:
     """A quarter of an hour either way; without an id or an instant it is none."""
-    bob, token = Person("bob"), tokens.make(claims(), KEY)
+    bob, token = Person("bob"), tokens.make_token(claims(), KEY)
     for late in (wire.FRESH + 1, -wire.FRESH - 1):
         assert refusal(asked, signed(bob, token, NOW), master(), NOW + late) == "STALE_TIMESTAMP"
     for name in ("message_id", "timestamp", "protocol_version"):
@@ -81,27 +81,36 @@ def test_a_proof_is_fresh_and_whole() -> None:
 def test_no_signature_is_taken_for_one_of_another_kind() -> None:
     """The signed bytes of a message, a request, a whole message and a token are never the same."""
     bob, message = Person("bob"), Envelope(**VECTORS["envelope"])
-    token = tokens.make(claims(), KEY)
+    token = tokens.make_token(claims(), KEY)
     value = signed(bob, token, NOW)
-    over = [signing.digest(message), signing.whole(signing.JOIN, value), signing.whole(signing.MESSAGE, value)]
+    over = [
+        signing.signed_digest(message),
+        signing.bytes_to_seal(signing.JOIN, value),
+        signing.bytes_to_seal(signing.MESSAGE, value),
+    ]
     assert len(over[0]) == 32
     assert all(len(one) > 32 for one in over[1:])
     assert len({one[:30] for one in over}) == 3
     assert not any(b"\n" not in one for one in over[1:])
     assert b"\n" not in token.encode()
-    swapped = signing.sealed(signing.MESSAGE, value, bob.key)
+    swapped = signing.seal_object(signing.MESSAGE, value, bob.key)
     assert refusal(asked, swapped, master(), NOW) == "INVALID_SIGNATURE"
-    assert refusal(acceptance.examine, body(seal=VECTORS["envelope"]["signature"]), known(), NOW) == "INVALID_SIGNATURE"
+    assert (
+        refusal(acceptance.examine_message, body(seal=VECTORS["envelope"]["signature"]), known(), NOW)
+        == "INVALID_SIGNATURE"
+    )
 
 
 def test_a_member_with_an_invitation_that_is_no_longer_good_shows_that_it_is_the_member() -> None:
     """Revoked, expired, used up: who has it and knows the member's public key is not told who else is in."""
     bob = Person("bob")
-    once = tokens.make(claims(max_uses=1), KEY)
-    dated = tokens.make(claims(expires_at=instant.text(NOW + 1000)), KEY)
+    once = tokens.make_token(claims(max_uses=1), KEY)
+    dated = tokens.make_token(claims(expires_at=instant.text(NOW + 1000)), KEY)
     state = after(master(), asked(signed(bob, once, NOW), master(), NOW))
     assert asked(bob.joining(once), state, NOW).accepted  # the answer may have been lost
-    revoked = fold([{"event": "revoked", "swarm_id": claims().swarm_id, "token": tokens.fingerprint(once)}], state)
+    revoked = fold_events(
+        [{"event": "revoked", "swarm_id": claims().swarm_id, "token": tokens.token_fingerprint(once)}], state
+    )
     later = NOW + wire.FRESH
     for token, now_known, at, code in (
         (once, state, later, "TOKEN_EXHAUSTED"),
@@ -114,19 +123,19 @@ def test_a_member_with_an_invitation_that_is_no_longer_good_shows_that_it_is_the
         assert [event["event"] for event in found.events] == ["asked"]
         stranger = {**signed(Person("bob"), token, at)}
         assert refusal(asked, stranger, now_known, at) == "KEY_MISMATCH"
-    assert asked(bob.joining(tokens.make(claims(), KEY)), state, later).accepted
+    assert asked(bob.joining(tokens.make_token(claims(), KEY)), state, later).accepted
 
 
-def test_a_request_is_answered_once() -> None:
+def test_a_replayed_join_request_has_no_effect() -> None:
     """Replayed, it neither lists the members nor brings back who left; it is remembered for as long as it is fresh."""
-    bob, token = Person("bob"), tokens.make(claims(), KEY)
+    bob, token = Person("bob"), tokens.make_token(claims(), KEY)
     value = signed(bob, token, NOW)
     state = after(master(), asked(value, master(), NOW))
     assert refusal(asked, value, state, NOW) == "INVALID_SIGNATURE"
     again = signed(bob, token, NOW)
     state = after(state, asked(again, state, NOW))
     left = {"event": "left", "swarm_id": claims().swarm_id, "agent_id": "bob", "at": instant.text(NOW + 1)}
-    state = fold([left], state)
+    state = fold_events([left], state)
     for replayed in (value, again):
         assert refusal(asked, replayed, state, NOW + 2) == "INVALID_SIGNATURE"
     assert asked(signed(bob, token, NOW), state, NOW + 2).accepted
@@ -138,8 +147,8 @@ def test_a_request_is_answered_once() -> None:
 def test_a_request_that_waits_for_approval_is_answered_once() -> None:
     """A request to join that waits is answered once. Somebody who replays it after the approval does not learn the
     members."""
-    bob, token = Person("bob"), tokens.make(claims(), KEY)
-    careful = fold([], master())
+    bob, token = Person("bob"), tokens.make_token(claims(), KEY)
+    careful = fold_events([], master())
     swarm = careful.swarms[claims().swarm_id].replace(settings={"require_approval": True})
     state = careful.replace(swarms={swarm.swarm_id: swarm})
     values = [signed(bob, token, NOW) for _ in range(2)]
@@ -148,12 +157,12 @@ def test_a_request_that_waits_for_approval_is_answered_once() -> None:
         assert not found.accepted
         state = after(state, found)
     waiting = state.swarms[swarm.swarm_id]
-    state = fold([admission.admitted(waiting, waiting.waiting["bob"][0], None, NOW)], state)
+    state = fold_events([admission.joined_event(waiting, waiting.waiting["bob"][0], None, NOW)], state)
     for value in values:
         assert refusal(asked, value, state, NOW) == "INVALID_SIGNATURE"
 
 
-def test_a_swarm_may_want_proofs_of_all(machine: Make) -> None:
+def test_require_join_proof_refuses_unsigned_requests(machine: Make) -> None:
     """``require_join_proof``: unsigned requests are refused, ours are signed. Replayed over the wire, with the gateway
     killed in between, a request changes nothing and tells nothing."""
     alpha, beta = machine("alpha", require_join_proof=True).serve(), machine("beta").serve()
@@ -173,12 +182,12 @@ def test_a_swarm_may_want_proofs_of_all(machine: Make) -> None:
     assert (alpha.swarm_home / "ledger.jsonl").read_bytes() == before
 
 
-def test_what_is_sealed_byte_for_byte() -> None:
+def test_a_seal_covers_the_canonical_bytes() -> None:
     """A word that says what it is, a line feed, the object in the form of RFC 8785 without its seal."""
     value = {"b": [1.0, 1e21, "\u00e9\n"], "a": {"\U0001f600": None, "\ufb33": True}, "signature": "x", "seal": "y"}
     form = '{"a":{"\U0001f600":null,"\ufb33":true},"b":[1,1e+21,"\u00e9\\n"],"signature":"x"}'
     for kind, word in ((signing.JOIN, "join-request"), (signing.MESSAGE, "envelope")):
-        assert signing.whole(kind, value) == f"agent-swarm-protocol/{word}/1\n{form}".encode()
+        assert signing.bytes_to_seal(kind, value) == f"agent-swarm-protocol/{word}/1\n{form}".encode()
 
 
 # -- the whole of a message -------------------------------------------------------------------------------------------
@@ -186,7 +195,7 @@ def test_what_is_sealed_byte_for_byte() -> None:
 
 def sealed(person: Person, swarm: str, **more: Any) -> dict[str, Any]:
     """A message that is sealed."""
-    return signing.sealed(signing.MESSAGE, person.envelope(swarm, "alpha", **more), person.key)
+    return signing.seal_object(signing.MESSAGE, person.envelope(swarm, "alpha", **more), person.key)
 
 
 HINTS: list[Callable[[dict[str, Any]], dict[str, Any]]] = [
@@ -234,20 +243,20 @@ def alpha_events(scene: Scene) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (scene.alpha.swarm_home / "ledger.jsonl").read_text().splitlines()]
 
 
-def test_ours_are_sealed(machine: Make) -> None:
+def test_our_gateways_seal_every_message(machine: Make) -> None:
     """Between two of ours every message is: mail with everything an envelope may have, and news of the swarm."""
     a, b, c = (machine(name).serve() for name in ("alpha", "beta", "gamma"))
     meet(a, b, c)
-    pinned = b.ledger.known().sealing
+    pinned = b.ledger.read_knowledge().sealing
     assert pinned == {a.public_key}  # it was told of gamma
     b.ok(
         "swarm", "notify", "github", "issue_claimed", "demo", "o/r#3", "--from", "beta-agent", "--body", "é \U0001f600"
     )
     until(lambda: len(a.received()) == 1)
-    assert a.ledger.known().sealing == {b.public_key}
+    assert a.ledger.read_knowledge().sealing == {b.public_key}
     a.ok("swarm", "kick", "demo", "gamma")
     until(lambda: c.knows().state == "kicked")
-    decisions.leave(b.ledger, "demo", False)
+    decisions.leave_swarm(b.ledger, "demo", False)
     until(lambda: a.members() == {"alpha"})
 
 
@@ -255,7 +264,7 @@ def test_what_cannot_be_sealed_is_told_to_who_sent_it(machine: Make) -> None:
     """A number beyond 53 bits has no one form: its sender learns why the message does not go out."""
     a, b = (machine(name).serve() for name in ("alpha", "beta"))
     meet(a, b)
-    line = wire.dumps(
+    line = wire.dump_json(
         {"sender": "ann", "recipient": "swarm:demo/beta", "content": "x", "metadata": {"big": (1 << 53) + 1}}
     )
     a.ok("send", "--jsonl", "-", stdin=line)
@@ -273,7 +282,7 @@ def test_mail_never_ends_before_its_sender_says_so(scene_once: Scene, left: int)
     assert scene_once.line.post("message", message).status_code == 200
     kept = next(m for m in scene_once.alpha.remote() if m["id"] == message["message_id"])
     assert (kept["ttl_hours"], kept["expires_at"]) == (None, instant.text(until_then))
-    record = codec.message(wire.dumps(kept).encode())
+    record = codec.message(wire.dump_json(kept).encode())
     assert isinstance(record, Message)
     assert expiry.expires_at(record, Roster(), expiry.DEFAULT_TTL) == until_then
 

@@ -88,7 +88,7 @@ def _listens(port: int) -> bool:
     return True
 
 
-def test_the_proxy_of_the_docs(behind: Proxied, machine: Make) -> None:
+def test_the_documented_proxy_serves_a_gateway(behind: Proxied, machine: Make) -> None:
     """Over HTTP/2 and 1.1: another machine joins and both write; what is too large is refused; neither the local API
     nor anything else is behind it; and a forwarded address that a client makes up counts for nothing."""
     beta = machine("beta").serve()

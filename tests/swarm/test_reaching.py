@@ -24,7 +24,7 @@ def test_the_person_allows_a_network_and_nothing_beside_it() -> None:
         assert peers._may_be_at(address), address
     for address in ("127.0.0.1", "10.0.0.1", "fd00:2::1", "169.254.169.254", "::1", "64:ff9b::6440:1"):
         assert not peers._may_be_at(address), address
-    said = config_file.own({"swarm": {"networks": ["here"]}}, "/box")
+    said = config_file.parse_own({"swarm": {"networks": ["here"]}}, "/box")
     assert said["swarm"] == {}
     assert "a list of networks" in said["faults"][0].text
     assert ("swarm", "networks") in config_file.PERSONAL
@@ -35,20 +35,20 @@ def test_a_private_authority_is_believed_beside_the_systems_and_a_missing_one_is
 ) -> None:
     """It adds to what the system believes."""
     system = len(ssl.create_default_context().get_ca_certs())
-    assert len(peer_client.context(str(authority.ca)).get_ca_certs()) == system + 1
+    assert len(peer_client.verifying_context(str(authority.ca)).get_ca_certs()) == system + 1
     with pytest.raises(BadData, match=r"\[swarm\] ca_file unusable: .*nowhere"):
-        peer_client.context(str(tmp_path / "nowhere"))
+        peer_client.verifying_context(str(tmp_path / "nowhere"))
 
 
 def test_a_name_that_is_at_a_private_address_for_the_moment_is_tried_again() -> None:
     """Behind a portal every name is; an address that is written out stays what it is."""
     for host, final in (("localhost", False), ("127.0.0.1", True)):
-        answer = asyncio.run(Peers().get(f"https://{host}:1/swarm/info"))
+        answer = asyncio.run(Peers().get_document(f"https://{host}:1/swarm/info"))
         assert (answer.status, answer.final) == (0, final)
         assert "no public address" in answer.message
 
 
-def test_what_a_stranger_says_is_quoted(machine: Make) -> None:
+def test_a_stranger_s_refusal_is_quoted(machine: Make) -> None:
     """A master's refusal is a stranger's words; the hint is ours."""
     a, b = machine("alpha").serve(), machine("beta")
     a.ok("swarm", "create", "demo")

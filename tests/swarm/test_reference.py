@@ -151,8 +151,8 @@ class Reference:
 
     def invitation(self) -> str:
         """A URL, as ``swarm invite`` of the reference prints it."""
-        claims = tokens.Claims(swarm_id=SWARM, master="ref", endpoint=self.person.endpoint, iat=now() // 1000)
-        return tokens.url(claims, tokens.make(claims, self.person.key))
+        claims = tokens.TokenClaims(swarm_id=SWARM, master="ref", endpoint=self.person.endpoint, iat=now() // 1000)
+        return tokens.invitation_url(claims, tokens.make_token(claims, self.person.key))
 
 
 def spliced(action: str, agent: str, reason: str) -> str:
@@ -212,7 +212,7 @@ async def answered_late(machine: Machine, url: str) -> str:
     """What the gateway is told that asked once more before it was given up."""
     peers = Peers(private=True, ca_file=str(machine.authority.ca))
     try:
-        return (await joining.ask(machine.ledger, peers, machine.ledger.home.key(), url, again=True))[0]
+        return (await joining.ask_to_join(machine.ledger, peers, machine.ledger.home.read_key(), url, again=True))[0]
     finally:
         await peers.aclose()
 
@@ -256,7 +256,7 @@ def test_a_reference_in_our_swarm_learns_who_joined(machine: Make, reference: Re
     until(lambda: set(reference.members) == {"alpha", "ref"})
 
 
-def test_a_kick_whose_reason_is_no_json(machine: Make, reference: Reference) -> None:
+def test_a_reference_s_kick_counts_though_its_reason_is_no_json(machine: Make, reference: Reference) -> None:
     """The reference puts a reason between quotes as it is: the kick counts all the same, if it is the master's."""
     b, c = machine("beta").serve(), machine("gamma").serve()
     for one in (b, c):
@@ -267,14 +267,14 @@ def test_a_kick_whose_reason_is_no_json(machine: Make, reference: Reference) -> 
     assert Line(b).post("message", reference.person.system(SWARM, "broadcast", **news)).status_code == 200
     until(lambda: b.members() == {"ref", "beta", "gamma"})
     gamma = Person("gamma", c.endpoint)
-    gamma.key = c.ledger.home.key()
+    gamma.key = c.ledger.home.read_key()
     usurped = gamma.envelope(SWARM, "broadcast", spliced("member_kicked", "beta", 'a "word"'), type="system")
     refused(Line(b).post("message", usurped), 403, "NOT_MASTER")
     reference.kick(c, 'it said "no",\nand \\ more', b)
     until(lambda: c.knows().state == "kicked" and b.members() == {"ref", "beta"})
 
 
-def test_the_state_a_reference_exports(machine: Make) -> None:
+def test_the_reference_s_exported_state_is_imported(machine: Make) -> None:
     """Its 2.0.0 is taken: keys may lack an endpoint, mail stands beside; not if it has this agent with another key."""
     b, c = machine("beta"), Person("gamma")
     at = "2026-11-21T13:57:30.626310+00:00"
@@ -297,7 +297,7 @@ def test_the_state_a_reference_exports(machine: Make) -> None:
     file.write_text(json.dumps(state))
     assert b.ok("swarm", "state", "import", str(file)) == {"swarms": 1, "how": "merge"}
     assert b.knows().members["gamma"].joined_at == "2026-11-21T13:57:30.626Z"
-    assert b.ledger.known().muted_agents == ("delta",)
+    assert b.ledger.read_knowledge().muted_agents == ("delta",)
     me["public_key"] = c.public_key
     file.write_text(json.dumps(state))
     for how in ("--merge", "--replace"):
@@ -321,7 +321,7 @@ def test_a_member_the_master_names_without_a_key(machine: Make, reference: Refer
     line = Line(b)
     assert line.post("message", reference.person.system(SWARM, "broadcast", **content)).status_code == 200
     gamma = Person("gamma", c.endpoint)
-    gamma.key = c.ledger.home.key()
+    gamma.key = c.ledger.home.read_key()
     early = line.post("message", gamma.envelope(SWARM, "beta", "too early"))
     refused(early, 503, "UNAVAILABLE")
     assert early.headers["retry-after"] == "5"

@@ -122,7 +122,7 @@ def test_what_is_signed_well_and_still_not_ours_to_take(scene: Scene) -> None:
 
 
 @pytest.mark.usefixtures("untouched")
-def test_bodies_that_are_none(scene: Scene) -> None:
+def test_malformed_bodies_are_refused_alike_on_both_endpoints(scene: Scene) -> None:
     """Too large (told or not), not UTF-8, not JSON, of another type, doubled keys: refused alike on both endpoints."""
     line = scene.line
     for path in ("message", "join"):
@@ -150,19 +150,19 @@ def test_bodies_that_are_none(scene: Scene) -> None:
 def test_nobody_joins_by_what_is_no_token_of_ours(scene: Scene) -> None:
     """Forged, foreign, of another algorithm, expired, used up; an id nobody may have, no key, another key."""
     line, dave = scene.line, Person("dave")
-    good = tokens.claimed(scene.token())
+    good = tokens.unverified_claims(scene.token())
     mallory = Person("mallory")
-    refused(line.post("join", dave.joining(tokens.make(good, mallory.key))), 401, "INVALID_SIGNATURE")
+    refused(line.post("join", dave.joining(tokens.make_token(good, mallory.key))), 401, "INVALID_SIGNATURE")
     foreign = good.model_copy(update={"swarm_id": str(uuid.uuid4())})
-    refused(line.post("join", dave.joining(tokens.make(foreign, mallory.key))), 404, "SWARM_NOT_FOUND")
-    header = wire.dumps({"alg": "none"}).encode()
+    refused(line.post("join", dave.joining(tokens.make_token(foreign, mallory.key))), 404, "SWARM_NOT_FOUND")
+    header = wire.dump_json({"alg": "none"}).encode()
     import base64
 
     none = base64.urlsafe_b64encode(header).rstrip(b"=").decode() + "." + scene.token().split(".")[1] + "."
     refused(line.post("join", dave.joining(none)), 400, "INVALID_TOKEN")
-    home_key = scene.alpha.ledger.home.key()
+    home_key = scene.alpha.ledger.home.read_key()
     expired = good.model_copy(update={"expires_at": "2020-01-01T00:00:00.000Z"})
-    refused(line.post("join", dave.joining(tokens.make(expired, home_key))), 401, "TOKEN_EXPIRED")
+    refused(line.post("join", dave.joining(tokens.make_token(expired, home_key))), 401, "TOKEN_EXPIRED")
     for bad in ("bobmessage", "user", "../x"):
         refused(line.post("join", Person(bad).joining(scene.token())), 400)
     rekey = {**scene.bob.joining(scene.token())}
@@ -178,7 +178,7 @@ def test_nobody_joins_by_what_is_no_token_of_ours(scene: Scene) -> None:
     assert uses.status_code == 200
 
 
-def test_a_replay_has_no_second_effect(scene: Scene) -> None:
+def test_a_replayed_message_has_no_second_effect(scene: Scene) -> None:
     """The same bytes again are answered alike and kept once; the same id of another sender is that one's own."""
     message = scene.say(content="only once")
     first, second = (scene.line.post("message", message) for _ in range(2))
@@ -219,7 +219,7 @@ def test_mail_from_elsewhere_is_never_more_than_mail(scene: Scene) -> None:
     assert "References: claimed o/r#3" in shown
 
 
-def test_two_joins_race_one_use(scene: Scene) -> None:
+def test_of_eight_joins_with_one_use_exactly_one_is_admitted(scene: Scene) -> None:
     """Eight ask at once with one token of one use: exactly one is in."""
     token = scene.token()
     racers = [Person(f"racer-{i}") for i in range(8)]
@@ -282,7 +282,7 @@ def test_a_muted_agent_is_answered_and_not_heard(machine: Make) -> None:
     assert (state["muted_agents"], state["muted_swarms"]) == ([], [])
 
 
-def test_files_are_private(scene: Scene) -> None:
+def test_the_gateway_s_files_are_private(scene: Scene) -> None:
     """The directory is 0700 and everything in it 0600, the socket too; a key that others can read is not used."""
     home: Path = scene.alpha.swarm_home
     assert home.stat().st_mode & 0o777 == 0o700
@@ -324,7 +324,7 @@ def test_http3_is_offered_and_spoken_where_it_is_asked_for(machine: Make) -> Non
     assert Line(alpha, http2=False).get("/swarm/info").http_version == "HTTP/1.1"
     message = scene.say(content="over QUIC")
     tampered = {**scene.say(content="over QUIC"), "content": "tampered"}
-    posts = [("POST", "/swarm/message", wire.dumps(one).encode()) for one in (message, message, tampered)]
+    posts = [("POST", "/swarm/message", wire.dump_json(one).encode()) for one in (message, message, tampered)]
     oversize = ("POST", "/swarm/message", b"x" * (300 * 1024))
     told = quic.ask(alpha, alpha.port, [("GET", "/swarm/health", b""), *posts, oversize, ("GET", "/api/inbox", b"")])
     assert [status for status, _, _ in told] == [200, 200, 200, 401, 413, 404]

@@ -61,13 +61,13 @@ class Inbox:
         new = Statuses(self.home, self.box)
         for status in ("all", UNREAD, READ, ARCHIVED, DELETED):
             for swarm in (None, *SWARMS):
-                assert self.statuses.chosen(status, swarm) == new.chosen(status, swarm)
-                assert self.statuses.chosen(status, swarm, "bob", 2) == new.chosen(status, swarm)[:2]
-        assert [self.statuses.counts(swarm) for swarm in (None, *SWARMS)] == [
-            new.counts(swarm) for swarm in (None, *SWARMS)
+                assert self.statuses.choose_rows(status, swarm) == new.choose_rows(status, swarm)
+                assert self.statuses.choose_rows(status, swarm, "bob", 2) == new.choose_rows(status, swarm)[:2]
+        assert [self.statuses.count_statuses(swarm) for swarm in (None, *SWARMS)] == [
+            new.count_statuses(swarm) for swarm in (None, *SWARMS)
         ]
-        rows = [row for status in (UNREAD, READ, ARCHIVED, DELETED) for row in new.chosen(status)]
-        assert new.counts()["total"] == len(rows)
+        rows = [row for status in (UNREAD, READ, ARCHIVED, DELETED) for row in new.choose_rows(status)]
+        assert new.count_statuses()["total"] == len(rows)
         return {message.id: status for message, status, _ in rows}
 
 
@@ -79,37 +79,37 @@ def test_the_fold_follows_mail_reading_marks_and_the_steward(post: Post, tmp_pat
     first, second, third = inbox.comes(3)
     assert inbox.agrees() == dict.fromkeys((first, second, third), UNREAD)
     (other,) = inbox.comes(1, swarm=1)
-    assert inbox.statuses.ids(UNREAD, SWARMS[1]) == [other]
+    assert inbox.statuses.list_ids(UNREAD, SWARMS[1]) == [other]
     inbox.box.logs.reads.append([codec.spell_read(Read(message_id=first, session_id="ann", timestamp=inbox.box.now()))])
-    marked = inbox.statuses.mark([second, str(uuid.uuid4()), second], DELETED)
+    marked = inbox.statuses.set_status([second, str(uuid.uuid4()), second], DELETED)
     assert [(message.id, status) for message, status, _ in marked] == [(second, DELETED)]
     assert inbox.agrees() == {first: READ, second: DELETED, third: UNREAD, other: UNREAD}
     inbox.box.release(first, "ann")
     assert inbox.agrees()[first] == UNREAD
     inbox.box.logs.reads.append([codec.spell_read(Read(message_id=first, session_id="ann", timestamp=inbox.box.now()))])
-    inbox.statuses.mark([third], ARCHIVED)
-    assert inbox.statuses.mark([third], READ, only_forward=True)[0][1] == ARCHIVED
+    inbox.statuses.set_status([third], ARCHIVED)
+    assert inbox.statuses.set_status([third], READ, only_forward=True)[0][1] == ARCHIVED
     inbox.archives(first, second, other)
     (last,) = inbox.comes(1)
     assert inbox.agrees() == {first: READ, second: DELETED, third: ARCHIVED, other: UNREAD, last: UNREAD}
-    assert [message.content for message, *_ in inbox.statuses.chosen()] == ["text"] * 4
+    assert [message.content for message, *_ in inbox.statuses.choose_rows()] == ["text"] * 4
     post.file("agent-mailbox.jsonl").unlink()  # as the person may, or a restored backup does
     inbox.comes(1)
     assert last not in inbox.agrees()
 
 
-def test_a_question_reads_no_history(post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_status_question_reads_only_new_lines(post: Post, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It reads the lines that came, and those of its answer."""
     inbox = Inbox(post, tmp_path / "swarm")
     inbox.comes(300)
-    inbox.statuses.counts()
+    inbox.statuses.count_statuses()
     parsed: list[bytes] = []
     whole = codec.message
     monkeypatch.setattr(codec, "message", lambda text: (parsed.append(text), whole(text))[1])
     (newest,) = inbox.comes(1)
     before = len(parsed)
-    assert inbox.statuses.counts()["total"] == 301
-    assert inbox.statuses.chosen(UNREAD, limit=1)[0][0].id == newest
+    assert inbox.statuses.count_statuses()["total"] == 301
+    assert inbox.statuses.choose_rows(UNREAD, limit=1)[0][0].id == newest
     assert len(parsed) - before <= 4
 
 
@@ -119,8 +119,8 @@ def test_a_foreign_line_without_a_swarm_breaks_no_listing(post: Post, tmp_path: 
     (mine,) = inbox.comes(1)
     message = Message(str(uuid.uuid4()), "swarm:demo/eve", ("ann",), inbox.box.now(), "text")
     inbox.box.take_in([message.replace(extra={"swarm": {}}), message.replace(id=str(uuid.uuid4()), extra={"swarm": 7})])
-    assert [m.id for m, *_ in inbox.statuses.chosen()] == [message.id, mine]
-    assert [m.id for m, *_ in inbox.statuses.chosen(swarm_id=SWARMS[0])] == [mine]
+    assert [m.id for m, *_ in inbox.statuses.choose_rows()] == [message.id, mine]
+    assert [m.id for m, *_ in inbox.statuses.choose_rows(swarm_id=SWARMS[0])] == [mine]
 
 
 # -- a command asks the gateway that serves ------------------------------------------------------------------------
@@ -162,8 +162,8 @@ def test_commands_answer_the_same_by_a_serving_gateway_and_by_the_logs(
     by_logs = asked()
     a.serve()
     folds: list[object] = []
-    look = Statuses._look
-    monkeypatch.setattr(Statuses, "_look", lambda self: (folds.append(self), look(self))[1])
+    look = Statuses._fold_news
+    monkeypatch.setattr(Statuses, "_fold_news", lambda self: (folds.append(self), look(self))[1])
     assert asked() == by_logs
     assert not folds
     newest = comes("later")
@@ -186,9 +186,9 @@ def test_what_answers_at_the_socket_is_believed_only_if_it_is_well_formed(
     (only,) = inbox.comes(1)
     with answering(inbox.home, body):
         view = InboxView(inbox.home, inbox.box)
-        assert [message.id for message, *_ in view.chosen("all", None, 5)] == [only]
-        assert InboxView(inbox.home, inbox.box).counts()["total"] == 1
-        assert InboxView(inbox.home, inbox.box).ids(UNREAD, SWARMS[0]) == [only]
+        assert [message.id for message, *_ in view.choose_rows("all", None, 5)] == [only]
+        assert InboxView(inbox.home, inbox.box).count_statuses()["total"] == 1
+        assert InboxView(inbox.home, inbox.box).list_ids(UNREAD, SWARMS[0]) == [only]
 
 
 def test_a_socket_that_others_can_open_is_not_asked(post: Post, tmp_path: Path) -> None:
@@ -197,13 +197,13 @@ def test_a_socket_that_others_can_open_is_not_asked(post: Post, tmp_path: Path) 
     inbox.comes(1)
     false = b'{"unread":7,"read":0,"archived":0,"deleted":0,"total":7}'
     with answering(inbox.home, false) as place:
-        assert InboxView(inbox.home, inbox.box).counts()["total"] == 7
+        assert InboxView(inbox.home, inbox.box).count_statuses()["total"] == 7
         place.chmod(0o666)
-        assert InboxView(inbox.home, inbox.box).counts()["total"] == 1
+        assert InboxView(inbox.home, inbox.box).count_statuses()["total"] == 1
         place.chmod(0o600)
         place.rename(tmp_path / "elsewhere.sock")
         place.symlink_to(tmp_path / "elsewhere.sock")
-        assert InboxView(inbox.home, inbox.box).counts()["total"] == 1
+        assert InboxView(inbox.home, inbox.box).count_statuses()["total"] == 1
 
 
 def test_a_gateway_answers_for_its_own_mailbox_alone(machine: Make, tmp_path: Path) -> None:
@@ -218,7 +218,7 @@ def test_a_gateway_answers_for_its_own_mailbox_alone(machine: Make, tmp_path: Pa
 @contextmanager
 def answering(home: Home, body: bytes) -> Iterator[Path]:
     """Something that listens where the gateway's local API would be, and gives everybody one answer."""
-    place = Path(home.path("local.sock"))
+    place = Path(home.path_of("local.sock"))
     said = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n" % len(body) + body
 
     def serve() -> None:

@@ -19,7 +19,7 @@ from agent_mailbox.swarm.ledger import Ledger
 from agent_mailbox.swarm.outbox import Outbox
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import admission, tokens
-from agent_mailbox.swarm.protocol.envelope import encode
+from agent_mailbox.swarm.protocol.envelope import encode_envelope
 from agent_mailbox.swarm.protocol.refusal import Refusal
 from agent_mailbox.swarm.swarm_settings import GatewaySettings
 from tests.helpers import PATIENCE, until
@@ -37,8 +37,8 @@ def parts(machine: Machine, at: int) -> tuple[Mailbox, Ledger, Outbox]:
 
 async def deliver(gateway: Gateway, *bodies: bytes) -> list[Any]:
     """What a gateway answers to some bodies, one after another."""
-    writer = asyncio.create_task(gateway.write())
-    answers = [await gateway.message(body) for body in bodies]
+    writer = asyncio.create_task(gateway.write_forever())
+    answers = [await gateway.accept_message(body) for body in bodies]
     writer.cancel()
     return answers
 
@@ -55,18 +55,18 @@ def test_a_peer_that_was_away_for_a_day_gets_its_mail_once(machine: Make) -> Non
     later = now() + instant.DAY
     _, ledger, outbox = parts(a, later)
     carrier = Carrier(ledger.home, ledger, [outbox], Peers(), GatewaySettings())
-    parcel = outbox.refresh().open[sent]
-    bodies = [encode(carrier.envelope(parcel.event, at)) for at in (later, later + 1000)]
+    parcel = outbox.refresh_fold().open[sent]
+    bodies = [encode_envelope(carrier.sealed_envelope(parcel.event, at)) for at in (later, later + 1000)]
     assert instant.text(later).encode() in bodies[0]
     receiving, known, out = parts(b, later)
     gateway = Gateway([receiving], known, out, GatewaySettings())
     answers = asyncio.run(asyncio.wait_for(deliver(gateway, *bodies), 30))
     assert [message_id for message_id, _ in answers] == [sent, sent]
     assert b.received() == ["patience"]
-    assert outbox.until(parcel) == instant.parse(parcel.event["at"]) + 72 * instant.HOUR
+    assert outbox.give_up_time(parcel) == instant.parse(parcel.event["at"]) + 72 * instant.HOUR
     _, ledger, outbox = parts(a, now() + 4 * instant.DAY)
-    outbox.refresh()
-    asyncio.run(Carrier(ledger.home, ledger, [outbox], Peers(), GatewaySettings()).flush())
+    outbox.refresh_fold()
+    asyncio.run(Carrier(ledger.home, ledger, [outbox], Peers(), GatewaySettings()).try_everything_now())
     assert a.outbox()[sent] == {"beta": "failed"}
     assert "expired" in a.unread_text("ann")
 
@@ -118,8 +118,8 @@ def test_a_clock_that_was_ahead_doubles_nothing(machine: Make) -> None:
     _, known, outbox = parts(a, now())
     event = {**queued(a, sent), "peers": []}
     carrier = Carrier(known.home, known, [outbox], Peers(), GatewaySettings())
-    again = encode(carrier.envelope(event, now()))
-    other = encode(carrier.envelope({**event, "id": str(uuid.uuid4()), "content": "another"}, now()))
+    again = encode_envelope(carrier.sealed_envelope(event, now()))
+    other = encode_envelope(carrier.sealed_envelope({**event, "id": str(uuid.uuid4()), "content": "another"}, now()))
     answers = asyncio.run(asyncio.wait_for(deliver(gateway, again, other, again), 30))
     assert [message_id for message_id, _ in answers][::2] == [sent, sent]
     assert b.received() == ["once", "another"]
@@ -146,7 +146,7 @@ def test_a_wrong_clock_delays_mail_and_loses_none(machine: Make, hours: int) -> 
 
     async def flush() -> None:
         peers = Peers(private=True, ca_file=str(a.authority.ca))
-        await Carrier(home, ledger, [Outbox(home, box, ledger)], peers, GatewaySettings()).flush()
+        await Carrier(home, ledger, [Outbox(home, box, ledger)], peers, GatewaySettings()).try_everything_now()
         await peers.aclose()
 
     for _ in range(2):
@@ -170,10 +170,10 @@ def test_mail_that_seemed_too_old_goes_out_once_the_clock_is_set(machine: Make) 
     clock.off = 20 * instant.DAY
     home, box = Home(str(a.swarm_home)), Mailbox(str(a.box), clock=clock)
     outbox = Outbox(home, box, Ledger(home, clock=clock))
-    outbox.sweep()
+    outbox.queue_outgoing()
     assert late not in outbox.fold.open
     clock.off = 0
-    outbox.sweep()
+    outbox.queue_outgoing()
     assert late in outbox.fold.open
 
 
@@ -185,7 +185,7 @@ def test_a_membership_confirmed_in_the_future_is_confirmed_again(machine: Make) 
     b.kill()
     swarm, ahead = b.knows(), parts(b, now() + 9 * instant.DAY)[1]
     about = {"swarm_id": swarm.swarm_id, "master": swarm.master, "members": [m.object for m in swarm.members.values()]}
-    ahead.decide(lambda _: [ahead.event("entered", **about)])
+    ahead.append_decided(lambda _: [ahead.make_event("entered", **about)])
     assert instant.parse(b.knows().confirmed_at) > now()
     b.ok("swarm", "flush")
     assert instant.parse(b.knows().confirmed_at) <= now()
@@ -200,12 +200,12 @@ def test_who_asked_in_time_waits_on_though_the_invitation_expires(machine: Make)
     assert b.ok("swarm", "join", url, "--session", "bob")["status"] == "pending"
     request = Person("beta", b.endpoint).joining(tokens.parse_url(url).token)
     request["sender"]["public_key"] = b.public_key
-    known, later = a.ledger.known(), now() + 2 * instant.DAY
-    asked = admission.decide(admission.parse(json.dumps(request).encode()), known, later)
+    known, later = a.ledger.read_knowledge(), now() + 2 * instant.DAY
+    asked = admission.decide_admission(admission.parse_join_request(json.dumps(request).encode()), known, later)
     assert (asked.accepted, asked.events) == (False, ())
     stranger = Person("eve").joining(tokens.parse_url(url).token)
     with pytest.raises(Refusal, match="expired"):
-        admission.decide(admission.parse(json.dumps(stranger).encode()), known, later)
+        admission.decide_admission(admission.parse_join_request(json.dumps(stranger).encode()), known, later)
 
 
 def test_the_doctor_says_whose_clock_is_wrong(machine: Make) -> None:
@@ -223,7 +223,7 @@ def test_the_doctor_says_whose_clock_is_wrong(machine: Make) -> None:
 
         async def ask() -> list[tuple[str, str, bool]]:
             peers = Peers(private=True, ca_file=str(a.authority.ca))
-            found = await checkup.network(
+            found = await checkup.check_network(
                 ledger, peers, GatewaySettings(private_addresses=True, ca_file=str(a.authority.ca))
             )
             await peers.aclose()

@@ -60,7 +60,7 @@ class Person:
 
     def sign(self, value: dict[str, Any]) -> str:
         """The signature of a message's six fields."""
-        return signing.sign(Envelope.model_construct(**value), self.key)
+        return signing.sign_message(Envelope.model_construct(**value), self.key)
 
     def system(self, swarm: str, recipient: str, /, **content: Any) -> dict[str, Any]:
         """A lifecycle message."""
@@ -91,7 +91,7 @@ class Line:
 
     def post(self, path: str, value: Any, **headers: str) -> httpx.Response:
         """POST a value as JSON, or bytes as they are."""
-        body = value if isinstance(value, bytes) else wire.dumps(value).encode("utf-8", "surrogatepass")
+        body = value if isinstance(value, bytes) else wire.dump_json(value).encode("utf-8", "surrogatepass")
         more = {name.replace("_", "-"): text for name, text in headers.items()}
         return self.client.post(f"/swarm/{path}", content=body, headers={"content-type": "application/json", **more})
 

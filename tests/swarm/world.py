@@ -32,14 +32,14 @@ class Near(Peers):
         self.at: dict[str, Gateway] = {}
         self.heard: list[tuple[str, bytes]] = []
 
-    async def post(self, endpoint: str, path: str, body: bytes, agent_id: str, *_: Any, **__: Any) -> PeerAnswer:
+    async def post_body(self, endpoint: str, path: str, body: bytes, agent_id: str, *_: Any, **__: Any) -> PeerAnswer:
         """As the endpoints answer."""
         self.heard.append((path, body))
         try:
             if path == "message":
-                await self.at[endpoint].message(body)
+                await self.at[endpoint].accept_message(body)
                 return PeerAnswer(200)
-            found = await self.at[endpoint].join(body, agent_id)
+            found = await self.at[endpoint].accept_join(body, agent_id)
             return PeerAnswer(200, body=admission.accepted_reply(found.swarm))
         except Refusal as refusal:
             return PeerAnswer(refusal.status, refusal.code, refusal.message)
@@ -64,30 +64,30 @@ class Agent:
     @property
     def swarm(self) -> Swarm:
         """The one it knows."""
-        (found,) = self.ledger.known().swarms.values()
+        (found,) = self.ledger.read_knowledge().swarms.values()
         return found
 
     def invite(self) -> str:
         """An invitation of one use."""
-        return decisions.invite(self.ledger.home, self.ledger, self.swarm.swarm_id, 1, 24)
+        return decisions.make_invitation(self.ledger.home, self.ledger, self.swarm.swarm_id, 1, 24)
 
     async def join(self, master: Agent) -> tuple[str, str]:
         """Join by a fresh invitation, and the news with it."""
-        told = await joining.ask(self.ledger, self.near, self.carrier.key, master.invite())
-        await master.carrier.flush()
+        told = await joining.ask_to_join(self.ledger, self.near, self.carrier.key, master.invite())
+        await master.carrier.try_everything_now()
         return told
 
     async def does(self, action: Callable[..., Any], *words: Any) -> None:
         """Decide something, and carry the news."""
         action(self.ledger, self.swarm.swarm_id, *words)
-        await self.carrier.flush()
+        await self.carrier.try_everything_now()
 
 
 def played(scene: Callable[[], Coroutine[Any, Any, None]], *agents: Agent) -> None:
     """Run a scene, bounded, with everybody's writer at work."""
 
     async def bounded() -> None:
-        writers = [asyncio.create_task(agent.gateway.write()) for agent in agents]
+        writers = [asyncio.create_task(agent.gateway.write_forever()) for agent in agents]
         try:
             await asyncio.wait_for(scene(), PATIENCE)
         finally:

@@ -21,7 +21,7 @@ from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.teams import outward
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward
-from agent_mailbox.teams.writing import Aside, Undeliverable, joined
+from agent_mailbox.teams.writing import FileBeside, Undeliverable, join_array
 from tests.helpers import MESSAGES, PATIENCE, READS, start_at_once, until
 from tests.teams.samples import native
 from tests.teams.test_import import told_to_send
@@ -152,7 +152,7 @@ def test_a_lock_that_is_held_is_waited_for_and_a_stale_one_is_nobodys(teams: Tea
 @pytest.mark.parametrize("there", [b"[]", b" [\n]\n", b'[{"a":"]"}]', b"[1, 2]"])
 def test_arrays_grow_at_their_end(there: bytes) -> None:
     """Byte for byte."""
-    made = joined(there, [{"x": "]"}, {"y": 1}])
+    made = join_array(there, [{"x": "]"}, {"y": 1}])
     assert json.loads(made) == [*json.loads(there), {"x": "]"}, {"y": 1}]
     assert made.startswith(there.rstrip()[:-1].rstrip())
 
@@ -161,7 +161,7 @@ def test_arrays_grow_at_their_end(there: bytes) -> None:
 def test_what_is_no_array_is_left_alone(there: bytes) -> None:
     """The client reads nothing of it."""
     with pytest.raises(Undeliverable):
-        joined(there, [{}])
+        join_array(there, [{}])
 
 
 def test_fetched_and_written_down_is_seen(teams: Teams) -> None:
@@ -203,15 +203,15 @@ def test_where_nobody_can_tell_it_comes_again_and_says_so(teams: Teams) -> None:
     log = transcript(teams)
     mailbox = Mailbox(str(teams.box))
     mirror = Mirror(mailbox, str(teams.root), "t")
-    mirror.step()
+    mirror.mirror_once()
     out = Outward(mailbox, str(teams.root), mirror)
     teams.send("bob", "team:t/ann", "HELLO")
-    assert out.step().delivered == 1
+    assert out.deliver_once().delivered == 1
     (first,) = teams.holds("t", "ann")
     teams.put("t", "ann")
-    assert out.step().delivered == 0
+    assert out.deliver_once().delivered == 0
     log.write_text('{"type":"assistant"}\n')
-    assert out.step().delivered == 1
+    assert out.deliver_once().delivered == 1
     (again,) = teams.holds("t", "ann")
     assert "possibly repeated" not in first["text"]
     assert again["text"].splitlines()[0].endswith(", possibly repeated]")
@@ -223,23 +223,23 @@ def test_what_a_busy_mailbox_kept_out_comes_at_the_next_look(teams: Teams) -> No
     teams.make("t", "ann")
     mailbox = Mailbox(str(teams.box), wait=0.01)
     mirror = Mirror(mailbox, str(teams.root), "t")
-    mirror.step()
+    mirror.mirror_once()
     out = Outward(mailbox, str(teams.root), mirror)
-    out.step()
+    out.deliver_once()
     log = transcript(teams)
     log.write_text("".join(json.dumps(line) + "\n" for line in told_to_send(1, "team-lead", "GONE")))
     with FileLock(str(teams.file(MESSAGES)), 0), pytest.raises(Busy):
-        mirror.step()
-    assert mirror.step().new == 1
+        mirror.mirror_once()
+    assert mirror.mirror_once().new == 1
     teams.put("t", "team-lead", native("ann", "THERE", 2))
     with FileLock(str(teams.file(MESSAGES)), 0), pytest.raises(Busy):
-        mirror.step()
-    assert mirror.step().new == 1
+        mirror.mirror_once()
+    assert mirror.mirror_once().new == 1
     teams.send("bob", "team:t/ann", "OUT")
     with FileLock(str(teams.file(READS)), 0), pytest.raises(Busy):
-        out.step()
+        out.deliver_once()
     assert sorted(p.name for p in teams.box_of("t", "ann").parent.iterdir()) == ["ann.json", "team-lead.json"]
-    assert (out.step().delivered, out.step().delivered) == (1, 0)
+    assert (out.deliver_once().delivered, out.deliver_once().delivered) == (1, 0)
     assert len(teams.holds("t", "ann")) == 1
     assert len(teams.mirrored()) == 2
 
@@ -257,11 +257,11 @@ def test_a_process_killed_before_the_rename_repeats_without_a_word(teams: Teams)
         "timestamp": "2026-11-21T09:00:00.000Z",
         "event": "read",
     }
-    aside = Aside(str(teams.box_of("t", "ann")), naming.digest(os.path.realpath(teams.box))[:8], nonce)
-    aside.make()
+    aside = FileBeside(str(teams.box_of("t", "ann")), naming.digest(os.path.realpath(teams.box))[:8], nonce)
+    aside.make_files()
     teams.append(READS, {**offered, "as": "ann@t", "nonce": nonce})
     assert bridge(teams)["out"] == 1
-    assert not aside.exists()
+    assert not aside.is_there()
     (entry,) = teams.holds("t", "ann")
     assert "possibly repeated" not in entry["text"]
     assert bridge(teams)["out"] == 0  # it stands there: it is delivered
@@ -349,8 +349,8 @@ def test_who_comes_back_is_told_what_it_may_have_had(teams: Teams) -> None:
     out = Outward(mailbox, str(teams.root), mirror)
 
     def look() -> None:
-        mirror.step()
-        out.step()
+        mirror.mirror_once()
+        out.deliver_once()
 
     teams.send("bob", "builder", "ROLE")
     look()

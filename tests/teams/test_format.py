@@ -21,7 +21,7 @@ from tests.teams.samples import entry, native
 
 def parsed(*values: Any) -> teams.Inbox:
     """An array of these, parsed."""
-    return teams.inbox(json.dumps(values).encode())
+    return teams.parse_inbox(json.dumps(values).encode())
 
 
 def test_the_captured_inboxes_are_taken_whole() -> None:
@@ -37,7 +37,7 @@ def test_the_captured_inboxes_are_taken_whole() -> None:
             assert [e.summary for e in found.entries] == [e.get("summary") for e in entries]
             assert [e.color for e in found.entries] == [e.get("color") for e in entries]
             assert [e.read for e in found.entries] == [e["read"] for e in entries]
-            kinds += [teams.observed(e.protocol)["type"] for e in found.entries if e.protocol]
+            kinds += [teams.catalog_form(e.protocol)["type"] for e in found.entries if e.protocol]
     assert sorted(kinds) == [
         *("idle_notification", "plan_approval_request", "plan_approval_response"),
         *("shutdown_approved", "shutdown_request", "task_assignment"),
@@ -47,14 +47,14 @@ def test_the_captured_inboxes_are_taken_whole() -> None:
 def test_a_protocol_message_says_what_it_is() -> None:
     """A protocol message is read as the control plane reads it, which links a request to its response. A message that
     it does not know is told by its type."""
-    asked, approved = teams.protocol(samples.SHUTDOWN), teams.protocol(samples.APPROVED)
+    asked, approved = teams.parse_protocol(samples.SHUTDOWN), teams.parse_protocol(samples.APPROVED)
     assert isinstance(asked, messages.ShutdownRequest)
     assert isinstance(approved, messages.ShutdownApproved)
     assert asked.request_id == approved.request_id == "shutdown-1770477661492@docs-events"
-    assert teams.observed(asked)["reason"] == "Work is complete. Shutting down the team. Thank you!"
-    strange = teams.protocol('{"type":"sing_request"}')
+    assert teams.catalog_form(asked)["reason"] == "Work is complete. Shutting down the team. Thank you!"
+    strange = teams.parse_protocol('{"type":"sing_request"}')
     assert strange is not None
-    assert teams.observed(strange) == {"type": "sing_request", "unknown": "not a type of message there is"}
+    assert teams.catalog_form(strange) == {"type": "sing_request", "unknown": "not a type of message there is"}
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_protocol_message_says_what_it_is() -> None:
 )
 def test_what_only_looks_like_protocol_is_plain_text(text: str) -> None:
     """The four steps of the founding text."""
-    assert teams.protocol(text) is None
+    assert teams.parse_protocol(text) is None
     assert parsed(entry("a", text)).entries[0].text == text
 
 
@@ -112,7 +112,7 @@ def test_what_is_no_entry_is_told_with_its_place(value: Any) -> None:
 @pytest.mark.parametrize("value", [None, True, 0, "text", {}, {"from": "a", "text": "b", "timestamp": "c"}], ids=repr)
 def test_a_file_that_is_no_array_is_told(value: Any) -> None:
     """A file that is no array is told, and is not taken for an empty one. Nothing that was there counts as consumed."""
-    found = teams.inbox(json.dumps(value).encode())
+    found = teams.parse_inbox(json.dumps(value).encode())
     assert (found.entries, found.whole) == ((), False)
     assert len(found.unfit) == 1
 
@@ -124,7 +124,7 @@ def test_of_a_half_written_file_the_entries_before_the_break_are_taken() -> None
     for data in (json.dumps(values).encode(), json.dumps(values, indent=2, ensure_ascii=False).encode()):
         best = 0
         for cut in range(len(data)):
-            found = teams.inbox(data[:cut])
+            found = teams.parse_inbox(data[:cut])
             got = [e.text for e in found.entries]
             assert got == texts[: len(got)]
             assert not found.whole
@@ -132,15 +132,15 @@ def test_of_a_half_written_file_the_entries_before_the_break_are_taken() -> None
             assert len(got) >= best
             best = len(got)
         assert best == 3  # all but the last bracket
-        assert teams.inbox(data).whole
+        assert teams.parse_inbox(data).whole
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_taken(data: bytes) -> None:
     """A file may hold anything."""
-    teams.inbox(data)
-    teams.inbox(b"[" + data)
-    configuration.team(data, "t")
+    teams.parse_inbox(data)
+    teams.parse_inbox(b"[" + data)
+    configuration.parse_team(data, "t")
 
 
 @given(
@@ -158,10 +158,10 @@ def test_any_bytes_are_taken(data: bytes) -> None:
 def test_an_inbox_and_a_configuration_may_hold_any_json(value: Any) -> None:
     """An inbox, an entry and a configuration may hold any JSON. UTF-8 can hold what comes out."""
     data = json.dumps([value, entry("a", json.dumps(value))]).encode()
-    for found in teams.inbox(data).entries:
+    for found in teams.parse_inbox(data).entries:
         (found.sender + found.text + found.timestamp + (found.summary or "")).encode()
-        json.dumps(teams.observed(found.protocol) if found.protocol else None).encode()
-    configuration.team(json.dumps(value).encode(), "t")
+        json.dumps(teams.catalog_form(found.protocol) if found.protocol else None).encode()
+    configuration.parse_team(json.dumps(value).encode(), "t")
 
 
 def test_five_thousand_entries_are_five_thousand() -> None:
@@ -201,24 +201,24 @@ def test_a_msg_id_that_stands_twice_is_one_entry() -> None:
 
 def test_text_no_mail_can_hold_is_mended() -> None:
     """Half surrogates and NUL, which JSON may carry."""
-    found = teams.inbox(b'[{"from":"a\\ud800","text":"x\\u0000y\\udfff","timestamp":"t"}]')
+    found = teams.parse_inbox(b'[{"from":"a\\ud800","text":"x\\u0000y\\udfff","timestamp":"t"}]')
     assert (found.entries[0].sender, found.entries[0].text) == ("a?", "x\ufffdy?")
 
 
 def test_the_configuration_tells_members_and_lead() -> None:
     """A team's configuration gives its members and lead as the client writes them. Missing and wrong values are left
     out."""
-    found = configuration.team(json.dumps(samples.config("t", "ann", leadProcess={"pid": 7})).encode(), "t")
+    found = configuration.parse_team(json.dumps(samples.config("t", "ann", leadProcess={"pid": 7})).encode(), "t")
     assert (found.lead_name, found.lead_session, found.lead_pid) == ("team-lead", "lead-session", 7)
     assert found.names == ("team-lead", "ann")
     config = samples.config("t", "ann", leadAgentId="boss@t", leadSessionId=7, leadProcess=[])
     config["members"] += [None, {}, {"name": 3}, {"name": "../x"}, {"name": "bo", "cwd": 3}]
-    odd = configuration.team(json.dumps(config).encode(), "t")
+    odd = configuration.parse_team(json.dumps(config).encode(), "t")
     assert (odd.lead_name, odd.lead_session, odd.lead_pid) == ("boss", None, None)
     assert odd.names == ("team-lead", "ann", "bo")
     assert [u.place for u in odd.unfit] == [2, 3, 4, 5]
-    assert configuration.team(b"{", "t").members == ()
-    assert configuration.team(b'{"members":{}}', "t").unfit
+    assert configuration.parse_team(b"{", "t").members == ()
+    assert configuration.parse_team(b'{"members":{}}', "t").unfit
 
 
 @given(st.text(min_size=1), st.text(min_size=1))

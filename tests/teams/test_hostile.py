@@ -17,7 +17,7 @@ from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.teams import writing
 from agent_mailbox.teams.mirror import Mirror
 from agent_mailbox.teams.outward import Outward
-from agent_mailbox.teams.writing import LEASE, STALE, Aside, Lock, Undeliverable
+from agent_mailbox.teams.writing import LEASE, STALE, FileBeside, Undeliverable, WritingLock
 from tests.helpers import READS, until
 from tests.teams import client
 from tests.teams.samples import native
@@ -112,17 +112,17 @@ def test_our_lock_is_stale_before_anyone_gives_up_and_others_count_by_their_time
     path = str(teams.put("t", "ann"))
     with monkeypatch.context() as longer:
         longer.setattr(writing, "LEASE", STALE * 0.9)  # on a busy machine a look takes its time
-        with Lock(path, path + ".x") as lock:
-            assert lock.holds()
+        with WritingLock(path, path + ".x") as lock:
+            assert lock.is_held()
             age = time.time() - os.stat(lock.path).st_mtime
             assert STALE * 0.1 <= age < STALE
             assert not os.path.exists(path + ".x")
     assert not os.path.exists(lock.path)
-    left = Lock(path, path + ".x").__enter__()
+    left = WritingLock(path, path + ".x").__enter__()
     with client.Locked(path):  # the client's own tries, and its ten seconds
-        assert not left.holds()
+        assert not left.is_held()
         with pytest.raises(Undeliverable, match="others are writing"):
-            Lock(path, path + ".x").__enter__()
+            WritingLock(path, path + ".x").__enter__()
         assert not os.path.exists(path + ".x")
     assert sum(client.PAUSES) > LEASE
 
@@ -135,14 +135,14 @@ def test_without_a_rename_that_spares_what_is_there_the_lock_is_made_and_aged(
     monkeypatch.setattr(writing, "_RENAME_EXCL", 1 << 20)
     teams.make("t", "ann")
     path = str(teams.put("t", "ann"))
-    with Lock(path, path + ".x") as lock:
-        assert lock.holds()
+    with WritingLock(path, path + ".x") as lock:
+        assert lock.is_held()
         assert time.time() - os.stat(lock.path).st_mtime >= STALE - LEASE
         os.mkdir(path + ".other")
         with pytest.raises(FileExistsError):
             writing.rename_new(path + ".other", lock.path)
         os.rmdir(path + ".other")
-        assert lock.holds()
+        assert lock.is_held()
     assert [p.name for p in teams.box_of("t", "ann").parent.iterdir()] == ["ann.json"]
 
 
@@ -197,7 +197,7 @@ def test_a_team_that_is_deleted_while_we_write_is_over(
     teams.make("t", "ann")
     mailbox = Mailbox(str(teams.box))
     mirror = Mirror(mailbox, str(teams.root), "t")
-    mirror.step()
+    mirror.mirror_once()
     out = Outward(mailbox, str(teams.root), mirror)
     sent = teams.send("bob", "team:t/ann", "HELLO")
 
@@ -210,8 +210,10 @@ def test_a_team_that_is_deleted_while_we_write_is_over(
 
         monkeypatch.setattr(owner, name, deleted)
 
-    deleting(*{"before": (Aside, "make"), "aside": (Aside, "append"), "lock": (Lock, "__enter__")}[moment])
-    result = out.step()
+    deleting(
+        *{"before": (FileBeside, "make"), "aside": (FileBeside, "append"), "lock": (WritingLock, "__enter__")}[moment]
+    )
+    result = out.deliver_once()
     assert result.delivered == 0
     assert any("cannot be" in problem for problem in result.problems), result
     assert not (teams.root / "t").exists()
@@ -224,13 +226,13 @@ def test_a_session_that_goes_on_under_a_new_id_keeps_its_team(teams: Teams) -> N
     teams.register("lead-2", "--tags", "project:p")
     mailbox = Mailbox(str(teams.box))
     mirror = Mirror(mailbox, str(teams.root), "t")
-    mirror.step()
+    mirror.mirror_once()
     out = Outward(mailbox, str(teams.root), mirror)
     teams.make("t", "ann", lead_session="lead-2")
-    mirror.step()
+    mirror.mirror_once()
     teams.send("user", "project:p", "BY ITS HOOKS")
     teams.send("user", "team:t", "FOR ALL")
-    assert out.step().delivered == 2
+    assert out.deliver_once().delivered == 2
     assert [e["text"].splitlines()[1] for e in teams.holds("t", "team-lead")] == ["| FOR ALL"]
 
 

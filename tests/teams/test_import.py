@@ -280,9 +280,9 @@ def test_nothing_is_opened_where_nothing_changed(teams: Teams) -> None:
     for name in ("ann", "bo", "team-lead"):
         teams.put("t", name, native("x", f"to {name}", 1))
     mirror = Mirror(Mailbox(str(teams.box)), str(teams.root), "t")
-    assert mirror.step().new == 3
+    assert mirror.mirror_once().new == 3
     teams.age(teams.file(ROSTER))
-    mirror.step()
+    mirror.mirror_once()
     opened: list[str] = []
     watching = True
 
@@ -291,10 +291,10 @@ def test_nothing_is_opened_where_nothing_changed(teams: Teams) -> None:
             opened.append(str(arguments[0]))
 
     sys.addaudithook(hook)
-    mirror.step()
+    mirror.mirror_once()
     quiet = list(opened)
     teams.put("t", "bo", native("x", "to bo", 1), native("x", "more", 2))
-    found = mirror.step()
+    found = mirror.mirror_once()
     watching = False
     assert quiet == []
     assert any(path.endswith("bo.json") for path in opened)

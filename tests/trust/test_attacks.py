@@ -192,8 +192,8 @@ def test_a_steward_that_follows_one_that_was_killed_keeps_what_is_proven(
     with monkeypatch.context() as patch:
         patch.setattr(Kept, "follow", killed)
         with pytest.raises(Killed):
-            steward.run(scene.mailbox, 0)
+            steward.run_upkeep(scene.mailbox, 0)
     scene.post.check(LEAD)
-    steward.run(scene.mailbox, 0)
+    steward.run_upkeep(scene.mailbox, 0)
     assert scene.rules() == (("Bash(ls:*)",), (RULE,))
     assert scene.mailbox.broken() is None

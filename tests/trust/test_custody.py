@@ -424,7 +424,7 @@ def rotation_run(scene: Scene) -> None:
     """A steward's run within this process."""
     from agent_mailbox.upkeep import steward
 
-    steward.run(scene.mailbox, 0)
+    steward.run_upkeep(scene.mailbox, 0)
 
 
 def test_a_roster_told_in_fewer_events_still_proves_who_leads(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -508,13 +508,13 @@ def test_what_would_count_is_shown_before_the_person_says_so(post: Post, word: s
 
 def test_what_changed_since_the_person_looked_does_not_count(scene: Scene) -> None:
     """A line that a program appends between the question and the answer is not what they agreed to."""
-    seen = confirming.preview(scene.mailbox, adopt=True)
+    seen = confirming.preview_trust(scene.mailbox, adopt=True)
     scene.post.send(OTHER, LEAD, "plain mail goes on")
-    adoption.trust(scene.mailbox, adopt=True, seen=seen)
-    seen = confirming.preview(scene.mailbox, adopt=True)
+    adoption.trust_logs(scene.mailbox, adopt=True, seen=seen)
+    seen = confirming.preview_trust(scene.mailbox, adopt=True)
     scene.forge(m.PolicyUpdate(allow=("Bash",)))
     with pytest.raises(Refused, match="changed since"):
-        adoption.trust(scene.mailbox, adopt=True, seen=seen)
+        adoption.trust_logs(scene.mailbox, adopt=True, seen=seen)
     assert scene.rules() == ((), ())
 
 
@@ -547,7 +547,7 @@ def test_what_was_adopted_counts_at_its_place_alone(scene: Scene) -> None:
     """An adopted allow that was revoked since is not revived by being appended again."""
     scene.policy(allow=(RULE,))
     unsealed(scene.post.file(MESSAGES))
-    adoption.trust(scene.mailbox, adopt=True)
+    adoption.trust_logs(scene.mailbox, adopt=True)
     assert scene.rules()[0] == (RULE,)
     line = scene.line(RULE)
     scene.policy()
@@ -559,14 +559,14 @@ def test_what_was_adopted_counts_at_its_place_alone(scene: Scene) -> None:
 def test_a_restored_mailbox_frees_nobody(scene: Scene, tmp_path: Path) -> None:
     """Its sealed lines are of another mailbox: what they deny holds, what they allow waits for the person."""
     scene.policy(allow=("Bash(ls:*)",), deny=(RULE,))
-    backup.write(scene.mailbox, str(tmp_path / "b.tar"), force=False)
+    backup.write_backup(scene.mailbox, str(tmp_path / "b.tar"), force=False)
     place = tmp_path / "restored"
-    restoring.restore(str(tmp_path / "b.tar"), str(place), scene.post.env)
+    restoring.restore_backup(str(tmp_path / "b.tar"), str(place), scene.post.env)
     restored = Control(OpenMailbox(str(place)))
     found = restored.standing(WORKER).policy
     assert (found.allow, found.deny) == ((), (RULE,))
     assert restored.plane().roster.agents[WORKER].lead == LEAD
-    adoption.trust(type(scene.mailbox)(str(place)), adopt=True)
+    adoption.trust_logs(type(scene.mailbox)(str(place)), adopt=True)
     assert Control(OpenMailbox(str(place))).standing(WORKER).policy.allow == ("Bash(ls:*)",)
 
 

@@ -136,7 +136,7 @@ def _called(post: Post, monkeypatch: pytest.MonkeyPatch, tool: str, **given: Any
     answers: list[ToolAnswer] = []
     for name, value in post.environ({"AGENT_MAILBOX_SESSION": OTHER}).items():
         monkeypatch.setenv(name, value)
-    tool_commands.call(str(post.box), tool, given, answers.append)
+    tool_commands.answer_call(str(post.box), tool, given, answers.append)
     assert not answers[0].failed, answers
     return answers[0].data
 

@@ -24,18 +24,18 @@ _DEFAULT, _AT_END = 600, 3
 """Seconds of a hook that names none; the most for one at a session's end."""
 
 
-def untrusted(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
+def untrusted_events(path: str, settings: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
     """Return the events whose hooks of ours, in a ``hooks.json`` at ``path``, Codex skips."""
-    known = _trusted(os.path.join(user_directory(CODEX, environ), "config.toml"))
+    known = _trusted_checksums(os.path.join(user_directory(CODEX, environ), "config.toml"))
     found = []
-    for event, place, checksum in _ours(settings):
+    for event, place, checksum in _own_hooks(settings):
         records = [known.get(f"{where}:{place}") for where in (path, os.path.realpath(path))]
         if not any(record is not None and checksum in (None, record) for record in records):
             found.append(event)
     return found
 
 
-def _trusted(path: str) -> dict[str, str]:
+def _trusted_checksums(path: str) -> dict[str, str]:
     try:
         with open(path, "rb") as file:
             state = tomllib.loads(file.read().removeprefix(BOM).decode())["hooks"]["state"]
@@ -46,7 +46,7 @@ def _trusted(path: str) -> dict[str, str]:
     return {place: value for place, value in hashes.items() if isinstance(value, str)}
 
 
-def _ours(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
+def _own_hooks(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
     """Yield (event, its place, its checksum) of each hook of ours. The checksum is None for a hook with unknown
     keys."""
     hooks = settings.get("hooks")
@@ -57,10 +57,10 @@ def _ours(settings: Mapping[str, Any]) -> Iterator[tuple[str, str, str | None]]:
             for index, hook in enumerate(inner if isinstance(inner, list) else ()):
                 if calls_us(hook):
                     plain = set(group) == {"hooks"} and set(hook) <= {"type", "command", "timeout", "async"}
-                    yield event, f"{snake}:{number}:{index}", _checksum(snake, hook) if plain else None
+                    yield event, f"{snake}:{number}:{index}", _hook_checksum(snake, hook) if plain else None
 
 
-def _checksum(event: str, hook: Mapping[str, Any]) -> str:
+def _hook_checksum(event: str, hook: Mapping[str, Any]) -> str:
     timeout = hook.get("timeout", _DEFAULT)
     if event == "session_end":
         timeout = min(timeout, _AT_END)

@@ -31,21 +31,21 @@ _MOST = 5
 """Sessions named; the rest are of the same kinds."""
 
 
-def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+def check_waking(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a note for each kind of session that mail does not wake now."""
     desk = OpenMailbox(directory)
     if not desk.config.doorbell:
         return
     roster, found = desk.logs.read_roster(), dict[str, list[str]]()
     for agent in roster.agents.values():
-        if agent.state == ALIVE and (why := _why(agent.session_id, environ)):
+        if agent.state == ALIVE and (why := _why_unwakeable(agent.session_id, environ)):
             found.setdefault(why, []).append(frame.name_of(agent.session_id, roster))
     for why, names in found.items():
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         yield Problem(directory, None, f"mail does not wake {', '.join(names[:_MOST])}{more}: {why}", note=True)
 
 
-def _why(session_id: str, environ: Mapping[str, str]) -> str:
+def _why_unwakeable(session_id: str, environ: Mapping[str, str]) -> str:
     """Return why mail does not wake the session; empty if it does, or if it is none of Codex at a terminal."""
     state = paths.state_directory(environ)
     where, hosts = whereabouts.of(session_id, state), HostRecords(state)
@@ -56,7 +56,7 @@ def _why(session_id: str, environ: Mapping[str, str]) -> str:
     if is_codex_server(pid):
         if codex_server.is_loaded(where.conversation, session_id, pid) is False:
             return _UNLOADED
-        return _HELD if codex_server.turn(where.conversation) == codex_server.HELD else ""
+        return _HELD if codex_server.turn_status(where.conversation) == codex_server.HELD else ""
     if not home or {"exec", "e"} & {*processes.words(pid)[1:]}:
         return ""  # it ends with its turn
     runs = os.path.exists(os.path.join(home, "app-server-control", "app-server-control.sock"))

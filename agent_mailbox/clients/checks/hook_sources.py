@@ -40,7 +40,7 @@ class HookSource(Record):
     plugin: str = ""
     root: str = ""
 
-    def hooks(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
+    def each_hook(self) -> Iterator[tuple[str, dict[str, Any], Any]]:
         """Yield (event, group, hook) for every hook; skip what has another shape."""
         hooks = (self.settings or {}).get("hooks")
         for event, groups in hooks.items() if isinstance(hooks, dict) else ():
@@ -50,34 +50,37 @@ class HookSource(Record):
                 if isinstance(group, dict) and not is_group(group) and "command" in group:
                     yield event, group, group  # of a client whose hooks stand in no groups
 
-    def says(self, key: str) -> bool:
+    def has_setting(self, key: str) -> bool:
         """Return whether this setting is on."""
         return (self.settings or {}).get(key) is True
 
 
-def home(environ: Mapping[str, str]) -> str:
+def client_home(environ: Mapping[str, str]) -> str:
     """Return the client's directory of the user."""
     return environ.get("CLAUDE_CONFIG_DIR") or os.path.join(environ.get("HOME") or "/", ".claude")
 
 
-def sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[HookSource]:
+def find_sources(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> list[HookSource]:
     """Return the user's settings, those of the projects, and the hooks of the plugins they enable."""
-    found = [source(os.path.join(home(environ), "settings.json"), here)]
+    found = [read_source(os.path.join(client_home(environ), "settings.json"), here)]
     names = ("settings.json", "settings.local.json")
-    found += [source(os.path.join(p, ".claude", name), p, of_project=True) for p in projects for name in names]
+    found += [read_source(os.path.join(p, ".claude", name), p, of_project=True) for p in projects for name in names]
     there: dict[str, HookSource] = {}
     for one in found:
         if one is not None:
             there.setdefault(one.path, one)  # in the home directory they are also a project's
-    return [*there.values(), *_plugins(list(there.values()), projects, here, environ)]
+    return [*there.values(), *_plugin_sources(list(there.values()), projects, here, environ)]
 
 
-def asks(tool: str, project: str, environ: Mapping[str, str]) -> bool:
+def is_asking(tool: str, project: str, environ: Mapping[str, str]) -> bool:
     """Return whether a rule for the whole tool has the client ask about it, in the user's settings or the project's."""
     wanted = (tool, "mcp__*") if tool.startswith("mcp__") else ("Bash",) if tool == "Monitor" else (tool,)
     names = ("settings.json", "settings.local.json")
-    for path in (os.path.join(home(environ), names[0]), *(os.path.join(project, ".claude", name) for name in names)):
-        found = source(path, project)
+    for path in (
+        os.path.join(client_home(environ), names[0]),
+        *(os.path.join(project, ".claude", name) for name in names),
+    ):
+        found = read_source(path, project)
         permissions = (found.settings or {}).get("permissions") if found else None
         rules = permissions.get("ask") if isinstance(permissions, dict) else None
         if isinstance(rules, list) and any(rule in rules for rule in wanted):
@@ -85,12 +88,12 @@ def asks(tool: str, project: str, environ: Mapping[str, str]) -> bool:
     return False
 
 
-def managed() -> list[HookSource]:
+def managed_sources() -> list[HookSource]:
     """Return the administrator's settings."""
-    return [found for path in MANAGED if (found := source(path, "/")) is not None]
+    return [found for path in MANAGED if (found := read_source(path, "/")) is not None]
 
 
-def source(
+def read_source(
     path: str, project: str, *, of_project: bool = False, plugin: str = "", root: str = "", comments: bool = False
 ) -> HookSource | None:
     """Return a settings file; None if there is none to read. ``comments``: its client accepts them."""
@@ -104,14 +107,14 @@ def source(
     return HookSource(path, text, value, project, "", of_project, plugin, root)
 
 
-def _plugins(
+def _plugin_sources(
     given: list[HookSource], projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Iterator[HookSource]:
     enabled: dict[str, bool] = {}
     for one in given:  # later files overrule earlier ones
         table = (one.settings or {}).get("enabledPlugins")
         enabled |= {name: on is True for name, on in table.items()} if isinstance(table, dict) else {}
-    installed = _object(os.path.join(home(environ), "plugins", "installed_plugins.json")).get("plugins")
+    installed = _read_object(os.path.join(client_home(environ), "plugins", "installed_plugins.json")).get("plugins")
     for name, entries in installed.items() if isinstance(installed, dict) else ():
         for entry in entries if isinstance(entries, list) and enabled.get(name) else ():
             root = entry.get("installPath") if isinstance(entry, dict) else None
@@ -119,21 +122,21 @@ def _plugins(
             if not isinstance(root, str) or (project is not None and project not in projects):
                 continue
             path = os.path.join(root, "hooks", "hooks.json")
-            found = source(path, project or here, plugin=name, root=root)
+            found = read_source(path, project or here, plugin=name, root=root)
             if found is not None:
                 yield found
 
 
-def _object(path: str) -> dict[str, Any]:
+def _read_object(path: str) -> dict[str, Any]:
     text = read_if_possible(path, through_links=True)
     value = codec.parse(text, MAX_STATE, ours=False) if text else BadLine("none")
     return {} if isinstance(value, BadLine) else value
 
 
-def trusted(project: str, environ: Mapping[str, str]) -> bool | None:
+def is_trusted(project: str, environ: Mapping[str, str]) -> bool | None:
     """Return whether the person told the client to trust the project, or a directory above it; None if never asked."""
     base = environ.get("CLAUDE_CONFIG_DIR") or environ.get("HOME") or "/"
-    projects = _object(os.path.join(base, ".claude.json")).get("projects")
+    projects = _read_object(os.path.join(base, ".claude.json")).get("projects")
     if not isinstance(projects, dict):
         return None
     directory = os.path.realpath(project)

@@ -16,7 +16,7 @@ from ...known_clients.every_client import CLIENTS
 from ...store.files.small_files import read_if_possible
 from ...upkeep.doctor.findings import Problem
 from ..install import opencode_plugin
-from ..install.hook_entries import calls_us, part
+from ..install.hook_entries import calls_us, part_called
 from ..places import user_directory
 from . import codex_trust, hook_sources, runnable
 
@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from .hook_sources import HookSource
 
 
-def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> Generator[Problem, None, list[str]]:
+def check_other_clients(
+    projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> Generator[Problem, None, list[str]]:
     """Yield hooks of ours that cannot run; notes if only some events are hooked, one more than once, or Codex skips
     them. The generator's value: the commands that renew what is there."""
     anything: list[str] = []
@@ -35,45 +37,45 @@ def examine(projects: Mapping[str, None], here: str, environ: Mapping[str, str])
         if client is CLAUDE_CODE:
             continue  # ``settings`` looks at its hooks, and calls this
         if not client.is_installed:
-            yield from _idle(client, projects, here, environ)
+            yield from _check_idle(client, projects, here, environ)
             continue
         if client.is_plugin:
-            found = yield from _plugins(client, projects, here, environ)
-            anything += [_renewing(client, path, environ) for path in found]
+            found = yield from _check_plugins(client, projects, here, environ)
+            anything += [_renewing_command(client, path, environ) for path in found]
             continue
         hooked: dict[tuple[str, str], list[str]] = {}
-        for source in _sources(client, projects, here, environ):
+        for source in _sources_calling_us(client, projects, here, environ):
             yield from _looked_at(client, source, environ, hooked)
-        yield from _notes(client, hooked, environ)
-        anything += [_renewing(client, path, environ) for paths in hooked.values() for path in paths]
+        yield from _note_events(client, hooked, environ)
+        anything += [_renewing_command(client, path, environ) for paths in hooked.values() for path in paths]
     return anything
 
 
-def _idle(
+def _check_idle(
     client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Yield a note for each file in which an earlier version left hooks that do nothing now."""
-    for source in _sources(client, projects, here, environ):
-        if any(calls_us(hook) for _, _, hook in source.hooks()):
-            remove = _renewing(client, source.path, environ).replace(" install ", " uninstall ", 1)
+    for source in _sources_calling_us(client, projects, here, environ):
+        if any(calls_us(hook) for _, _, hook in source.each_hook()):
+            remove = _renewing_command(client, source.path, environ).replace(" install ", " uninstall ", 1)
             what = f"our hooks of {client.title} do nothing: remove them with {remove}"
             yield Problem(source.path, None, what, note=True)
 
 
-def _plugins(
+def _check_plugins(
     client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Generator[Problem, None, list[str]]:
-    """Yield the problems of a client's plugins of ours: one without its hook; a note of two. The generator's value:
+    """Yield the problems of our plugins in a client: a missing hook, a plugin installed twice. The generator's value:
     their paths."""
     there: list[str] = []
-    for path, project in _files(client, projects, here, environ).items():
+    for path, project in _files_calling_us(client, projects, here, environ).items():
         text = read_if_possible(path, through_links=True) or b""
         hook = opencode_plugin.hook_of(text)
         if hook is None:
             continue
         there.append(path)
-        renewed = _renewing(client, path, environ)
-        wrong = runnable.wrong(shell_quoted(hook), project, environ)
+        renewed = _renewing_command(client, path, environ)
+        wrong = runnable.why_not_runnable(shell_quoted(hook), project, environ)
         if wrong is not None:
             line = text.count(b"\n", 0, text.find(b"\nconst HOOK")) + 2
             what = f"the plugin cannot call its hook: {wrong.replace(runnable.INSTALL, renewed)}"
@@ -87,14 +89,16 @@ def _plugins(
     return there
 
 
-def _renewing(client: KnownClient, path: str, environ: Mapping[str, str]) -> str:
+def _renewing_command(client: KnownClient, path: str, environ: Mapping[str, str]) -> str:
     """Return the command that renews what a file of the client's has of us."""
     own = os.path.join(user_directory(client, environ), client.settings[1])
     project = path.removesuffix(os.path.join("/", client.directory, client.settings[0])) or "/"
-    return runnable.installing(client.name, "" if path == own else project)
+    return runnable.installing_command(client.name, "" if path == own else project)
 
 
-def _files(client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]) -> dict[str, str]:
+def _files_calling_us(
+    client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
+) -> dict[str, str]:
     """Return the client's files that may call us, each with the directory in which it does."""
     files = {os.path.join(user_directory(client, environ), client.settings[1]): here}
     for project in projects:
@@ -102,11 +106,11 @@ def _files(client: KnownClient, projects: Mapping[str, None], here: str, environ
     return files
 
 
-def _sources(
+def _sources_calling_us(
     client: KnownClient, projects: Mapping[str, None], here: str, environ: Mapping[str, str]
 ) -> Iterator[HookSource]:
-    for path, project in _files(client, projects, here, environ).items():
-        found = hook_sources.source(path, project, comments=client.has_comments)
+    for path, project in _files_calling_us(client, projects, here, environ).items():
+        found = hook_sources.read_source(path, project, comments=client.has_comments)
         if found is not None:
             yield found
 
@@ -118,29 +122,29 @@ def _looked_at(
     if source.settings is None:
         yield Problem(source.path, None, f"not JSON ({source.reason}): the client ignores its hooks", note=True)
         return
-    for event, _, hook in source.hooks():
+    for event, _, hook in source.each_hook():
         if calls_us(hook):
-            hooked.setdefault((event, part(hook)), []).append(source.path)
-            wrong = runnable.wrong(hook["command"], source.project, environ)
+            hooked.setdefault((event, part_called(hook)), []).append(source.path)
+            wrong = runnable.why_not_runnable(hook["command"], source.project, environ)
             if wrong is not None:
                 place = source.text.find(codec.dumps(hook["command"]).encode("utf-8", "surrogatepass"))
                 line = None if place < 0 else source.text.count(b"\n", 0, place) + 1
-                wrong = wrong.replace(runnable.INSTALL, _renewing(client, source.path, environ))
+                wrong = wrong.replace(runnable.INSTALL, _renewing_command(client, source.path, environ))
                 yield Problem(source.path, line, f"the hook of {event} cannot run: {wrong}")
-    skipped = codex_trust.untrusted(source.path, source.settings, environ) if client is CODEX else ()
+    skipped = codex_trust.untrusted_events(source.path, source.settings, environ) if client is CODEX else ()
     if skipped:
         what = f"Codex skips the hooks of {', '.join(skipped)} until you trust them: start codex, enter /hooks"
         yield Problem(source.path, None, what, note=True)
 
 
-def _notes(
+def _note_events(
     client: KnownClient, hooked: Mapping[tuple[str, str], list[str]], environ: Mapping[str, str]
 ) -> Iterator[Problem]:
     there = dict.fromkeys(event for event, _ in hooked)
     missing = [event for event in client.events if event not in there]
     if hooked and missing:
         first = next(iter(hooked.values()))[0]
-        puts = f"{_renewing(client, first, environ)} adds all of them"
+        puts = f"{_renewing_command(client, first, environ)} adds all of them"
         yield Problem(first, None, f"hooks {', '.join(there)}, but not {', '.join(missing)}: {puts}", note=True)
     for (event, _), where in hooked.items():
         if len(where) > 1:

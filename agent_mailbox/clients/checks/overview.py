@@ -32,14 +32,17 @@ class ClientOverview(Record):
     installed: tuple[str, ...]
 
 
-def overview(here: str, environ: Mapping[str, str]) -> list[ClientOverview]:
+def overview_clients(here: str, environ: Mapping[str, str]) -> list[ClientOverview]:
     """Return every client, with its settings of the directory ``here`` and of the user."""
-    return [ClientOverview(client, abilities.of(client), installed(client, here, environ)) for client in INSTALLED]
+    return [
+        ClientOverview(client, abilities.abilities_of(client), installed_settings(client, here, environ))
+        for client in INSTALLED
+    ]
 
 
-def installed(client: KnownClient, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
+def installed_settings(client: KnownClient, here: str, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return a client's settings of the directory ``here`` and of the user that call us."""
-    settings = (places.project(client, here).settings, places.user(client, environ).settings)
+    settings = (places.project_target(client, here).settings, places.user_target(client, environ).settings)
     files = dict.fromkeys(map(os.path.realpath, settings))
     return tuple(path for path in files if (_is_ours(path) if client.is_plugin else _calls_us(path, client)))
 
@@ -49,5 +52,5 @@ def _is_ours(path: str) -> bool:
 
 
 def _calls_us(path: str, client: KnownClient) -> bool:
-    source = hook_sources.source(path, "", comments=client.has_comments)
-    return source is not None and any(calls_us(hook) for _, _, hook in source.hooks())
+    source = hook_sources.read_source(path, "", comments=client.has_comments)
+    return source is not None and any(calls_us(hook) for _, _, hook in source.each_hook())

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from ...core.text import clipped, neutral, typed
 from ...store.files.small_files import read_if_possible
-from ..install.hook_entries import PROGRAM, called
+from ..install.hook_entries import PROGRAM, without_exec
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -30,20 +30,20 @@ _TRIAL = (
 )
 
 
-def installing(client: str, project: str = "") -> str:
+def installing_command(client: str, project: str = "") -> str:
     """Return the command that renews an installation: in this project, or the user's own."""
     is_here = project and os.path.realpath(project) == os.path.realpath(os.getcwd())
     scope = "" if is_here else f" --project {typed(project)}" if project else " --user"
     return f"`agent-mailbox install {client}{scope}`"
 
 
-def wrong(command: str, project: str, environ: Mapping[str, str], root: str = "") -> str | None:
+def why_not_runnable(command: str, project: str, environ: Mapping[str, str], root: str = "") -> str | None:
     """Return why the command cannot run; None if nothing is wrong. ``root`` is its plugin's place."""
     known = (("CLAUDE_PROJECT_DIR", project), ("HOME", environ.get("HOME") or ""), ("CLAUDE_PLUGIN_ROOT", root))
     for variable, value in known:
         command = command.replace(f"${{{variable}}}", value).replace(f"${variable}", value)
     try:
-        words = called(shlex.split(command))
+        words = without_exec(shlex.split(command))
     except ValueError:
         return "its quotes do not match; correct the command"
     while words and "=" in words[0].partition("/")[0]:
@@ -76,7 +76,7 @@ def _wrong_program(word: str, project: str, environ: Mapping[str, str], *, start
 def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
     """Return why a shim cannot run. It takes the Python that an installation wrote into it, else the checkout's own,
     else the installed program (``hooks/agent-mailbox-hook``)."""
-    python, main = _baked(path)
+    python, main = _baked_paths(path)
     baked = bool(python)
     if not baked:
         python = os.path.normpath(os.path.join(os.path.dirname(path), "..", ".venv", "bin", "python"))
@@ -90,7 +90,7 @@ def _wrong_shim(path: str, environ: Mapping[str, str]) -> str | None:
     return f"{python} is missing, and no {PROGRAM} is on PATH; run scripts/demo, or install agent-mailbox"
 
 
-def _baked(path: str) -> tuple[str, str]:
+def _baked_paths(path: str) -> tuple[str, str]:
     """Return the interpreter and the start file that an installation wrote into a shim; empty if none."""
     lines = (read_if_possible(path, through_links=True) or b"").decode("utf-8", "surrogateescape").splitlines()
     line = next((line for line in lines if line.startswith("python=")), "")
@@ -121,7 +121,7 @@ def _wrong_interpreter(path: str) -> str | None:
 # -- trying it --------------------------------------------------------------------------------------------------------
 
 
-def tried(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
+def try_hook(program: Sequence[str], environ: Mapping[str, str]) -> str | None:
     """Return what is wrong with the answer of a hook's program; None if it does its work.
 
     Run it only if the person installed it: a clone's settings may name a stranger's program.

@@ -25,7 +25,7 @@ from ...upkeep.doctor.findings import Problem
 from .. import texts
 from ..hooks.hook_events import HOOKS
 from ..install import installation
-from ..install.hook_entries import PROGRAM, SHIM, called, calls_us, covers, part
+from ..install.hook_entries import PROGRAM, SHIM, calls_us, is_covering, part_called, without_exec
 from . import codex_waking, enforcing, hook_sources, other_clients, runnable
 from .runnable import INSTALL, SHIMS
 
@@ -45,71 +45,75 @@ class FoundHook(Record):
     part: str = ""
 
 
-def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+def check_settings(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield the problems of our hooks: those that cannot run or fail, in the user's settings, the mailbox's and the
     present project's, and plugins. Notes name missing, partial, doubled, outdated and ignored ones."""
     here = environ.get("CLAUDE_PROJECT_DIR") or os.getcwd()
     projects = dict.fromkeys((here, os.path.dirname(directory)))
     found: list[FoundHook] = []
-    for source in hook_sources.sources(projects, here, environ):
+    for source in hook_sources.find_sources(projects, here, environ):
         if source.settings is None:
             what = f"not JSON ({source.reason}): the client ignores its hooks"
             yield Problem(source.path, None, what, note=True)
-        ours = [*_ours(source)]
+        ours = [*_own_hooks(source)]
         for hook in ours:
-            wrong = runnable.wrong(hook.command, source.project, environ, source.root)
+            wrong = runnable.why_not_runnable(hook.command, source.project, environ, source.root)
             if wrong is not None:
-                line = _line(source.text, hook.command)
+                line = _line_number(source.text, hook.command)
                 yield Problem(
                     source.path, line, f"the hook of {hook.event} cannot run: {wrong.replace(INSTALL, way_in(source))}"
                 )
         found += ours
-    elsewhere = yield from other_clients.examine(projects, here, environ)
+    elsewhere = yield from other_clients.check_other_clients(projects, here, environ)
     if found:
-        yield from _notes(found)
-        all_of_them = hook_sources.sources(projects, here, environ)
+        yield from _note_hooks(found)
+        all_of_them = hook_sources.find_sources(projects, here, environ)
         yield from _passed_by(found, all_of_them, environ)
-        yield from _open(directory, found, all_of_them)
-        yield from _outdated(all_of_them)
-        yield from _quiet(found, environ)
+        yield from _note_open(directory, found, all_of_them)
+        yield from _note_outdated(all_of_them)
+        yield from _try_hooks(found, environ)
     elif not elsewhere:
-        yield from _missing(directory, here, environ)
+        yield from _note_missing(directory, here, environ)
     if elsewhere:
-        yield from codex_waking.examine(directory, environ)
+        yield from codex_waking.check_waking(directory, environ)
     yield from enforcing.examine(directory, environ)
     if found or elsewhere:
-        yield from _stale([*(way_in(hook.source) for hook in found if not hook.source.plugin), *elsewhere], environ)
+        yield from _note_stale(
+            [*(way_in(hook.source) for hook in found if not hook.source.plugin), *elsewhere], environ
+        )
 
 
-def elsewhere(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
+def other_sources(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
     """Return what besides the target makes the same sessions call us: every hook would run twice."""
     project = os.getcwd() if target.user else os.path.dirname(target.base)
-    all_of_them = hook_sources.sources({project: None}, project, environ)
+    all_of_them = hook_sources.find_sources({project: None}, project, environ)
     apart = [s for s in all_of_them if os.path.realpath(s.path) != os.path.realpath(target.settings)]
-    return [source for source in apart if any(_ours(source))]
+    return [source for source in apart if any(_own_hooks(source))]
 
 
-def covering(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
+def covering_sources(target: Target, environ: Mapping[str, str]) -> list[HookSource]:
     """Return what besides the target makes all its sessions call us already: for all sessions, only the user's."""
     if not target.user:
-        return elsewhere(target, environ)
+        return other_sources(target, environ)
     path = os.path.realpath(target.settings)
-    found = hook_sources.sources({}, os.getcwd(), environ)
-    return [source for source in found if os.path.realpath(source.path) != path and any(_ours(source))]
+    found = hook_sources.find_sources({}, os.getcwd(), environ)
+    return [source for source in found if os.path.realpath(source.path) != path and any(_own_hooks(source))]
 
 
-def plugins(environ: Mapping[str, str]) -> list[HookSource]:
+def own_plugins(environ: Mapping[str, str]) -> list[HookSource]:
     """Return the plugins of ours that the user's own settings enable, or the present directory's."""
     here = os.getcwd()
     return [
-        source for source in hook_sources.sources({here: None}, here, environ) if source.plugin and any(_ours(source))
+        source
+        for source in hook_sources.find_sources({here: None}, here, environ)
+        if source.plugin and any(_own_hooks(source))
     ]
 
 
 def is_there(target: Target) -> bool:
     """Return whether the target's settings call us."""
-    source = hook_sources.source(target.settings, "")
-    return source is not None and any(_ours(source))
+    source = hook_sources.read_source(target.settings, "")
+    return source is not None and any(_own_hooks(source))
 
 
 def way_out(source: HookSource) -> str:
@@ -129,25 +133,25 @@ def way_in(source: HookSource) -> str:
         return f"an update of the plugin {source.plugin}"
     if source.of_project and not source.path.endswith(".local.json"):
         return f"an edit of {source.path}, which no command of ours wrote,"
-    return runnable.installing(CLAUDE_CODE.name, source.project if source.of_project else "")
+    return runnable.installing_command(CLAUDE_CODE.name, source.project if source.of_project else "")
 
 
-def name(source: HookSource) -> str:
+def source_name(source: HookSource) -> str:
     """Return the source's name, for people."""
     return f"the plugin {source.plugin}" if source.plugin else source.path
 
 
-def _ours(source: HookSource) -> Iterator[FoundHook]:
-    for event, group, hook in source.hooks():
+def _own_hooks(source: HookSource) -> Iterator[FoundHook]:
+    for event, group, hook in source.each_hook():
         command = hook.get("command") if isinstance(hook, dict) else None
-        matcher = FILE_TOOLS if part(hook) == FILES else COMMANDS if event == BEFORE_TOOL else None
-        if not isinstance(command, str) or (matcher is not None and not covers(group, matcher)):
+        matcher = FILE_TOOLS if part_called(hook) == FILES else COMMANDS if event == BEFORE_TOOL else None
+        if not isinstance(command, str) or (matcher is not None and not is_covering(group, matcher)):
             continue
         if PROGRAM in command or any(shim in command for shim in SHIMS[:2]):
-            yield FoundHook(source, event, command, part(hook))
+            yield FoundHook(source, event, command, part_called(hook))
 
 
-def _line(text: bytes, command: str) -> int | None:
+def _line_number(text: bytes, command: str) -> int | None:
     place = text.find(codec.dumps(command).encode("utf-8", "surrogatepass"))
     return None if place < 0 else text.count(b"\n", 0, place) + 1
 
@@ -155,14 +159,14 @@ def _line(text: bytes, command: str) -> int | None:
 # -- the installation as a whole --------------------------------------------------------------------------------------
 
 
-def _missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[Problem]:
+def _note_missing(directory: str, here: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Note that no hook calls us, only if the client is in use: a mailbox serves others as well."""
-    if os.path.isdir(hook_sources.home(environ)) or os.path.isdir(os.path.join(here, ".claude")):
+    if os.path.isdir(hook_sources.client_home(environ)) or os.path.isdir(os.path.join(here, ".claude")):
         what = f"no hook of Claude Code calls us, so its sessions do not see mail by themselves: {INSTALL} adds hooks"
         yield Problem(directory, None, what, note=True)
 
 
-def _notes(found: Sequence[FoundHook]) -> Iterator[Problem]:
+def _note_hooks(found: Sequence[FoundHook]) -> Iterator[Problem]:
     parts: dict[str, dict[str, list[HookSource]]] = {"": {}, BELL: {}, PERMIT: {}, FILES: {}}
     for hook in found:
         parts[hook.part].setdefault(hook.event, []).append(hook.source)
@@ -175,13 +179,13 @@ def _notes(found: Sequence[FoundHook]) -> Iterator[Problem]:
     if parts[PERMIT] and not parts[FILES]:
         what = f"no hook keeps tools from writing the mailbox's files: {way_in(found[0].source)} adds it"
         yield Problem(found[0].source.path, None, what, note=True)
-    yield from _doubled(found, hooked, "")
-    yield from _doubled(found, parts[BELL], " for its doorbell")
-    yield from _doubled(found, parts[PERMIT], " for what it may do")
-    yield from _doubled(found, parts[FILES], " for the files it may write")
+    yield from _note_doubled(found, hooked, "")
+    yield from _note_doubled(found, parts[BELL], " for its doorbell")
+    yield from _note_doubled(found, parts[PERMIT], " for what it may do")
+    yield from _note_doubled(found, parts[FILES], " for the files it may write")
 
 
-def _doubled(found: Sequence[FoundHook], hooked: Mapping[str, list[HookSource]], why: str) -> Iterator[Problem]:
+def _note_doubled(found: Sequence[FoundHook], hooked: Mapping[str, list[HookSource]], why: str) -> Iterator[Problem]:
     doubled: dict[tuple[str, ...], list[str]] = {}
     for event, sources in hooked.items():
         if len(sources) > 1:
@@ -189,7 +193,7 @@ def _doubled(found: Sequence[FoundHook], hooked: Mapping[str, list[HookSource]],
     by_path = {hook.source.path: hook.source for hook in found}
     for where, events in doubled.items():
         more = [by_path[path] for path in dict.fromkeys(where) if path != where[-1]]
-        also = "".join(f", and in {name(other)} ({way_out(other)})" for other in more)
+        also = "".join(f", and in {source_name(other)} ({way_out(other)})" for other in more)
         calls = "calls" if len(events) == 1 else "call"
         here = "in this plugin" if by_path[where[-1]].plugin else "here"
         what = (
@@ -202,20 +206,20 @@ def _passed_by(
     found: Sequence[FoundHook], all_of_them: Sequence[HookSource], environ: Mapping[str, str]
 ) -> Iterator[Problem]:
     """Yield settings by which the client runs no hooks, and projects it does not trust."""
-    for source in (*hook_sources.managed(), *(source for source in all_of_them if not source.plugin)):
-        if source.says("disableAllHooks"):
+    for source in (*hook_sources.managed_sources(), *(source for source in all_of_them if not source.plugin)):
+        if source.has_setting("disableAllHooks"):
             yield Problem(source.path, None, "disableAllHooks is set: no hook runs, ours included; take it out")
-    for source in hook_sources.managed():
-        if source.says("allowManagedHooksOnly"):
+    for source in hook_sources.managed_sources():
+        if source.has_setting("allowManagedHooksOnly"):
             what = "allowManagedHooksOnly is set: the client runs only its administrator's hooks, so none of ours"
             yield Problem(source.path, None, f"{what}; ask them to put ours in")
     for project in dict.fromkeys(hook.source.project for hook in found if hook.source.of_project):
-        if hook_sources.trusted(project, environ) is False:
+        if hook_sources.is_trusted(project, environ) is False:
             what = f"{project} is not trusted: its hooks do not run; start `claude` there once and answer its question"
             yield Problem(project, None, what, note=True)
 
 
-def _open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
+def _note_open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
     """Yield agents that only hooks restrict: a failing hook fails open."""
     for source in all_of_them:
         permissions = (source.settings or {}).get("permissions")
@@ -233,7 +237,7 @@ def _open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[Hook
         yield Problem(found[0].source.path, None, f"{what}: {more}", note=True)
 
 
-def _outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
+def _note_outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
     """Yield rules of an earlier version, by which an agent decides unasked."""
     for source in all_of_them:
         rules = (source.settings or {}).get("permissions")
@@ -247,20 +251,20 @@ def _outdated(all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
 # -- does it do its work? ---------------------------------------------------------------------------------------------
 
 
-def _quiet(found: Sequence[FoundHook], environ: Mapping[str, str]) -> Iterator[Problem]:
+def _try_hooks(found: Sequence[FoundHook], environ: Mapping[str, str]) -> Iterator[Problem]:
     """Try each program that hooks call once, if the person installed it; yield those that fail."""
     programs: dict[tuple[str, ...], FoundHook] = {}
     for hook in found:
-        if runnable.wrong(hook.command, hook.source.project, environ, hook.source.root) is None:
+        if runnable.why_not_runnable(hook.command, hook.source.project, environ, hook.source.root) is None:
             program = _own_program(hook, environ)
             if program:
                 programs.setdefault(program, hook)
     for program, hook in programs.items():
-        wrong = runnable.tried(program, environ)
+        wrong = runnable.try_hook(program, environ)
         if wrong is not None:
             what = f"the hook of {hook.event} calls {program[0]}, which fails silently: {wrong}"
             yield Problem(
-                hook.source.path, _line(hook.source.text, hook.command), f"{what}; install agent-mailbox again"
+                hook.source.path, _line_number(hook.source.text, hook.command), f"{what}; install agent-mailbox again"
             )
 
 
@@ -270,9 +274,9 @@ def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]
     if not calls_us({"command": hook.command}):
         return ()
     command = hook.command.replace("${CLAUDE_PLUGIN_ROOT}", hook.source.root)
-    words = called(shlex.split(command))
+    words = without_exec(shlex.split(command))
     own = [
-        installation.shim(environ)[0],
+        installation.shim_file(environ)[0],
         *([os.path.join(hook.source.root, "hooks", SHIM)] if hook.source.root else []),
     ]
     if len(words) == 2 and words[0] in own:
@@ -282,10 +286,10 @@ def _own_program(hook: FoundHook, environ: Mapping[str, str]) -> tuple[str, ...]
     return ()
 
 
-def _stale(ways: Sequence[str], environ: Mapping[str, str]) -> Iterator[Problem]:
+def _note_stale(ways: Sequence[str], environ: Mapping[str, str]) -> Iterator[Problem]:
     """Note that the installed shim differs from the one this installation would write; the first of the ways renews
     it."""
-    path, text = installation.shim(environ)
+    path, text = installation.shim_file(environ)
     there = read_if_possible(path, through_links=True) if text is not None else None
     if there is not None and there != text and ways:
         yield Problem(path, None, f"it was written by another installation: {ways[0]} renews it", note=True)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec, instant
 from ...core.records import BadLine
 from .. import budget
-from ..transcript import ERASED, MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read
+from ..transcript import ERASED, MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read_margin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,16 +30,18 @@ _OPENS, _CLOSES = "<hook_context>", "</hook_context>"
 
 
 def states(path: str, offers: Sequence[Offer], prompt: str | None = None) -> dict[str, str] | None:
-    """Return the state of each offer, by nonce; None if there is no such file; raises as ``transcript.states``.
+    """Return the state of each offer, by nonce; None if there is no such file; raises as ``transcript.offer_states``.
 
     ``prompt``: the one that begins now. Then whatever is not in the file will not come into it, unless the prompt
     itself is our text of a turn's end."""
-    found = read(path, min((offer.length for offer in offers), default=0), lambda lines: _Chat(offers).fold(lines))
+    found = read_margin(
+        path, min((offer.length for offer in offers), default=0), lambda lines: _Chat(offers).fold(lines)
+    )
     if found is None or prompt is None:
         return found
     begun = prompt.partition("\n")[0]
     return {
-        nonce: ERASED if state in (OPEN, PASSED) and begun not in budget.heads(nonce) else state
+        nonce: ERASED if state in (OPEN, PASSED) and begun not in budget.possible_heads(nonce) else state
         for nonce, state in found.items()
     }
 
@@ -104,7 +106,7 @@ class _Chat:
 
 def _tells(message: Mapping[str, Any], nonce: str) -> bool:
     """Return whether the message gives the model a hook's text with that delivery, or the whole output of a check."""
-    heads = budget.heads(nonce)
+    heads = budget.possible_heads(nonce)
     content = message.get("content") if message.get("type") == "user" else None
     parts = [*_listed(content)]
     for call in _listed(message.get("toolCalls")):

@@ -21,7 +21,7 @@ from ...store.files.paths import CONFIG
 from ...store.files.watched import Watched
 from ...store.polling import offers
 from .. import budget
-from ..client_input import Call
+from ..client_input import ClientInput
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ MAX_TOLD = 5
 """Lines a session is told about its registration; the rest would crowd out mail."""
 
 
-def canonical(event: str) -> str | None:
+def canonical_event(event: str) -> str | None:
     """Return the client's spelling of an event we answer, from either spelling; None for others."""
     wanted = event.replace("-", "").replace("_", "").lower()
     return next((name for name in (*HOOKS, *PERMITS, FILES, *SILENT) if name.lower() == wanted), None)
@@ -54,7 +54,7 @@ class Hook(Record):
     """A call in its surroundings. All output to the client goes through ``write``, which flushes; ``program`` is how an
     agent starts ours."""
 
-    call: Call
+    call: ClientInput
     delivery: Delivery
     environ: Mapping[str, str]
     program: str
@@ -65,84 +65,84 @@ class Hook(Record):
         """Return the mailbox."""
         return self.delivery.box
 
-    def state(self) -> str | None:
+    def roster_state(self) -> str | None:
         """Return the session's state in the roster."""
         return self.desk.logs.read_roster().state(self.call.session_id)
 
-    def enter(self, source: str) -> list[str]:
-        """Enter the session (``session.enter``), and make its later commands know who they are. Returns the lines to
-        tell it."""
+    def enter_session(self, source: str) -> list[str]:
+        """Enter the session (``session.enter_session``), and make its later commands know who they are. Returns the
+        lines to tell it."""
         from ...store.user_state.whereabouts import Whereabouts
         from . import session  # once or twice in a session's life
 
         where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)
-        told = session.enter(self.desk, self.call.session_id, source, self.environ, where)
+        told = session.enter_session(self.desk, self.call.session_id, source, self.environ, where)
         try:
             is_proven = self.desk.prove(self.call.session_id) is not None
             session.tell_commands(self.call.session_id, self.environ, is_proven=is_proven)
         except MailboxError as error:
             told.append(error.what)
-        told[:0] = self.alarm(again=True)
+        told[:0] = self.alarm_once(again=True)
         told += [f"{self.desk.logs.path(CONFIG)}: {fault.text}" for fault in self.desk.config.faults if not fault.note]
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
-    def alarm(self, *, again: bool = False) -> list[str]:
+    def alarm_once(self, *, again: bool = False) -> list[str]:
         """Return the line that tells of a log that was cut or replaced; none if the session was told of it.
 
         ``again``: tell it once more."""
         why = self.desk.broken()
-        if why is None or (cache.load(self._alarms()) == why.encode() and not again):
+        if why is None or (cache.load(self._alarm_path()) == why.encode() and not again):
             return []
         return [f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`"]
 
-    def _alarms(self) -> str:
+    def _alarm_path(self) -> str:
         return self.desk.logs.cache("alarms", self.call.session_id)
 
     def _alarm_was_shown(self) -> None:
         if (why := self.desk.broken()) is not None:
-            cache.save(self._alarms(), why.encode())
+            cache.save(self._alarm_path(), why.encode())
 
-    def alarmed(self) -> list[str]:
+    def framed_alarm(self) -> list[str]:
         """Return that line as a hook beside the session's start shows it."""
-        return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in self.alarm()]
+        return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in self.alarm_once()]
 
-    def cry(self) -> None:
+    def show_alarm(self) -> None:
         """Show that line alone, to the person: the session itself is not in the roster, perhaps for that reason."""
-        if told := self.alarmed():
-            self.write(_json({"systemMessage": told[0]}))
+        if told := self.framed_alarm():
+            self.write(_json_line({"systemMessage": told[0]}))
             self._alarm_was_shown()
 
     def tell_retired(self) -> None:
         """Tell a session that is dead in the roster, and its person, that it gets no mail: once for each end."""
-        if self.alarmed():
-            self.cry()
+        if self.framed_alarm():
+            self.show_alarm()
             return
         from . import retired  # where somebody ended a session whose client goes on
 
-        retired.tell(self.desk, self.call.session_id, self.program, self.call.command, self._tell_both)
+        retired.tell_once(self.desk, self.call.session_id, self.program, self.call.command, self._tell_both)
 
     def _tell_both(self, text: str) -> None:
-        shown = codec.parse(_context(self.call)(text).encode())
-        self.write(_json({"systemMessage": text, **shown} if isinstance(shown, dict) else {"systemMessage": text}))
+        shown = codec.parse(_context_answer(self.call)(text).encode())
+        self.write(_json_line({"systemMessage": text, **shown} if isinstance(shown, dict) else {"systemMessage": text}))
 
-    def offered(self) -> list[Offer]:
+    def open_offers(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""
         return offers.load(self.desk.logs, self.call.session_id) if self.call.conversation else []
 
-    def settle(self, pauses: Sequence[float] = (), *, returns: bool = False) -> bool:
+    def settle_offers(self, pauses: Sequence[float] = (), *, returns: bool = False) -> bool:
         """Settle earlier deliveries, as far as the transcript tells; returns whether any is left open. While one is,
         look again after each of the ``pauses`` (seconds).
 
         ``returns``: the session was away. Its client may replay some of them, which are not shown again then."""
         begins = (returns or self.call.event == "SessionStart") and bool(self.call.conversation)
-        if not begins and not self.offered():
+        if not begins and not self.open_offers():
             return False
         from ...mailbox import receipts  # after a delivery by a hook
         from . import receipt_rules
 
         try:
             client = self.environ.get(CLAUDE_CODE.process_variable, "")
-            judge = receipt_rules.judge(self.call, client)
+            judge = receipt_rules.make_judge(self.call, client)
             if begins and self.call.source != "compact":
                 receipts.take_back(
                     self.delivery, self.call.session_id, lambda given: receipt_rules.held(self.call, given)
@@ -159,26 +159,26 @@ class Hook(Record):
     def settle_turn(self, pauses: Sequence[float] = ()) -> bool:
         """Settle what can be within a turn: nothing, if the client may erase a turn that is not over."""
         if self.call.may_take_back and (self.call.event != "Stop" or self.has_mail()):
-            return bool(self.offered())
-        return self.settle(pauses)
+            return bool(self.open_offers())
+        return self.settle_offers(pauses)
 
     def has_mail(self) -> bool:
         """Return whether there is unread mail that hooks show."""
         return not all(item.muted for item in self.delivery.look(self.call.session_id))
 
-    def turns(self) -> int:
+    def count_kept_turns(self) -> int:
         """Return how often in a row mail has kept the model from stopping."""
-        return int(cache.load(self._counter()) or 0)
+        return int(cache.load(self._counter_path()) or 0)
 
     def count_turns(self, turns: int) -> None:
         """Keep that number."""
-        if turns or system.exists(self._counter()):
-            cache.save(self._counter(), b"%d" % turns)
+        if turns or system.exists(self._counter_path()):
+            cache.save(self._counter_path(), b"%d" % turns)
 
-    def _counter(self) -> str:
+    def _counter_path(self) -> str:
         return self.desk.logs.cache("chains", self.call.session_id)
 
-    def deliver(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
+    def deliver_mail(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
         """Show the ``parts`` and unread mail; returns how much mail. ``answer`` makes the client's JSON of the text.
 
         ``quiet``: if nothing is left, the hooks that follow have nothing to do.
@@ -188,11 +188,11 @@ class Hook(Record):
         length = system.size(kept) if kept else 0
         offering = Offering(nonce, length, self.environ.get(CLAUDE_CODE.process_variable, ""), {}, set(), quiet)
 
-        def choose(items: list[Item]) -> Sequence[Item]:
-            return self._told(items, parts, nonce).items
+        def choose_items(items: list[Item]) -> Sequence[Item]:
+            return self._render_told(items, parts, nonce).items
 
-        def show(items: list[Item]) -> Sequence[Item]:
-            told = self._told(items, parts, nonce, self.delivery.left)
+        def show_items(items: list[Item]) -> Sequence[Item]:
+            told = self._render_told(items, parts, nonce, self.delivery.left)
             offering.tokens.update(told.tokens)
             offering.titles.update(told.titles)
             if told.text:
@@ -202,7 +202,7 @@ class Hook(Record):
             return told.items
 
         try:
-            return self.delivery.deliver(self.call.session_id, show, choose=choose, offering=offering)
+            return self.delivery.deliver(self.call.session_id, show_items, choose=choose_items, offering=offering)
         except Busy as error:
             if error.code != "busy":
                 raise
@@ -238,18 +238,20 @@ class Hook(Record):
 
             task_offers.note_told(self.desk, self.call.session_id)
 
-    def _told(self, items: list[Item], parts: Sequence[str], nonce: str | None, left: int = 0) -> budget.Told:
+    def _render_told(self, items: list[Item], parts: Sequence[str], nonce: str | None, left: int = 0) -> budget.Told:
         items, before = [item for item in items if not item.muted], "\n".join(parts)
         if not items:
             return budget.Told(before, (), {})
         around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
         desk = self.desk
         page = budget.Sheet(desk.logs.read_roster(), desk.now(), self.program, nonce or "", around, desk.directory)
-        told = budget.mail(items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.units(before), left)
+        told = budget.render_mail(
+            items, page, self.desk.config.hook_tokens * budget.TOKEN - budget.count_units(before), left
+        )
         return told.replace(text=f"{before}\n{told.text}") if before else told
 
 
-def answer(hook: Hook) -> None:
+def answer_event(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
     client = hook.call.client
     if client is not None and not client.is_installed:
@@ -259,63 +261,63 @@ def answer(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
-def refusal(call: Call, mailbox: Callable[[], str | None]) -> str:
+def refuse_command(call: ClientInput, mailbox: Callable[[], str | None]) -> str:
     """Return the answer to a teammate's command that speaks for its lead, or to one that the client must ask about;
     empty to any other. It must not depend on a mailbox."""
     from ..permission import own_commands_hook, teammate  # where a command names us
 
     member = teammate.calling_member(call.transcript, call.agent_id or "")
-    place = own_commands_hook.WorkPlace(call.here, mailbox)
-    denial = own_commands_hook.denial(call.command, member, place, may_ask=not call.only_denies)
-    return "" if denial is None else _json(denial)
+    place = own_commands_hook.CommandPlace(call.here, mailbox)
+    denial = own_commands_hook.denial_of(call.command, member, place, may_ask=not call.only_denies)
+    return "" if denial is None else _json_line(denial)
 
 
-def trouble(error: MailboxError) -> str:
+def trouble_answer(error: MailboxError) -> str:
     """Return the answer for an unusable mailbox: one line for the person, nothing for the model."""
-    return _json({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
+    return _json_line({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
 
 
-def _json(value: dict[str, Any]) -> str:
+def _json_line(value: dict[str, Any]) -> str:
     return ascii_json(codec.dumps(value)) + "\n"
 
 
-def _context(call: Call) -> Callable[[str], str]:
+def _context_answer(call: ClientInput) -> Callable[[str], str]:
     if call.client is not None and call.client.is_flat:
-        return lambda text: _json({"additionalContext": text})
-    return lambda text: _json({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}})
+        return lambda text: _json_line({"additionalContext": text})
+    return lambda text: _json_line({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}})
 
 
 def _session_start(hook: Hook) -> None:
-    if hook.call.source == "compact" and hook.state() == "dead":
+    if hook.call.source == "compact" and hook.roster_state() == "dead":
         hook.tell_retired()  # the client's own compacting does not bring it back
         return
-    known = hook.state() is not None
-    told = hook.enter(hook.call.source)
-    left = known and hook.settle()
+    known = hook.roster_state() is not None
+    told = hook.enter_session(hook.call.source)
+    left = known and hook.settle_offers()
     if known or hook.call.source == "clear":
         from . import reminder  # at most a few times in a session's life
 
-        told += reminder.lines(hook.desk, hook.call.session_id, hook.program)
+        told += reminder.reminder_lines(hook.desk, hook.call.session_id, hook.program)
     told += hook.board_lines(begins=True)
     if hook.call.client is not COPILOT_CLI:
-        hook.deliver(_context(hook.call), told, quiet=not left)
+        hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
         hook.settle_board()
     elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
-        hook.write(_context(hook.call)("\n".join(told)))
+        hook.write(_context_answer(hook.call)("\n".join(told)))
 
 
-def _prompt(hook: Hook) -> None:
-    alarm, state = hook.alarmed(), hook.state()  # in this order: the roster is not looked at again
+def _answer_prompt(hook: Hook) -> None:
+    alarm_once, state = hook.framed_alarm(), hook.roster_state()  # in this order: the roster is not looked at again
     if state != "dead":
         returns = state == "frozen"  # a client without a hook at its start
-        offered = hook.offered()
+        offered = hook.open_offers()
         length = system.size(hook.call.conversation) if offered else 0
         grown = any(length > offer.length for offer in offered)  # else the model said nothing since
-        left = hook.settle(returns=returns) if grown or returns or hook.call.may_take_back else bool(offered)
-        told = hook.enter("") if state is None else alarm
+        left = hook.settle_offers(returns=returns) if grown or returns or hook.call.may_take_back else bool(offered)
+        told = hook.enter_session("") if state is None else alarm_once
         if is_offered := hook.desk.logs.trail.is_offered(hook.call.session_id):
             told += hook.board_lines()
-        hook.deliver(_context(hook.call), told, quiet=not left)
+        hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
         if is_offered:
             hook.settle_board()
         if not budget.is_delivery(hook.call.prompt):  # else it is a client's, for mail at a turn's end
@@ -327,20 +329,20 @@ def _prompt(hook: Hook) -> None:
 def _tool_used(hook: Hook) -> None:
     if hook.call.is_dropped:
         return  # what waits comes behind the next tool, or as the turn ends
-    alarm, state = hook.alarmed(), hook.state()
+    alarm_once, state = hook.framed_alarm(), hook.roster_state()
     if state == "alive":
         left = hook.settle_turn()
-        hook.deliver(_context(hook.call), alarm, quiet=not left)
+        hook.deliver_mail(_context_answer(hook.call), alarm_once, quiet=not left)
     elif state == "dead":
         hook.tell_retired()
     else:
-        hook.cry()
+        hook.show_alarm()
 
 
-def _stop(hook: Hook) -> None:
-    client, state = hook.call.client, hook.state()
+def _answer_stop(hook: Hook) -> None:
+    client, state = hook.call.client, hook.roster_state()
     if state != "alive":
-        hook.cry()
+        hook.show_alarm()
         return
     if client is not None and not client.stop:  # for mail that waits, a doorbell begins another turn
         rings = hook.desk.config.doorbell
@@ -348,15 +350,17 @@ def _stop(hook: Hook) -> None:
             hook.report_idle()
         return
     left = hook.settle_turn(FLUSH)
-    turns = hook.turns() if hook.call.stop_hook_active else 0
+    turns = hook.count_kept_turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:
         hook.report_idle()
         return
     # Claude Code shows context to the model once, a block's reason twice; other clients know only blocks.
     as_context = client is not None and client.stop == "context"
-    answer = _context(hook.call) if as_context else lambda text: _json({"decision": "block", "reason": text})
+    answer = (
+        _context_answer(hook.call) if as_context else lambda text: _json_line({"decision": "block", "reason": text})
+    )
     try:
-        shown = hook.deliver(answer, hook.alarmed(), quiet=not left)
+        shown = hook.deliver_mail(answer, hook.framed_alarm(), quiet=not left)
     except Busy:
         hook.report_idle()  # its turn ends all the same
         raise
@@ -366,26 +370,26 @@ def _stop(hook: Hook) -> None:
         hook.report_idle()
 
 
-def _flush(hook: Hook) -> None:
-    hook.settle()
+def _settle_only(hook: Hook) -> None:
+    hook.settle_offers()
 
 
 def _session_end(hook: Hook) -> None:
-    if hook.state() == "alive":
+    if hook.roster_state() == "alive":
         from ...mailbox.registry import Registry  # once in a session's life
 
         me = hook.call.session_id
         Registry(hook.desk).end(me, "freeze", me, neutral(hook.call.reason) or "session ended")
-        hook.settle()
+        hook.settle_offers()
 
 
 EVENTS: dict[str, Callable[[Hook], None]] = {
     "SessionStart": _session_start,
-    "UserPromptSubmit": _prompt,
+    "UserPromptSubmit": _answer_prompt,
     AFTER_TOOL: _tool_used,
     AFTER_TOOLS: _tool_used,
-    "Stop": _stop,
-    "PreCompact": _flush,
+    "Stop": _answer_stop,
+    "PreCompact": _settle_only,
     "SessionEnd": _session_end,
 }
 SILENT = ("SubagentStop", "TeammateIdle")

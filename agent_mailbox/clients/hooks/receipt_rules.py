@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ...store.polling.offers import Offer
-    from ..client_input import Call
+    from ..client_input import ClientInput
 
 
-def judge(call: Call, client: str) -> Callable[[Sequence[Offer]], Settlement]:
+def make_judge(call: ClientInput, client: str) -> Callable[[Sequence[Offer]], Settlement]:
     """Return the judge for ``mailbox.receipts.settle``: what the session's transcript says at this call of the client's
     process ``client``."""
 
-    def verdict(offers: Sequence[Offer]) -> Settlement:
+    def judge_offers(offers: Sequence[Offer]) -> Settlement:
         try:
-            states = _states(call, offers)
+            states = _states_of(call, offers)
         except OSError:
             return Settlement()  # a later event may read it
         if states is None:
@@ -38,29 +38,29 @@ def judge(call: Call, client: str) -> Callable[[Sequence[Offer]], Settlement]:
             lost -= {o.nonce for o in offers if o.client == client and states[o.nonce] == OPEN}
         return Settlement(frozenset(nonce for nonce, state in states.items() if state == SEEN), lost)
 
-    return verdict
+    return judge_offers
 
 
-def held(call: Call, offers: Sequence[Offer]) -> frozenset[str]:
+def held(call: ClientInput, offers: Sequence[Offer]) -> frozenset[str]:
     """Return the nonces of the offers whose text the session's transcript holds: its client replays that."""
     try:
-        states = _states(call, offers) or {}
+        states = _states_of(call, offers) or {}
     except OSError:
         states = {}
     return frozenset(nonce for nonce, state in states.items() if state in (SHOWN, SEEN))
 
 
-def _states(call: Call, offers: Sequence[Offer]) -> dict[str, str] | None:
+def _states_of(call: ClientInput, offers: Sequence[Offer]) -> dict[str, str] | None:
     path = call.conversation
     if path.rpartition("/")[2].startswith("rollout-"):
         from . import rollout  # Codex's
 
-        return rollout.states(path, offers)
+        return rollout.offer_states(path, offers)
     if call.may_take_back:
         from . import gemini_chat  # Gemini CLI's
 
         return gemini_chat.states(path, offers, call.prompt if call.event == "UserPromptSubmit" else None)
-    return transcript.states(path, call.session_id, offers)
+    return transcript.offer_states(path, call.session_id, offers)
 
 
 _LOST = {

@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ...core.inbox import MailState
+    from ...core.inbox import InboxState
     from ...core.records import Message
     from ...mailbox.opened import OpenMailbox
 
@@ -21,25 +21,28 @@ MOST = 5
 """Messages named in each list: enough to go on, and ``status`` has the rest."""
 
 
-def lines(desk: OpenMailbox, session_id: str, program: str) -> list[str]:
+def reminder_lines(desk: OpenMailbox, session_id: str, program: str) -> list[str]:
     """Return the reminder; empty if there is nothing to remind of."""
     state, now = open_ends.read_asks(desk.logs, session_id, desk.config.ttls), desk.now()
     owed, asked = obligations.obligations(session_id, state), obligations.unanswered(session_id, state)
     told = []
     if owed:
-        told += [f"You owe an answer ({program} reply ID, or ack ID):", *_list(owed, state, now, program, "from")]
+        told += [
+            f"You owe an answer ({program} reply ID, or ack ID):",
+            *_list_messages(owed, state, now, program, "from"),
+        ]
     if asked:
-        told += ["You asked, and nobody answered yet:", *_list(asked, state, now, program, "to")]
-    return [_identity(session_id, state), *told] if told else []
+        told += ["You asked, and nobody answered yet:", *_list_messages(asked, state, now, program, "to")]
+    return [_identity_line(session_id, state), *told] if told else []
 
 
-def _identity(session_id: str, state: MailState) -> str:
+def _identity_line(session_id: str, state: InboxState) -> str:
     agent = state.roster.get(session_id)
     roles = f" ({', '.join(frame.roles_of(agent))})" if agent and agent.roles else ""
     return f"agent-mailbox: this session is {frame.name_of(session_id, state.roster)}{roles}"
 
 
-def _list(messages: Sequence[Message], state: MailState, now: int, program: str, way: str) -> list[str]:
+def _list_messages(messages: Sequence[Message], state: InboxState, now: int, program: str, way: str) -> list[str]:
     shown = []
     for m in messages[-MOST:]:
         who = frame.sender_of(m, state.roster) if way == "from" else frame.target_of(m, state.roster)

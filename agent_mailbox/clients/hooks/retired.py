@@ -22,7 +22,7 @@ KEPT = "retired"
 _VERB = "roster retire"
 
 
-def tell(desk: OpenMailbox, session_id: str, program: str, command: str, write: Callable[[str], None]) -> None:
+def tell_once(desk: OpenMailbox, session_id: str, program: str, command: str, write: Callable[[str], None]) -> None:
     """Write the line for a retired session, unless it was told already, or this ``command`` of its own retired it."""
     roster = desk.logs.read_roster()
     agent, told = roster.get(session_id), desk.logs.cache(KEPT, session_id)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...core import codec, instant
 from ...core.records import BadLine
 from .. import budget
-from ..transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read
+from ..transcript import MAX_LINE, OPEN, PASSED, SEEN, SHOWN, is_whole_check, read_margin
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,12 +28,12 @@ _GIVEN = ("function_call_output", "custom_tool_call_output")
 """The kinds of items that the model did not make, beside messages of others."""
 
 
-def states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
-    """Return the state of each offer, by nonce; None if there is no rollout; raises as ``transcript.states``."""
-    return read(path, min(offer.length for offer in offers), lambda lines: _states(lines, offers))
+def offer_states(path: str, offers: Sequence[Offer]) -> dict[str, str] | None:
+    """Return the state of each offer, by nonce; None if there is no rollout; raises as ``transcript.offer_states``."""
+    return read_margin(path, min(offer.length for offer in offers), lambda lines: _states_in(lines, offers))
 
 
-def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
+def _states_in(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
     found = dict.fromkeys((offer.nonce for offer in offers), OPEN)
     places: dict[str, int] = {}
     marks = {f" mail {offer.nonce}".encode(): offer.nonce for offer in offers}
@@ -43,7 +43,7 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
         event = codec.parse(line, MAX_LINE, ours=False)
         if isinstance(event, BadLine) or event.get("type") != "response_item":
             continue
-        item, place, given = _item(event)
+        item, place, given = _item_of(event)
         if _is_the_model_s(item):
             for offer in offers:
                 state = found[offer.nonce]
@@ -52,14 +52,14 @@ def _states(lines: Iterator[bytes], offers: Sequence[Offer]) -> dict[str, str]:
                 elif state == OPEN and instant.told(event.get("timestamp")) >= offer.time:
                     found[offer.nonce] = PASSED
         else:
-            tells = _tells if _is_a_hook_s(item) else _returns
+            tells = _has_delivery if _is_a_hook_s(item) else _is_whole_check
             for mark, nonce in marks.items():
                 if mark in line and found[nonce] in (OPEN, PASSED) and tells(item, nonce):
                     found[nonce], places[nonce] = SHOWN, place
     return found
 
 
-def _item(event: Mapping[str, Any]) -> tuple[dict[str, Any], int, int]:
+def _item_of(event: Mapping[str, Any]) -> tuple[dict[str, Any], int, int]:
     """Return an item, its number, and that of the last one that the model was given for it."""
     item, about = event.get("payload"), event.get("metadata")
     numbers = [
@@ -85,16 +85,16 @@ def _is_a_hook_s(item: Mapping[str, Any]) -> bool:
     )
 
 
-def _returns(item: Mapping[str, Any], nonce: str) -> bool:
+def _is_whole_check(item: Mapping[str, Any], nonce: str) -> bool:
     """Return whether the item is a tool's result with the whole output of a check in it."""
     output = item.get("output") if item.get("type") in _GIVEN else None
     return isinstance(output, str) and is_whole_check(output, nonce)
 
 
-def _tells(item: Mapping[str, Any], nonce: str) -> bool:
+def _has_delivery(item: Mapping[str, Any], nonce: str) -> bool:
     content = item.get("content")
     texts = [part.get("text") for part in content if isinstance(part, dict)] if isinstance(content, list) else []
-    heads = budget.heads(nonce)
+    heads = budget.possible_heads(nonce)
     lines = [line for text in texts if isinstance(text, str) for line in text.split("\n")]
     return any(
         line in heads or (line.startswith("<hook_prompt ") and line.partition(">")[2] in heads) for line in lines

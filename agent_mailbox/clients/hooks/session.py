@@ -40,7 +40,9 @@ ROLE, LEAD = "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_LEAD"
 NAME, TAGS = "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_TAGS"
 
 
-def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str, str], where: Whereabouts) -> list[str]:
+def enter_session(
+    desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str, str], where: Whereabouts
+) -> list[str]:
     """Register the session, or its return; returns the lines to tell it. ``where`` it works, as its client told it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
@@ -53,14 +55,14 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     roster = desk.logs.read_roster()
     told: list[str] = []
     if where.client == CODEX.word:
-        environ = _own(environ, told)
+        environ = _own_environment(environ, told)
     elif others := client_variables.left_out(environ):
         environ = {name: value for name, value in environ.items() if name not in others}
         if source in BEGINNINGS:
             told.append(f"{', '.join(others)} left out: the client's background service {_INHERITED}")
     client = environ.get("CLAUDE_PID") or None
     known = roster.get(session_id)
-    old = _cleared(roster, client) if source == CLEARED and known is None else None
+    old = _cleared_session(roster, client) if source == CLEARED and known is None else None
     if source == FORKED and known is None:
         from . import forks  # a few times in a person's day
 
@@ -70,7 +72,9 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
     if known is not None and known.state != DEAD and (known.proven or known.client):
         goes_on = source in SAME_PROCESS
         request = (
-            Registration(session_id=session_id) if goes_on else _additions(desk, known, where.directory, environ, told)
+            Registration(session_id=session_id)
+            if goes_on
+            else _added_wishes(desk, known, where.directory, environ, told)
         )
     elif old is not None:
         request = Registration(
@@ -81,10 +85,10 @@ def enter(desk: OpenMailbox, session_id: str, source: str, environ: Mapping[str,
             continues=old.session_id,
         )
     else:
-        request = _wishes(desk, session_id, where.directory, environ, told)
+        request = _wishes_of(desk, session_id, where.directory, environ, told)
     if known is not None and request.lead is not None:
         request = _with_lead(desk, request, known, environ, told)
-    _register(desk, request.replace(client=client), told)
+    _register_wishes(desk, request.replace(client=client), told)
     mailbox, state = "" if "AGENT_MAILBOX_DIR" in environ else desk.directory, paths.state_directory(environ)
     before = whereabouts.of(session_id, state)
     if before is not None and before.mailbox not in ("", desk.directory):
@@ -110,13 +114,13 @@ def _take_along(session_id: str, mailbox: str, wait: float) -> None:
         pass  # it is gone: only a mark closes what cannot be asked
 
 
-def _own(environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:
+def _own_environment(environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:
     """Return the environment without another's wishes. A hook of Codex's server has the environment of the terminal
     that started the server, whichever terminal's session this is."""
     from .. import codex_server  # where Codex calls
 
     others = [name for name in (ROLE, NAME, TAGS, LEAD) if environ.get(name)]
-    if not others or not codex_server.above():
+    if not others or not codex_server.server_above():
         return environ
     told.append(
         f"{', '.join(others)} left out: Codex's background server {_INHERITED};"
@@ -125,7 +129,7 @@ def _own(environ: Mapping[str, str], told: list[str]) -> Mapping[str, str]:
     return {name: value for name, value in environ.items() if name not in others}
 
 
-def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
+def _register_wishes(desk: OpenMailbox, request: Registration, told: list[str]) -> None:
     """Register with all wishes, else without the name, else without roles and tags, else with the person as lead."""
     absence.note_bearer(desk, request.name, request.session_id)
     bare = Registration(
@@ -148,33 +152,35 @@ def _register(desk: OpenMailbox, request: Registration, told: list[str]) -> None
             return
 
 
-def _wishes(
+def _wishes_of(
     desk: OpenMailbox, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]
 ) -> Registration:
     """Return the well-formed wishes of environment and configuration."""
     config = desk.config
-    wished = _variables(desk, session_id, environ, told)
+    wished = _wishes_of_variables(desk, session_id, environ, told)
     usual = "" if environ.get(ROLE) else config.session_role
-    roles = wished.roles or _good(_listed(usual), check_role, told)
-    tags = _good(config.session_tags, lambda tag: check_tag(tag, config.namespaces), told)
-    return wished.replace(roles=roles or None, add_tags=(*wished.add_tags, *tags, *_project(directory)))
+    roles = wished.roles or _good_words(_split_words(usual), check_role, told)
+    tags = _good_words(config.session_tags, lambda tag: check_tag(tag, config.namespaces), told)
+    return wished.replace(roles=roles or None, add_tags=(*wished.add_tags, *tags, *_project_tag(directory)))
 
 
-def _variables(desk: OpenMailbox, session_id: str, environ: Mapping[str, str], told: list[str]) -> Registration:
+def _wishes_of_variables(
+    desk: OpenMailbox, session_id: str, environ: Mapping[str, str], told: list[str]
+) -> Registration:
     """Return the well-formed wishes of the environment."""
     names = [name] if (name := environ.get(NAME, "").strip()) else []
     leads = [lead] if (lead := environ.get(LEAD, "").strip()) else []
-    tags = _listed(environ.get(TAGS))
+    tags = _split_words(environ.get(TAGS))
     return Registration(
         session_id=session_id,
-        name=next(iter(_good(names, check_name, told)), None),
-        lead=next(iter(_good(leads, check_id, told)), USER) if leads else None,
-        roles=_good(_listed(environ.get(ROLE)), check_role, told) or None,
-        add_tags=_good(tags, lambda tag: check_tag(tag, desk.config.namespaces), told),
+        name=next(iter(_good_words(names, check_name, told)), None),
+        lead=next(iter(_good_words(leads, check_id, told)), USER) if leads else None,
+        roles=_good_words(_split_words(environ.get(ROLE)), check_role, told) or None,
+        add_tags=_good_words(tags, lambda tag: check_tag(tag, desk.config.namespaces), told),
     )
 
 
-def _good(words: Iterable[str], check: Callable[[str], str], told: list[str]) -> tuple[str, ...]:
+def _good_words(words: Iterable[str], check: Callable[[str], str], told: list[str]) -> tuple[str, ...]:
     found = []
     for word in words:
         try:
@@ -184,7 +190,7 @@ def _good(words: Iterable[str], check: Callable[[str], str], told: list[str]) ->
     return tuple(found)
 
 
-def _additions(
+def _added_wishes(
     desk: OpenMailbox, known: Agent, directory: str, environ: Mapping[str, str], told: list[str]
 ) -> Registration:
     """Return the wishes of a client's process for a session that was known before: they add to its tags.
@@ -193,10 +199,10 @@ def _additions(
     be resumed within a client that another session named.
     """
     if known.client is None:
-        wished = _wishes(desk, known.session_id, directory, environ, told)
+        wished = _wishes_of(desk, known.session_id, directory, environ, told)
         roles = wished.roles if environ.get(ROLE) or not known.roles else None
     else:
-        wished = _variables(desk, known.session_id, environ, told)
+        wished = _wishes_of_variables(desk, known.session_id, environ, told)
         roles = wished.roles
     name = wished.name if wished.name != known.name else None
     bearer = desk.logs.read_roster().bearer(name) if name is not None else None
@@ -233,18 +239,18 @@ def _with_lead(
     return request.replace(lead=None)
 
 
-def _listed(words: str | None) -> list[str]:
+def _split_words(words: str | None) -> list[str]:
     return [word.strip() for word in (words or "").split(",") if word.strip()]
 
 
-def _project(directory: str) -> tuple[str, ...]:
+def _project_tag(directory: str) -> tuple[str, ...]:
     """Return ``project:NAME`` of the repository (the same in all its worktrees), else of the directory."""
     name = creation.repository(directory) or system.basename(system.real_directory(directory))
     name = "".join(c if c.isalnum() or c in "._@+-" else "-" for c in name).strip("-._@+")[:64]
     return (f"project:{name}",) if name else ()
 
 
-def _cleared(roster: Roster, client: str | None) -> Agent | None:
+def _cleared_session(roster: Roster, client: str | None) -> Agent | None:
     """Return the session that this client process just cleared."""
     gone = [a for a in roster.agents.values() if a.state == FROZEN and a.reason == CLEARED and a.client == client]
     return max(gone, key=lambda a: a.changed) if gone and client else None

@@ -1,7 +1,7 @@
 """Out of every client at once: the places that we know of, and what stays on the machine behind an uninstallation.
 
-Belongs here: finding these places. We know the user's own settings, the file of each installation (``Records``), the
-projects of the user's mailboxes, and one directory that the caller names.
+Belongs here: finding these places. We know the user's own settings, the file of each installation (``FileRecords``),
+the projects of the user's mailboxes, and one directory that the caller names.
 """
 
 from __future__ import annotations
@@ -30,26 +30,26 @@ class Remains(Record):
     mailboxes: tuple[str, ...]
 
 
-def targets(here: str, environ: Mapping[str, str]) -> list[Target]:
+def every_target(here: str, environ: Mapping[str, str]) -> list[Target]:
     """Return every place that may hold an installation of ours, each once."""
-    recorded = files.Records(environ).paths()
-    projects = [here, *(_project(mailbox) for mailbox in paths.trusted(environ))]
-    projects += [above for path in recorded for above in _above(path)]
+    recorded = files.FileRecords(environ).recorded_paths()
+    projects = [here, *(_project_of(mailbox) for mailbox in paths.trusted(environ))]
+    projects += [above for path in recorded for above in _directories_above(path)]
     found: dict[str, Target] = {}
     for client in CLIENTS:
-        in_projects = (places.project(client, one) for one in dict.fromkeys(projects) if os.path.isdir(one))
-        for target in (places.user(client, environ), *in_projects):
+        in_projects = (places.project_target(client, one) for one in dict.fromkeys(projects) if os.path.isdir(one))
+        for target in (places.user_target(client, environ), *in_projects):
             found.setdefault(target.settings, target)
     return [target for target in found.values() if _may_be_there(target, recorded)]
 
 
-def _project(mailbox: str) -> str:
+def _project_of(mailbox: str) -> str:
     """Return the project of a mailbox: the directory above it, or above the repository's own that holds it."""
     above = os.path.dirname(mailbox)
     return os.path.dirname(above) if os.path.basename(above) == ".git" else above
 
 
-def _above(path: str) -> Iterator[str]:
+def _directories_above(path: str) -> Iterator[str]:
     """Yield the directories above a file of ours that may be its project."""
     for _ in range(5):  # .codex/skills/NAME/agents/openai.yaml has the longest way
         path = os.path.dirname(path)
@@ -61,24 +61,24 @@ def _may_be_there(target: Target, recorded: list[str]) -> bool:
     return os.path.isdir(base) or any(path == memory or path.startswith(f"{base}/") for path in recorded)
 
 
-def leftovers(environ: Mapping[str, str], done: list[str]) -> installation.InstallPlan:
+def leftover_plan(environ: Mapping[str, str], done: list[str]) -> installation.InstallPlan:
     """Return the plan for files that no target explains, such as of another ``CLAUDE_CONFIG_DIR``. One that is as we
     left it becomes what it was; any other is left, but for those that are ``done``."""
-    records = files.Records(environ)
+    records = files.FileRecords(environ)
     changes, left = [], []
     moved: dict[str, str] = {}
-    for path in (one for one in records.paths() if one not in done):
-        data, entry = files.read(path), records.find(path)
-        if (gone := _missing(os.path.dirname(path))) is not None:
+    for path in (one for one in records.recorded_paths() if one not in done):
+        data, entry = files.read_foreign(path), records.find_record(path)
+        if (gone := _missing_project(os.path.dirname(path))) is not None:
             moved[gone] = "it is not there any more; if it was moved, run `agent-mailbox uninstall --all` in it"
-        if entry is not None and (data is None or files.checksum(data) in entry.written):
+        if entry is not None and (data is None or files.checksum_of(data) in entry.written):
             changes.append(files.Change(path, data, None if data is None else entry.original, None))
         else:
             left.append((path, "it was edited; take out of it by hand what names agent-mailbox"))
     return installation.InstallPlan(tuple(changes), (*left, *moved.items()))
 
 
-def _missing(directory: str) -> str | None:
+def _missing_project(directory: str) -> str | None:
     """Return the project above a directory that is missing: the highest one that is not there; None if it is there."""
     found = None
     while not os.path.isdir(directory) and directory != os.path.dirname(directory):
@@ -86,7 +86,7 @@ def _missing(directory: str) -> str | None:
     return found
 
 
-def remains(environ: Mapping[str, str]) -> Remains:
+def find_remains(environ: Mapping[str, str]) -> Remains:
     """Return what stays on this machine."""
     boxes = tuple(box for box in dict.fromkeys(paths.trusted(environ)) if paths.is_mailbox(box))
     return Remains(paths.state_directory(environ), paths.configuration_directory(environ), boxes)

@@ -46,12 +46,12 @@ class Change(Record):
     mode: int = 0o666
 
 
-def read(path: str, limit: int = MAX_FILE) -> bytes | None:
+def read_foreign(path: str, limit: int = MAX_FILE) -> bytes | None:
     """Return a file's bytes, or None if there is none. Raises ``StorageFailed``, also for more than ``limit`` bytes."""
     return read_file(path, limit, through_links=True)
 
 
-def checksum(data: bytes) -> str:
+def checksum_of(data: bytes) -> str:
     """Return the checksum of a file's bytes."""
     return hashlib.sha256(data).hexdigest()
 
@@ -64,28 +64,28 @@ def missing_directories(path: str) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def carry_out(change: Change, records: Records) -> None:
+def carry_out(change: Change, records: FileRecords) -> None:
     """Make the change, durably. Raises ``Busy`` if the file changed since the plan, and ``StorageFailed``; the file is
     then as it was."""
-    if read(change.path) != change.before:
+    if read_foreign(change.path) != change.before:
         raise Busy(f"{change.path} was just changed by another program", "repeat the command")
     if change.entry is not None:
-        records.keep(change.path, change.entry)
+        records.keep_record(change.path, change.entry)
     if change.after != change.before:
         try:
             if change.after is None:
                 os.unlink(change.path)
             else:
                 os.makedirs(os.path.dirname(change.path), exist_ok=True)
-                _replace(change.path, change.after, change.mode)
+                _replace_file(change.path, change.after, change.mode)
             sync_directory(os.path.dirname(change.path))
         except OSError as error:
             raise storage_failed("write", change.path, error) from None
     if change.entry is None:
-        records.forget(change.path)
+        records.forget_file(change.path)
 
 
-def _replace(path: str, data: bytes, mode: int) -> None:
+def _replace_file(path: str, data: bytes, mode: int) -> None:
     directory, name = os.path.split(path)
     aside = os.path.join(directory, f".{name}.agent-mailbox")
     if system.exists(aside):
@@ -116,22 +116,22 @@ def remove_empty(directories: tuple[str, ...]) -> None:
             return
 
 
-class Records:
+class FileRecords:
     """The records of the files we changed, in the user's state directory; one file each."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.directory = os.path.join(os.path.dirname(paths.trusted_file(environ)), "installed")
 
-    def _path(self, path: str) -> str:
-        return os.path.join(self.directory, f"{checksum(os.fsencode(path))[:32]}.json")
+    def _record_path(self, path: str) -> str:
+        return os.path.join(self.directory, f"{checksum_of(os.fsencode(path))[:32]}.json")
 
-    def find(self, path: str) -> Remembered | None:
+    def find_record(self, path: str) -> Remembered | None:
         """Return a file's record; None if there is none, or it is damaged."""
-        data = read(self._path(path), 2 * MAX_FILE)
+        data = read_foreign(self._record_path(path), 2 * MAX_FILE)
         obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
-        return None if isinstance(obj, BadLine) else _entry(obj)
+        return None if isinstance(obj, BadLine) else _parse_entry(obj)
 
-    def keep(self, path: str, entry: Remembered) -> None:
+    def keep_record(self, path: str, entry: Remembered) -> None:
         """Remember, durably."""
         original = None if entry.original is None else base64.b64encode(entry.original).decode()
         value = {
@@ -142,21 +142,21 @@ class Records:
         }
         try:
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
-            _replace(self._path(path), codec.dumps(value).encode() + b"\n", 0o600)
+            _replace_file(self._record_path(path), codec.dumps(value).encode() + b"\n", 0o600)
             sync_directory(self.directory)
         except OSError as error:
-            raise storage_failed("write", self._path(path), error) from None
+            raise storage_failed("write", self._record_path(path), error) from None
 
-    def forget(self, path: str) -> None:
+    def forget_file(self, path: str) -> None:
         """Forget the file."""
         try:
-            os.unlink(self._path(path))
+            os.unlink(self._record_path(path))
         except FileNotFoundError:
             pass
         except OSError as error:
-            raise storage_failed("remove", self._path(path), error) from None
+            raise storage_failed("remove", self._record_path(path), error) from None
 
-    def paths(self) -> list[str]:
+    def recorded_paths(self) -> list[str]:
         """Return the files that have a record here, as far as their names can be told."""
         found = []
         try:
@@ -166,10 +166,10 @@ class Records:
         except OSError as error:
             raise storage_failed("look through", self.directory, error) from None
         for name in names:
-            data = read(os.path.join(self.directory, name), 2 * MAX_FILE) if name.endswith(".json") else None
+            data = read_foreign(os.path.join(self.directory, name), 2 * MAX_FILE) if name.endswith(".json") else None
             obj = BadLine("none") if data is None else codec.parse(data, 2 * MAX_FILE, ours=False)
             path = "" if isinstance(obj, BadLine) else obj.get("path")
-            if isinstance(path, str) and os.path.basename(self._path(path)) == name:
+            if isinstance(path, str) and os.path.basename(self._record_path(path)) == name:
                 found.append(path)
         return found
 
@@ -181,7 +181,7 @@ class Records:
             return True
 
 
-def _entry(obj: Mapping[str, Any]) -> Remembered | None:
+def _parse_entry(obj: Mapping[str, Any]) -> Remembered | None:
     original, written, directories = obj.get("original"), obj.get("written"), obj.get("directories")
     try:
         return Remembered(

@@ -24,54 +24,55 @@ WORDS = tuple(client.word for client in CLIENTS)
 
 def is_ours(hook: Any) -> bool:
     """Return whether the hook only calls us, wherever we were installed."""
-    words = _words(hook)
+    words = _words_of(hook)
     words = words[:-1] if words[-1:] and words[-1] in WORDS else words
-    return bool(words) and words[1:-1] == (["hook"] if _base(words[0]) == PROGRAM else []) and _calls(words)
+    return bool(words) and words[1:-1] == (["hook"] if _base_name(words[0]) == PROGRAM else []) and _is_calling(words)
 
 
 def calls_us(hook: Any) -> bool:
     """Return whether the hook calls us, whatever else it does."""
-    return _calls(_words(hook))
+    return _is_calling(_words_of(hook))
 
 
-def part(hook: Any) -> str:
+def part_called(hook: Any) -> str:
     """Return which of an event's hooks it calls: the doorbell, the one that permits, the one that guards files, or
     (empty) the other."""
-    words = {*map(str.lower, _words(hook)[1:])}
+    words = {*map(str.lower, _words_of(hook)[1:])}
     return next((name for name in PARTS if name.lower() in words), "")
 
 
 def is_bell(hook: Any) -> bool:
     """Return whether the hook calls the doorbell."""
-    return part(hook) == BELL
+    return part_called(hook) == BELL
 
 
-def _calls(words: Sequence[str]) -> bool:
+def _is_calling(words: Sequence[str]) -> bool:
     following = [*words[1:], "", ""]
     return any(
-        (_base(word) == SHIM and following[number]) or (_base(word) == PROGRAM and following[number] == "hook")
+        (_base_name(word) == SHIM and following[number])
+        or (_base_name(word) == PROGRAM and following[number] == "hook")
         for number, word in enumerate(words)
     )
 
 
-def _base(word: str) -> str:
+def _base_name(word: str) -> str:
     return word.rpartition("/")[2]
 
 
-def _words(hook: Any) -> list[str]:
+def _words_of(hook: Any) -> list[str]:
     command = hook.get("command") if isinstance(hook, dict) else None
     try:
-        return called(shlex.split(command)) if isinstance(command, str) else []
+        return without_exec(shlex.split(command)) if isinstance(command, str) else []
     except ValueError:
         return []  # no shell would run it
 
 
-def called(words: list[str]) -> list[str]:
+def without_exec(words: list[str]) -> list[str]:
     """Return the words of a command line without a leading ``exec``."""
     return words[1:] if words[:1] == [EXEC] else words
 
 
-def covers(group: Mapping[str, Any], matcher: str | None) -> bool:
+def is_covering(group: Mapping[str, Any], matcher: str | None) -> bool:
     """Return whether the group's matcher lets through all calls of its event that ``matcher`` does (None: every
     one)."""
     its = group.get("matcher")
@@ -80,14 +81,14 @@ def covers(group: Mapping[str, Any], matcher: str | None) -> bool:
     return matcher is not None and isinstance(its, str) and {*matcher.split("|")} <= {*its.split("|")}
 
 
-def group(wanted: Wanted, command: str) -> dict[str, Any]:
+def make_group(wanted: Wanted, command: str) -> dict[str, Any]:
     """Return a group of hooks with only this one."""
     stays = {wanted.stays: True} if wanted.is_bell else {}
     hook = {"type": "command", "command": command, **stays, "timeout": wanted.timeout}
     return {**({"matcher": wanted.matcher} if wanted.matcher else {}), "hooks": [hook]}
 
 
-def entry(wanted: Wanted, command: str, time_key: str) -> dict[str, Any]:
+def make_entry(wanted: Wanted, command: str, time_key: str) -> dict[str, Any]:
     """Return the hook for a client whose hooks stand in no groups."""
     matcher = {"matcher": wanted.matcher} if wanted.matcher else {}
     return {"type": "command", "command": command, **matcher, time_key: wanted.timeout}

@@ -68,7 +68,7 @@ class InstallPlan(Record):
 # -- the shim ---------------------------------------------------------------------------------------------------------
 
 
-def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
+def shim_file(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
     """Return the path of the shim that hooks call, and its text if it is to be written there.
 
     A checkout with an environment of its own has a shim that finds it. Else the shim is written into the user's data
@@ -79,7 +79,7 @@ def shim(environ: Mapping[str, str]) -> tuple[str, bytes | None]:
     data = environ.get("XDG_DATA_HOME") or ""
     if not data.startswith("/"):
         data = os.path.join(environ.get("HOME") or "/", ".local", "share")
-    return os.path.join(data, "agent-mailbox", hook_entries.SHIM), _baked(environ)
+    return os.path.join(data, "agent-mailbox", hook_entries.SHIM), _baked_shim(environ)
 
 
 def checkout_shim() -> str | None:
@@ -95,15 +95,15 @@ def own_places(environ: Mapping[str, str], project: str) -> tuple[str, ...]:
     the project where the PATH would find another program by our name."""
     environment = os.path.dirname(os.path.dirname(sys.executable))
     ours = [paths.state_directory(environ), paths.configuration_directory(environ), os.path.realpath(PACKAGE)]
-    ours += [shim(environ)[0], *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
+    ours += [shim_file(environ)[0], *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
     within = f"{os.path.realpath(project)}/"
     searched = [os.path.realpath(place) for place in (environ.get("PATH") or "").split(os.pathsep) if place]
     planted = [os.path.join(place, hook_entries.PROGRAM) for place in searched if f"{place}/".startswith(within)]
     return tuple(dict.fromkeys([*filter(os.path.exists, ours), *planted]))
 
 
-def _baked(environ: Mapping[str, str]) -> bytes:
-    text = files.read(os.path.join(PACKAGE, "clients", hook_entries.SHIM))
+def _baked_shim(environ: Mapping[str, str]) -> bytes:
+    text = files.read_foreign(os.path.join(PACKAGE, "clients", hook_entries.SHIM))
     if text is None:
         raise StorageFailed(f"{PACKAGE} lacks its {hook_entries.SHIM}", "install agent-mailbox again")
     python, main, state = map(shell_quoted, (sys.executable, MAIN, paths.state_directory(environ)))
@@ -113,30 +113,34 @@ def _baked(environ: Mapping[str, str]) -> bytes:
 # -- the parts --------------------------------------------------------------------------------------------------------
 
 
-def _parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[InstallPart]:
+def _install_parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[InstallPart]:
     client = target.client
     more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
-    more |= {"sandbox": texts.sandbox(program, (bounds.mailbox, *bounds.own), bounds.hosts)} if bounds.sandbox else {}
+    more |= (
+        {"sandbox": texts.sandbox_settings(program, (bounds.mailbox, *bounds.own), bounds.hosts)}
+        if bounds.sandbox
+        else {}
+    )
     if bounds.alone:
-        yield _settings(os.path.realpath(target.settings), merge.Ours((), more))
+        yield _settings_part(os.path.realpath(target.settings), merge.Ours((), more))
         return
-    more["permissions"][merge.ALLOW] = [*texts.rules(program)] if client.has_rules else []
-    for name, text in client.files(texts.wording(program, is_for_user=target.user)).items():
-        yield _whole(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
+    more["permissions"][merge.ALLOW] = [*texts.allow_rules(program)] if client.has_rules else []
+    for name, text in client.files(texts.make_wording(program, is_for_user=target.user)).items():
+        yield _whole_file(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     if client.is_plugin:
-        yield _whole(os.path.realpath(target.settings), opencode_plugin.text(hook, program).encode())
+        yield _whole_file(os.path.realpath(target.settings), opencode_plugin.plugin_text(hook, program).encode())
         return
     if client.memory:
-        yield _memory(os.path.realpath(target.memory))
+        yield _memory_part(os.path.realpath(target.memory))
     wanted = client_version.fitting_hooks(client, os.environ)
-    hooks = [(one, one.command(texts.hook_command(hook, one.event, client))) for one in wanted]
+    hooks = [(one, one.command_line(texts.hook_command(hook, one.event, client))) for one in wanted]
     ours = merge.Ours(hooks, more | {"version": 1}, client.time_key) if client.is_flat else merge.Ours(hooks, more)
-    yield _settings(
+    yield _settings_part(
         os.path.realpath(target.settings), ours, comments=client.has_comments
     )  # last: the hooks call what is written before
 
 
-def _whole(path: str, text: bytes) -> InstallPart:
+def _whole_file(path: str, text: bytes) -> InstallPart:
     return InstallPart(
         path,
         add=lambda data, untouched: text if data is None or untouched else data,
@@ -145,91 +149,93 @@ def _whole(path: str, text: bytes) -> InstallPart:
     )
 
 
-def _memory(path: str) -> InstallPart:
-    def changed(data: bytes | None, change: Callable[[str], str]) -> bytes:
+def _memory_part(path: str) -> InstallPart:
+    def change_text(data: bytes | None, change: Callable[[str], str]) -> bytes:
         return change((data or b"").decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
 
     return InstallPart(
         path,
-        add=lambda data, _: changed(data, lambda text: merge.with_section(path, text, texts.SECTION)),
-        remove=lambda data, _: changed(data, lambda text: merge.without_section(path, text)),
+        add=lambda data, _: change_text(data, lambda text: merge.with_section(path, text, texts.SECTION)),
+        remove=lambda data, _: change_text(data, lambda text: merge.without_section(path, text)),
     )
 
 
-def _settings(path: str, ours: merge.Ours, *, comments: bool = False) -> InstallPart:
+def _settings_part(path: str, ours: merge.Ours, *, comments: bool = False) -> InstallPart:
     def read(data: bytes) -> tuple[dict[str, Any], merge.Form]:
-        return merge.read(path, data, comments=comments)
+        return merge.parse_settings(path, data, comments=comments)
 
-    def add(data: bytes | None, _: bool) -> bytes:
+    def add_ours(data: bytes | None, _: bool) -> bytes:
         settings, form = read(data or b"")
         current = merge.without_rules(settings, merge.ALLOW, texts.is_outdated)
-        wanted = merge.merged(path, merge.without_exclusions(current, texts.is_outdated_exclusion), ours)
-        return data if data is not None and wanted == settings else merge.write(wanted, form, settings)
+        wanted = merge.merge_ours(path, merge.without_exclusions(current, texts.is_outdated_exclusion), ours)
+        return data if data is not None and wanted == settings else merge.write_settings(wanted, form, settings)
 
-    def remove(data: bytes, original: bytes | None) -> bytes:
+    def remove_ours(data: bytes, original: bytes | None) -> bytes:
         settings, form = read(data)
         before = read(original)[0] if original else {}
-        kept = merge.without(
+        kept = merge.without_ours(
             settings, lambda key, rule: texts.is_rule(key, rule) and rule not in merge.rules_of(before, key)
         )
         kept = merge.without_settings(kept, {"sandbox": ours.more.get("sandbox", {})}, before)
-        return data if kept == settings else merge.write(kept, form, settings)
+        return data if kept == settings else merge.write_settings(kept, form, settings)
 
-    return InstallPart(path, add, remove)
+    return InstallPart(path, add_ours, remove_ours)
 
 
 # -- plans ------------------------------------------------------------------------------------------------------------
 
 
-def installation(target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND) -> InstallPlan:
+def plan_installation(
+    target: Target, environ: Mapping[str, str], program: str, bounds: Bounds = UNBOUND
+) -> InstallPlan:
     """Return the plan of installing; it is empty if all is there. ``program`` is how an agent starts ours.
 
     Raises ``BadData`` for a file that cannot be merged into, ``StorageFailed``.
     """
-    records = files.Records(environ)
-    hook, text = shim(environ)
+    records = files.FileRecords(environ)
+    hook, text = shim_file(environ)
     changes, left = [], []
-    if text is not None and (there := files.read(hook)) != text:
+    if text is not None and (there := files.read_foreign(hook)) != text:
         changes.append(files.Change(hook, there, text, None, 0o777))
-    for part in _parts(target, hook, program, bounds):
-        data, entry = files.read(part.path), records.find(part.path)
-        untouched = data is not None and entry is not None and files.checksum(data) in entry.written
+    for part in _install_parts(target, hook, program, bounds):
+        data, entry = files.read_foreign(part.path), records.find_record(part.path)
+        untouched = data is not None and entry is not None and files.checksum_of(data) in entry.written
         wanted = part.add(data, untouched)
         if wanted != data:
-            changes.append(files.Change(part.path, data, wanted, _remembered(part, data, wanted, entry, untouched)))
+            changes.append(files.Change(part.path, data, wanted, _record_after(part, data, wanted, entry, untouched)))
         elif part.whole and wanted != part.add(None, False):
             left.append((part.path, "it is not ours, or was edited"))
     return InstallPlan(tuple(changes), tuple(left))
 
 
-def _remembered(
+def _record_after(
     part: InstallPart, data: bytes | None, wanted: bytes, entry: files.Remembered | None, untouched: bool
 ) -> files.Remembered:
     """Return the record of a file that becomes ``wanted``. For a file edited while ours was in it, the original is
     unknown. Then the old record stays, in case the edit is undone."""
-    new = files.checksum(wanted)
+    new = files.checksum_of(wanted)
     if entry is not None and untouched and data is not None:
-        return entry.replace(written=(files.checksum(data), new))
+        return entry.replace(written=(files.checksum_of(data), new))
     if data is None or part.remove(data, data) == data:
         made = (*(entry.directories if entry else ()), *files.missing_directories(part.path))
         return files.Remembered(original=data, written=(new,), directories=tuple(dict.fromkeys(made)))
     return entry or files.Remembered(original=None, written=(), directories=())
 
 
-def removal(target: Target, environ: Mapping[str, str], program: str, mailbox: str = "") -> InstallPlan:
+def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailbox: str = "") -> InstallPlan:
     """Return the plan of uninstalling: an unedited file becomes what it was, any other loses only ours.
 
-    Raises as ``installation`` does.
+    Raises as ``plan_installation`` does.
     """
-    records = files.Records(environ)
-    hook, _ = shim(environ)
+    records = files.FileRecords(environ)
+    hook, _ = shim_file(environ)
     changes, left = [], []
     bounds = Bounds(sandbox=True, mailbox=mailbox, own=own_places(environ, os.path.dirname(target.base)))
-    for part in reversed([*_parts(target, hook, program, bounds)]):  # remove hooks before the files they call
-        data, entry = files.read(part.path), records.find(part.path)
+    for part in reversed([*_install_parts(target, hook, program, bounds)]):  # remove hooks before the files they call
+        data, entry = files.read_foreign(part.path), records.find_record(part.path)
         if data is None:
             after = None
-        elif entry is not None and files.checksum(data) in entry.written:
+        elif entry is not None and files.checksum_of(data) in entry.written:
             after = entry.original
         else:
             after = part.remove(data, entry.original if entry else None)
@@ -247,16 +253,16 @@ def _is_bare(data: bytes | None) -> bool:
     return data is not None and data.translate(None, b" \t\r\n") in (b"", b"{}", b'{"version":1}')
 
 
-def diff(plan: InstallPlan) -> str:
+def plan_diff(plan: InstallPlan) -> str:
     """Return the plan as a unified diff."""
     lines: list[str] = []
     for change in plan.changes:
-        (old, was), (new, becomes) = _side(change.path, change.before), _side(change.path, change.after)
+        (old, was), (new, becomes) = _diff_side(change.path, change.before), _diff_side(change.path, change.after)
         lines += unified_diff(was, becomes, old, new, lineterm="")
     return "\n".join([*lines, ""]) if lines else ""
 
 
-def _side(path: str, data: bytes | None) -> tuple[str, list[str]]:
+def _diff_side(path: str, data: bytes | None) -> tuple[str, list[str]]:
     if data is None:
         return "/dev/null", []
     return path, data.decode("utf-8", "backslashreplace").splitlines()
@@ -270,7 +276,7 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     """
     if not plan.changes:
         return []
-    records = files.Records(environ)
+    records = files.FileRecords(environ)
     try:
         os.makedirs(records.directory, mode=0o700, exist_ok=True)
     except OSError as error:
@@ -278,7 +284,7 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     changed = []
     with FileLock(os.path.join(records.directory, "lock")):
         for change in plan.changes:
-            directories = entry.directories if (entry := records.find(change.path)) else ()
+            directories = entry.directories if (entry := records.find_record(change.path)) else ()
             files.carry_out(change, records)
             if change.after is None:
                 files.remove_empty(directories)
@@ -292,24 +298,24 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
 def _note_shim(path: str, environ: Mapping[str, str]) -> None:
     """Note that the shim is installed: no tool may write it from now on."""
     state = paths.state_directory(environ)
-    ours.record(state, (*ours.installed(state), os.path.realpath(path)))
+    ours.record_shims(state, (*ours.installed_shims(state), os.path.realpath(path)))
 
 
 def written_shim(environ: Mapping[str, str]) -> list[str]:
     """Return the path of the shim that was written for hooks, if there is one."""
-    hook, text = shim(environ)
+    hook, text = shim_file(environ)
     return [hook] if text is not None and os.path.exists(hook) else []
 
 
 def forget_shim(environ: Mapping[str, str]) -> list[str]:
     """Remove the shim that was written for hooks, unless another installation calls it; returns its path if it went."""
-    if not (written := written_shim(environ)) or not files.Records(environ).none_left():
+    if not (written := written_shim(environ)) or not files.FileRecords(environ).none_left():
         return []
     (hook,) = written
     state = paths.state_directory(environ)
     try:
         os.unlink(hook)
-        ours.record(state, (path for path in ours.installed(state) if path != hook))
+        ours.record_shims(state, (path for path in ours.installed_shims(state) if path != hook))
     except OSError as error:
         raise storage_failed("remove", hook, error) from None
     place = os.path.dirname(hook)

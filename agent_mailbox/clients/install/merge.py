@@ -16,7 +16,7 @@ from ...core import codec
 from ...core.records import Record
 from ...errors import BadData
 from . import commented
-from .hook_entries import calls_us, covers, entry, group, is_group, is_ours, part
+from .hook_entries import calls_us, is_covering, is_group, is_ours, make_entry, make_group, part_called
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -54,13 +54,13 @@ class Form(Record):
 # -- a settings file as text ------------------------------------------------------------------------------------------
 
 
-def read(path: str, data: bytes, *, comments: bool = False) -> tuple[dict[str, Any], Form]:
+def parse_settings(path: str, data: bytes, *, comments: bool = False) -> tuple[dict[str, Any], Form]:
     """Return the settings and their form; an empty file has no settings. ``comments``: the client accepts them.
 
     Raises ``BadData`` for what the client would not take either, and for a key that occurs twice: one would be lost.
     """
 
-    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    def object_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         if (key := codec.repeated_key(pairs)) is not None:
             raise ValueError(f"the key {key!r} occurs twice in one object")
         return dict(pairs)
@@ -68,7 +68,7 @@ def read(path: str, data: bytes, *, comments: bool = False) -> tuple[dict[str, A
     def no_number(word: str) -> Any:
         raise ValueError(f"{word} is not JSON")
 
-    def kept(word: str) -> float:
+    def keep_number(word: str) -> float:
         if float(word) - float(word) != 0:
             raise ValueError(f"the number {word[:20]} is out of range")
         return float(word)
@@ -82,13 +82,13 @@ def read(path: str, data: bytes, *, comments: bool = False) -> tuple[dict[str, A
             kept_text = ""
         if not body.strip():
             return {}, Form(head=text[: len(text) - len(body)])
-        settings = json.loads(body, object_pairs_hook=once, parse_constant=no_number, parse_float=kept)
+        settings = json.loads(body, object_pairs_hook=object_once, parse_constant=no_number, parse_float=keep_number)
     except (ValueError, RecursionError) as error:
-        raise _refusal(path, f"it is not JSON: {error}") from None
-    return _table(path, "the whole", settings), _form(text).replace(text=kept_text)
+        raise _refuse_change(path, f"it is not JSON: {error}") from None
+    return _require_table(path, "the whole", settings), _form_of(text).replace(text=kept_text)
 
 
-def write(settings: Mapping[str, Any], form: Form, before: Mapping[str, Any] | None = None) -> bytes:
+def write_settings(settings: Mapping[str, Any], form: Form, before: Mapping[str, Any] | None = None) -> bytes:
     """Return the settings as a file of that form. ``before``: what they were; a file with comments keeps its text."""
     if form.text and before is not None:
         text = commented.edited(form.text.removeprefix(form.head), before, settings)
@@ -99,10 +99,10 @@ def write(settings: Mapping[str, Any], form: Form, before: Mapping[str, Any] | N
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:  # half a surrogate pair: JSON can spell it, UTF-8 cannot
-        return write(settings, form.replace(ascii=True))
+        return write_settings(settings, form.replace(ascii=True))
 
 
-def _form(text: str) -> Form:
+def _form_of(text: str) -> Form:
     whole = text.removeprefix(_BOM)
     body = whole.strip()
     lines = [line for line in body.splitlines()[1:] if line.strip()]
@@ -126,40 +126,40 @@ def newline_of(text: str) -> str:
     return "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
 
 
-def _refusal(path: str, what: str) -> BadData:
+def _refuse_change(path: str, what: str) -> BadData:
     return BadData(f"cannot change {path}: {what}", "nothing was changed; correct the file, then repeat the command")
 
 
-def _table(path: str, what: str, value: Any) -> dict[str, Any]:
+def _require_table(path: str, what: str, value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _refusal(path, f"{what} is not an object")
+        raise _refuse_change(path, f"{what} is not an object")
     return value
 
 
-def _list(path: str, what: str, value: Any) -> list[Any]:
+def _require_list(path: str, what: str, value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise _refusal(path, f"{what} is not an array")
+        raise _refuse_change(path, f"{what} is not an array")
     return value
 
 
 # -- settings: put in, taken out --------------------------------------------------------------------------------------
 
 
-def merged(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]:
+def merge_ours(path: str, settings: Mapping[str, Any], ours: Ours) -> dict[str, Any]:
     """Return the settings with ours in them, once each, in the place of an earlier installation's; all else stays where
     it was. Raises ``BadData`` if the settings have another shape than the client's."""
     result = dict(settings)
-    hooks = dict(_table(path, "hooks", result.get("hooks", {})))
+    hooks = dict(_require_table(path, "hooks", result.get("hooks", {})))
     for wanted, command in ours.hooks:
-        groups = _list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
+        groups = _require_list(path, f"hooks.{wanted.on}", hooks.get(wanted.on, []))
         hooks[wanted.on] = (
             _with_entry(groups, wanted, command, ours.flat) if ours.flat else _with_hook(groups, wanted, command)
         )
     for other in [wanted.other for wanted, _ in ours.hooks if wanted.other in hooks]:
-        _put(hooks, other, _without_hooks(hooks[other]))
+        _put_value(hooks, other, _without_hooks(hooks[other]))
     if ours.hooks:
         result["hooks"] = hooks
-    return _laid(path, "", result, ours.more)
+    return _lay_over(path, "", result, ours.more)
 
 
 def without_exclusions(settings: Mapping[str, Any], is_one: Callable[[Any], bool]) -> dict[str, Any]:
@@ -174,16 +174,16 @@ def without_exclusions(settings: Mapping[str, Any], is_one: Callable[[Any], bool
     return result
 
 
-def _laid(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+def _lay_over(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
     result = dict(there)
     for key, value in ours.items():
         name = f"{what}.{key}" if what else key
         if isinstance(value, dict):
-            if value := _laid(path, name, _table(path, name, result.get(key, {})), value):
+            if value := _lay_over(path, name, _require_table(path, name, result.get(key, {})), value):
                 result[key] = value
         elif isinstance(value, list):
             if value:
-                items = _list(path, name, result.get(key, []))
+                items = _require_list(path, name, result.get(key, []))
                 result[key] = [*items, *(item for item in value if item not in items)]
         else:
             result[key] = value
@@ -193,10 +193,10 @@ def _laid(path: str, what: str, there: Mapping[str, Any], ours: Mapping[str, Any
 def _with_entry(entries: list[Any], wanted: Wanted, command: str, time_key: str) -> list[Any]:
     """Return the entries with ours in the place of an earlier one, else at the end; a person's own that does it
     counts."""
-    new = entry(wanted, command, time_key)
-    if any(calls_us(one) and not is_ours(one) and part(one) == wanted.part for one in entries):
-        return [one for one in entries if not (is_ours(one) and part(one) == wanted.part)]
-    mine = [number for number, one in enumerate(entries) if is_ours(one) and part(one) == wanted.part]
+    new = make_entry(wanted, command, time_key)
+    if any(calls_us(one) and not is_ours(one) and part_called(one) == wanted.part for one in entries):
+        return [one for one in entries if not (is_ours(one) and part_called(one) == wanted.part)]
+    mine = [number for number, one in enumerate(entries) if is_ours(one) and part_called(one) == wanted.part]
     kept = [one for number, one in enumerate(entries) if number not in mine[1:]]
     if not mine:
         return [*kept, new]
@@ -205,8 +205,8 @@ def _with_entry(entries: list[Any], wanted: Wanted, command: str, time_key: str)
 
 
 def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
-    covering = [g for g in groups if is_group(g) and covers(g, wanted.matcher)]
-    there = any(calls_us(h) and not is_ours(h) and part(h) == wanted.part for g in covering for h in g["hooks"])
+    covering = [g for g in groups if is_group(g) and is_covering(g, wanted.matcher)]
+    there = any(calls_us(h) and not is_ours(h) and part_called(h) == wanted.part for g in covering for h in g["hooks"])
     kept = []
     for one in groups:
         if not is_group(one):
@@ -214,15 +214,15 @@ def _with_hook(groups: list[Any], wanted: Wanted, command: str) -> list[Any]:
             continue
         inner = []
         for hook in one["hooks"]:
-            if not is_ours(hook) or part(hook) != wanted.part:
+            if not is_ours(hook) or part_called(hook) != wanted.part:
                 inner.append(hook)
-            elif not there and covers(one, wanted.matcher):
+            elif not there and is_covering(one, wanted.matcher):
                 inner.append({**hook, "command": command})
                 there = True
         if inner or not one["hooks"]:
             kept.append({**one, "hooks": inner})
     if not there:
-        kept.append(group(wanted, command))
+        kept.append(make_group(wanted, command))
     return kept
 
 
@@ -233,13 +233,13 @@ def rules_of(settings: Mapping[str, Any], key: str) -> list[Any]:
     return rules if isinstance(rules, list) else []
 
 
-def without(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool]) -> dict[str, Any]:
+def without_ours(settings: Mapping[str, Any], is_ours_by: Callable[[str, Any], bool]) -> dict[str, Any]:
     """Return the settings without our hooks and rules (``is_ours_by`` gets their key), nor what that leaves empty."""
     result = dict(settings)
     hooks = result.get("hooks")
     if isinstance(hooks, dict):
         kept = {event: _without_hooks(groups) for event, groups in hooks.items()}
-        _put(result, "hooks", {event: groups for event, groups in kept.items() if groups or not hooks[event]})
+        _put_value(result, "hooks", {event: groups for event, groups in kept.items() if groups or not hooks[event]})
     for key in (ALLOW, ASK):
         result = without_rules(result, key, partial(is_ours_by, key))
     return result
@@ -250,8 +250,8 @@ def without_rules(settings: Mapping[str, Any], key: str, is_one: Callable[[Any],
     result = dict(settings)
     if any(is_one(rule) for rule in rules_of(result, key)):
         fewer = dict(result["permissions"])
-        _put(fewer, key, [rule for rule in rules_of(result, key) if not is_one(rule)])
-        _put(result, "permissions", fewer)
+        _put_value(fewer, key, [rule for rule in rules_of(result, key) if not is_one(rule)])
+        _put_value(result, "permissions", fewer)
     return result
 
 
@@ -263,10 +263,10 @@ def without_settings(settings: Mapping[str, Any], ours: Mapping[str, Any], befor
             continue
         there, was = result[key], before.get(key)
         if isinstance(value, dict) and isinstance(there, dict):
-            _put(result, key, without_settings(there, value, was if isinstance(was, dict) else {}))
+            _put_value(result, key, without_settings(there, value, was if isinstance(was, dict) else {}))
         elif isinstance(value, list) and isinstance(there, list):
             kept = was if isinstance(was, list) else []
-            _put(result, key, [item for item in there if item not in value or item in kept])
+            _put_value(result, key, [item for item in there if item not in value or item in kept])
         elif there == value and key not in before:
             del result[key]
         elif there == value:
@@ -289,7 +289,7 @@ def _without_hooks(groups: Any) -> Any:
     return kept
 
 
-def _put(table: dict[str, Any], key: str, value: Any) -> None:
+def _put_value(table: dict[str, Any], key: str, value: Any) -> None:
     """Put the value in the key's place; remove the key if the value is empty and the old one was not."""
     if value or not table[key]:
         table[key] = value
@@ -307,7 +307,7 @@ def with_section(path: str, text: str, section: str) -> str:
     """
     newline = newline_of(text)
     block = newline.join([BEGIN, *section.splitlines(), END])
-    before, found, after = _parted(path, text)
+    before, found, after = _split_section(path, text)
     if found:
         return before + block + _without_sections(path, after)
     gap = "" if not text or text.endswith(newline * 2) else newline if text.endswith("\n") else newline * 2
@@ -320,20 +320,20 @@ def without_section(path: str, text: str) -> str:
 
 
 def _without_sections(path: str, text: str) -> str:
-    before, found, after = _parted(path, text)
+    before, found, after = _split_section(path, text)
     while found:
         newline = newline_of(text)
         after = after.removeprefix(newline)
         if before.endswith(newline * 2) or before == newline:
             before = before[: -len(newline)]
         text = before + after
-        before, found, after = _parted(path, text)
+        before, found, after = _split_section(path, text)
     return text
 
 
-def _parted(path: str, text: str) -> tuple[str, bool, str]:
+def _split_section(path: str, text: str) -> tuple[str, bool, str]:
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if bool(begin) != bool(end) or (not begin and END in text):
-        raise _refusal(path, f"only one of {BEGIN} and {END} is there")
+        raise _refuse_change(path, f"only one of {BEGIN} and {END} is there")
     return before, bool(begin), after

@@ -22,18 +22,18 @@ _FILL = re.compile(r"^const (HOOK|NAMES|FREE|REDIRECTED) = .*", re.MULTILINE)
 _FILLED = re.compile(r'^const HOOK = ("(?:[^"\\\n]|\\.)+")', re.MULTILINE)
 
 
-def text(hook: str, program: str) -> str:
+def plugin_text(hook: str, program: str) -> str:
     """Return the plugin that calls this shim; ``program`` is how an agent starts ours."""
     free = [*(f"{program} {words} *" for words in texts.FREE), *(f"{program} {words}" for words in texts.EXACT)]
     names = [
         name for name in (*client_variables.SESSIONS, *client_variables.NAMELESS) if name != OPENCODE.session_variable
     ]
     filled = {"HOOK": hook, "NAMES": names, "FREE": free, "REDIRECTED": f"{program} *>*"}
-    return _FILL.sub(lambda found: f"const {found[1]} = {json.dumps(filled[found[1]])}", _source())
+    return _FILL.sub(lambda found: f"const {found[1]} = {json.dumps(filled[found[1]])}", _plugin_source())
 
 
-def _source() -> str:
-    found = files.read(os.path.join(_PACKAGE, SOURCE))
+def _plugin_source() -> str:
+    found = files.read_foreign(os.path.join(_PACKAGE, SOURCE))
     if found is None:
         raise StorageFailed(f"{_PACKAGE} lacks its {SOURCE}", "install agent-mailbox again")
     return found.decode()
@@ -41,7 +41,7 @@ def _source() -> str:
 
 def is_another(plugin: bytes) -> bool:
     """Return whether a plugin is edited, or another version's."""
-    return _FILL.sub("", plugin.decode("utf-8", "replace")) != _FILL.sub("", _source())
+    return _FILL.sub("", plugin.decode("utf-8", "replace")) != _FILL.sub("", _plugin_source())
 
 
 def hook_of(plugin: bytes) -> str | None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...known_clients.claude_code import CLAUDE_CODE
 from .. import texts
-from .hook_entries import SHIM, group
+from .hook_entries import SHIM, make_group
 
 NAME = "agent-mailbox"
 PLACE = f'"${{CLAUDE_PLUGIN_ROOT}}"/hooks/{SHIM}'
@@ -21,33 +21,33 @@ HOOKS_FILE = "hooks/hooks.json"
 _ABOUT = "Durable mail between coding-agent sessions, shown to each as it starts and stops"
 
 
-def files(version: str) -> dict[str, str]:
+def plugin_files(version: str) -> dict[str, str]:
     """Return the plugin's files by their place in the checkout."""
     author = {"name": "agent-mailbox authors"}
     entry = {"name": NAME, "source": "./", "description": _ABOUT}
     manifest = {"name": NAME, "version": version, "description": _ABOUT, "author": author, "license": "MIT"}
     hooks: dict[str, list[dict[str, Any]]] = {}
     for wanted in CLAUDE_CODE.hooks():
-        hooks.setdefault(wanted.on, []).append(group(wanted, wanted.command(f"{PLACE} {wanted.event}")))
+        hooks.setdefault(wanted.on, []).append(make_group(wanted, wanted.command_line(f"{PLACE} {wanted.event}")))
     return {
-        ".claude-plugin/plugin.json": _json(manifest),
-        ".claude-plugin/marketplace.json": _json(
+        ".claude-plugin/plugin.json": _pretty_json(manifest),
+        ".claude-plugin/marketplace.json": _pretty_json(
             {"name": NAME, "owner": author, "description": f"{_ABOUT}.", "plugins": [entry]}
         ),
-        HOOKS_FILE: _json({"hooks": hooks}),
-        **CLAUDE_CODE.files(texts.wording(NAME)),
+        HOOKS_FILE: _pretty_json({"hooks": hooks}),
+        **CLAUDE_CODE.files(texts.make_wording(NAME)),
         "skills/agent-mailbox/SKILL.md": texts.SKILL,
         "agents/swarm-mail.md": texts.SUBAGENT,
     }
 
 
-def _json(value: dict[str, Any]) -> str:
+def _pretty_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2) + "\n"
 
 
-def write(directory: str, version: str) -> None:
+def write_plugin(directory: str, version: str) -> None:
     """Write the files into a checkout."""
-    for name, text in files(version).items():
+    for name, text in plugin_files(version).items():
         path = os.path.join(directory, name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "w", encoding="utf-8") as file:

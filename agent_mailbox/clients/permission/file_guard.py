@@ -52,38 +52,40 @@ _LONGEST = 4096
 """Bytes of a path at most (Linux's PATH_MAX)."""
 
 
-def answer(call: dict[str, Any] | BadLine, here: str, environ: Mapping[str, str]) -> str:
+def answer_call(call: dict[str, Any] | BadLine, here: str, environ: Mapping[str, str]) -> str:
     """Return the client's answer to a call: a refusal, or nothing. A call that cannot be read is refused."""
     try:
-        why = UNREAD if isinstance(call, BadLine) else _refusal(call, here, environ)
+        why = UNREAD if isinstance(call, BadLine) else _why_refused(call, here, environ)
     except Exception:  # a failing hook fails open
         why = UNREAD
-    return refusal(why) if why else ""
+    return refusal_answer(why) if why else ""
 
 
-def refusal(why: str) -> str:
+def refusal_answer(why: str) -> str:
     """Return the answer that keeps the tool from running."""
     told = f'"permissionDecision": "deny", "permissionDecisionReason": "agent-mailbox: {why}"'
     return f'{{"hookSpecificOutput": {{"hookEventName": "PreToolUse", {told}}}}}\n'
 
 
-def _refusal(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> str:
+def _why_refused(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) -> str:
     tool, given, cwd = call.get("tool_name"), call.get("tool_input"), call.get("cwd")
     if not isinstance(tool, str) or not isinstance(given, dict):
         return UNREAD
     bases = [cwd if isinstance(cwd, str) and cwd.startswith("/") else here, here]
     if tool.startswith(_MCP):
-        named = [*dict.fromkeys(name for text in _strings(given) for name in _names(text))]
+        named = [*dict.fromkeys(name for text in _texts_in(given) for name in _paths_in(text))]
         bases += [name for name in named if name.startswith("/") and os.path.isdir(name)]
     else:
         named = [value for key in _KEYS if isinstance(value := given.get(key), str)]
-        named += tool_files.of(tool, given)
+        named += tool_files.written_by_tool(tool, given)
     if len(named) > _MOST or len(bases) > _MOST:
         return UNREAD
     guarded = GuardedFiles(environ)
     bases = [*dict.fromkeys(bases)]
-    places = {path: os.path.realpath(path) for name in named for path in (os.path.join(b, _plain(name)) for b in bases)}
-    if any(map(guarded.holds, places)):
+    places = {
+        path: os.path.realpath(path) for name in named for path in (os.path.join(b, _plain_path(name)) for b in bases)
+    }
+    if any(map(guarded.is_guarded, places)):
         return WHY
     names = GuardedNames(bases[:2], environ)
     if any(map(names.is_settings, places.values())):
@@ -99,25 +101,25 @@ def _is_bound(call: Mapping[str, Any], here: str, environ: Mapping[str, str]) ->
     """Return whether the session that calls is bound; one that cannot be told is, if anybody is."""
     state = paths.state_directory(environ)
     try:
-        return paths.is_bound(state, check_id(client_input.parse(FILES, call, environ, here).session_id))
+        return paths.is_bound(state, check_id(client_input.parse_call(FILES, call, environ, here).session_id))
     except BadData:
         return paths.bound_somewhere(state)
 
 
-def _strings(value: Any) -> Iterator[str]:
+def _texts_in(value: Any) -> Iterator[str]:
     """Yield every text in a tool's input that could be a path."""
     if isinstance(value, str):
         if value and "\0" not in value and len(value.encode("utf-8", "surrogatepass")) <= _LONGEST:
             yield value
     elif isinstance(value, dict):
         for inner in value.values():
-            yield from _strings(inner)
+            yield from _texts_in(inner)
     elif isinstance(value, list):
         for inner in value:
-            yield from _strings(inner)
+            yield from _texts_in(inner)
 
 
-def _names(text: str) -> Iterator[str]:
+def _paths_in(text: str) -> Iterator[str]:
     """Yield the paths that a server may find in a text: the text itself, and those of options such as ``--out=/a``.
     An option may stand alone or in a command."""
     yield text
@@ -130,7 +132,7 @@ def _names(text: str) -> Iterator[str]:
             yield word[min(at for at in (word.find("/"), word.find("~")) if at >= 0) :]
 
 
-def _plain(name: str) -> str:
+def _plain_path(name: str) -> str:
     """Return the path a server may make of a text: of a URL, of one that begins with the home directory."""
     if name[:5].casefold() == "file:":
         rest = unquote(name[5:].partition("?")[0].partition("#")[0])
@@ -144,14 +146,14 @@ class GuardedFiles:
     def __init__(self, environ: Mapping[str, str]) -> None:
         state = paths.state_directory(environ)
         named = environ.get("AGENT_MAILBOX_DIR")
-        self._files = installed(state)
-        programs = [place for shim in self._files for place in started(shim)]
+        self._files = installed_shims(state)
+        programs = [place for shim in self._files for place in started_directories(shim)]
         mailboxes = [*paths.trusted(environ), *custody.places(environ), *([named] if named else [])]
         self._walked = [state, paths.configuration_directory(environ), *mailboxes]
         self._directories = [*self._walked, *programs]
-        self._known = {place for place in map(_identity, self._directories) if place}
+        self._known = {place for place in map(_identity_of, self._directories) if place}
 
-    def holds(self, path: str) -> bool:
+    def is_guarded(self, path: str) -> bool:
         """Return whether the path leads to one of them, through any links; the file need not exist."""
         real = os.path.realpath(path)
         roots = (os.path.realpath(directory) for directory in self._directories)
@@ -166,7 +168,7 @@ class GuardedFiles:
     def _is_below(self, real: str) -> bool:
         """Return whether it is below one by identity: a file system may know one directory by several names."""
         while True:
-            if _identity(real) in self._known:
+            if _identity_of(real) in self._known:
                 return True
             if real == os.path.dirname(real):
                 return False
@@ -180,23 +182,23 @@ class GuardedFiles:
             return False
         if not stat.S_ISREG(there.st_mode):
             return False
-        if any(_identity(file) == (there.st_dev, there.st_ino) for file in self._files):
+        if any(_identity_of(file) == (there.st_dev, there.st_ino) for file in self._files):
             return True
-        return there.st_nlink > 1 and (there.st_dev, there.st_ino) in self._identities()
+        return there.st_nlink > 1 and (there.st_dev, there.st_ino) in self._guarded_identities()
 
-    def _identities(self) -> set[tuple[int, int]]:
+    def _guarded_identities(self) -> set[tuple[int, int]]:
         every = (os.path.join(at, name) for top in self._walked for at, _, names in os.walk(top) for name in names)
-        return {place for place in map(_identity, every) if place}
+        return {place for place in map(_identity_of, every) if place}
 
 
-def installed(state: str) -> list[str]:
+def installed_shims(state: str) -> list[str]:
     """Return the installed shims (``install`` records them). A list that cannot be read is not an empty one: raise
     ``StorageFailed``."""
     lines = (read_file(os.path.join(state, paths.SHIMS)) or b"").split(b"\n")
     return [os.fsdecode(line) for line in lines if line]
 
 
-def started(shim: str) -> list[str]:
+def started_directories(shim: str) -> list[str]:
     """Return the directories of what an installed shim starts: the package, and the environment of its Python."""
     try:
         with open(shim, encoding="utf-8", errors="surrogateescape") as file:
@@ -210,7 +212,7 @@ def started(shim: str) -> list[str]:
     return [*found, *([environment] if os.path.exists(os.path.join(environment, "pyvenv.cfg")) else [])]
 
 
-def record(state: str, shims: Iterable[str]) -> None:
+def record_shims(state: str, shims: Iterable[str]) -> None:
     """Record the installed shims."""
     path = os.path.join(state, paths.SHIMS)
     text = b"".join(os.fsencode(shim) + b"\n" for shim in dict.fromkeys(shims))
@@ -221,7 +223,7 @@ def record(state: str, shims: Iterable[str]) -> None:
     replace_file(path, text, durable=False)
 
 
-def _identity(path: str) -> tuple[int, int] | None:
+def _identity_of(path: str) -> tuple[int, int] | None:
     try:
         there = os.stat(path)
     except (OSError, ValueError):

@@ -53,8 +53,8 @@ class GuardedNames:
 
     def __init__(self, bases: Sequence[str], environ: Mapping[str, str]) -> None:
         self._bases = bases
-        self._settings = _places(bases, environ, lambda client: client.guarded)
-        self._running = _places(bases, environ, lambda client: client.running)
+        self._settings = _client_places(bases, environ, lambda client: client.guarded)
+        self._running = _client_places(bases, environ, lambda client: client.running)
         homes = {os.path.expanduser("~"), system.home() or "/"}
         self._starts = [os.path.join(home, start) for home in homes for start in STARTS]
         self._hooks: dict[str, list[str]] = {}
@@ -78,7 +78,7 @@ class GuardedNames:
                 return True
         if any(_is_same(real, start) for start in self._starts):
             return True
-        above = [*_above(real)]
+        above = [*_directories_above(real)]
         if any(map(_is_repository, above)):
             return True
         for directory in (next(filter(os.path.isdir, above), "/"), *self._bases):
@@ -90,17 +90,19 @@ class GuardedNames:
 def _is_named(real: str, more: Iterable[str], known: Mapping[str, str], of: Callable[[KnownClient], Names]) -> bool:
     """Return whether a file has one of these names of clients, or is at one of the known places."""
     low = real.casefold()
-    below = (f"{place}/{name}" for client in CLIENTS for place in _directories(client) for name in of(client))
+    below = (f"{place}/{name}" for client in CLIENTS for place in _client_directories(client) for name in of(client))
     if any(_ends_in(low, name) for names in (more, below) for name in names):
         return True
     return any(_is_within(low, place) or _is_same(real, path) for path, place in known.items())
 
 
-def _directories(client: KnownClient) -> set[str]:
+def _client_directories(client: KnownClient) -> set[str]:
     return {client.directory, client.home_directory, client.below_config} - {""}
 
 
-def _places(bases: Sequence[str], environ: Mapping[str, str], of: Callable[[KnownClient], Names]) -> dict[str, str]:
+def _client_places(
+    bases: Sequence[str], environ: Mapping[str, str], of: Callable[[KnownClient], Names]
+) -> dict[str, str]:
     """Return where clients look now, and the real places: variables may name another directory, and a file may be a
     link."""
     found: dict[str, str] = {}
@@ -112,7 +114,7 @@ def _places(bases: Sequence[str], environ: Mapping[str, str], of: Callable[[Know
     return found
 
 
-def _above(real: str) -> Iterator[str]:
+def _directories_above(real: str) -> Iterator[str]:
     while real != os.path.dirname(real):
         real = os.path.dirname(real)
         yield real

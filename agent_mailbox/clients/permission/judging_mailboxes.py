@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from ...core.records import Proof
-    from ..client_input import Call
+    from ..client_input import ClientInput
 
     Answer = tuple[str | None, str]
     """A mailbox's decision, and the words for the client."""
 
 
-def answer(
-    call: Call,
+def answer_call(
+    call: ClientInput,
     directory: str | None,
     environ: Mapping[str, str],
     *,
@@ -50,7 +50,7 @@ def answer(
     places = [*elsewhere, *([directory] if directory else [])]  # its own last: the stamp that frees it names that
     if (why := next(filter(None, map(_why_moved, named or ())), "")) or not places:
         if named is not None:
-            write(permit.closed(call.event, why or _unknown(state, me)))
+            write(permit.closed_answer(call.event, why or _unknown_mailbox(state, me)))
         return
     found: list[Answer] = []
     is_bound = False
@@ -61,29 +61,29 @@ def answer(
             and named is not None
             and (place in elsewhere or len(elsewhere) == len(named))
         ):
-            write(permit.closed(call.event, "another mailbox replaced its own"))
+            write(permit.closed_answer(call.event, "another mailbox replaced its own"))
             return
         told: list[str] = []
         several = len(places) > 1
         judge = permit.Permit(call, control, environ, program, told.append if several else write, several)
         try:
-            binds = judge.answer()
+            binds = judge.answer_question()
         except Exception:  # whoever calls closes the session; what was said until then is said
             for text in told:
                 write(text)
             raise
         is_bound = is_bound or binds
         if binds and several:
-            found += [(_decision(text), text) for text in told or ("",)]
+            found += [(_decision_of(text), text) for text in told or ("",)]
         if found and found[-1][0] == DENY:
             break
     if named == [] and not is_bound:
-        write(permit.closed(call.event, _unknown(state, me)))
-    elif text := _strictest(found):
+        write(permit.closed_answer(call.event, _unknown_mailbox(state, me)))
+    elif text := _strictest_of(found):
         write(text)
 
 
-def _strictest(found: Sequence[Answer]) -> str:
+def _strictest_of(found: Sequence[Answer]) -> str:
     return min(found, key=lambda one: permit.STRICTEST.index(one[0]), default=(None, ""))[1]
 
 
@@ -100,13 +100,13 @@ def _why_moved(name: str) -> str:
     return "" if system.real_directory(name) == name else f"a link is in the place of its mailbox {name}"
 
 
-def _unknown(state: str, session_id: str) -> str:
+def _unknown_mailbox(state: str, session_id: str) -> str:
     mark = system.join(state, paths.BOUND, session_id)
     return f"{mark} names no mailbox; if nothing is to bind it, its person runs `rm -r {typed(mark)}`"
 
 
-def _decision(text: str) -> str | None:
-    """Return what an answer decides, of those that ``permit.said`` writes."""
+def _decision_of(text: str) -> str | None:
+    """Return what an answer decides, of those that ``permit.decision_answer`` writes."""
     answer = codec.parse(text.encode(), ours=False) if text else {}
     body = {} if isinstance(answer, BadLine) else answer.get("hookSpecificOutput", {})
     found: str | None = body.get("permissionDecision") or body.get("decision", {}).get("behavior")

@@ -29,7 +29,7 @@ from . import permit, tool_files
 
 if TYPE_CHECKING:
     from ...core.control.leases import Lease
-    from ..client_input import Call
+    from ..client_input import ClientInput
 
 _MOST = 50
 """Files of one call that are looked up: a patch may name any number, and its person waits."""
@@ -41,36 +41,36 @@ _MINUTE = 60_000
 class LeaseGuard(Record):
     """A call that writes a file, in its surroundings; ``program`` is how an agent starts ours."""
 
-    call: Call
+    call: ClientInput
     desk: Leasing
     program: str
 
-    def answer(self) -> str:
+    def answer_call(self) -> str:
         """Return the client's answer: a refusal, a warning, or nothing."""
         edits = Edits(self.desk.box.logs)
         live = self.desk.settle_leases() if edits.is_leased() else []
-        files = tool_files.of(self.call.tool, self.call.given or {})
+        files = tool_files.written_by_tool(self.call.tool, self.call.given or {})
         by_command = not files and live and self.call.command
         if by_command:
-            files = [*written_files.written(self.call.command, self.call.here)]
+            files = [*written_files.files_written(self.call.command, self.call.here)]
         told = []
         for written in [one for one in files if "\0" not in one][:_MOST]:
             lease = self.desk.lease_on(written, self.call.here, live) if live else None
             if lease is None:
-                told.append("" if by_command else self._beside(edits, written))
+                told.append("" if by_command else self._note_write(edits, written))
             elif not self.desk.holds(self.call.session_id, lease):
-                shown = self._shown(written)
+                shown = self._show_path(written)
                 self._tell_holder(edits, lease, shown)
                 said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.owner)}"
                 if lease.proven and self.desk.box.own.lease_enforce:
-                    return permit.said("PreToolUse", DENY, said)
+                    return permit.decision_answer("PreToolUse", DENY, said)
                 told.append(
-                    self._once(edits, f"{lease.id} {codec.dumps(shown)}", f"{said} This call runs all the same.")
+                    self._say_once(edits, f"{lease.id} {codec.dumps(shown)}", f"{said} This call runs all the same.")
                 )
         told = [said for said in told if said]
-        return _context("\n".join(told)) if told else ""
+        return _context_answer("\n".join(told)) if told else ""
 
-    def _once(self, edits: Edits, what: str, said: str) -> str:
+    def _say_once(self, edits: Edits, what: str, said: str) -> str:
         """Return the words, unless the session was told this before."""
         if edits.was_told(self.call.session_id, what):
             return ""
@@ -83,11 +83,11 @@ class LeaseGuard(Record):
         if not lease.proven or edits.was_told(me, lease.id):
             return
         edits.tell(me, lease.id)
-        name = self._name(me)
+        name = self._name_of(me)
         text = f"{name} edits {shown}, which you lease ({neutral(lease.id)}). They were told to write to you."
-        self._send(lease.owner, f"{name} edits what you lease", text, f"lease {lease.id} {me}")
+        self._send_notice(lease.owner, f"{name} edits what you lease", text, f"lease {lease.id} {me}")
 
-    def _beside(self, edits: Edits, written: str) -> str:
+    def _note_write(self, edits: Edits, written: str) -> str:
         """Note the write; if another session wrote the file a moment ago, tell both, once. Returns the words for this
         one."""
         me, now = self.call.session_id, self.desk.box.now()
@@ -101,11 +101,13 @@ class LeaseGuard(Record):
         if edits.was_told(me, what.format(you)) or edits.was_told(you, what.format(me)):
             return ""
         edits.tell(me, what.format(you))
-        shown, ago = self._shown(written), max(now - other.when, 0) // _MINUTE
-        text = f"{self._name(me)} edits {shown} now; you did {ago} min ago, and nobody leases it. Agree who goes on."
-        self._send(you, f"{self._name(me)} edits the same file", text, f"beside {real} {me} {you} {other.when}")
+        shown, ago = self._show_path(written), max(now - other.when, 0) // _MINUTE
+        text = f"{self._name_of(me)} edits {shown} now; you did {ago} min ago, and nobody leases it. Agree who goes on."
+        self._send_notice(
+            you, f"{self._name_of(me)} edits the same file", text, f"beside {real} {me} {you} {other.when}"
+        )
         lease = f"`{self.program} lease take PATH` tells others."
-        return f"{self._name(you)} edited {shown} {ago} min ago. {self._write_to(you)} {lease}"
+        return f"{self._name_of(you)} edited {shown} {ago} min ago. {self._write_to(you)} {lease}"
 
     def _is_other(self, session_id: str) -> bool:
         """Return whether that is a living agent that this session is not."""
@@ -114,7 +116,7 @@ class LeaseGuard(Record):
             return False
         return not self.desk.box.gone([session_id])
 
-    def _send(self, to: str, subject: str, text: str, reason: str) -> None:
+    def _send_notice(self, to: str, subject: str, text: str, reason: str) -> None:
         """Send a notice; its id follows from the reason, so that it cannot be sent twice."""
         digits = sha256(reason.encode("utf-8", "surrogatepass")).hexdigest()
         draft = Draft(
@@ -126,18 +128,18 @@ class LeaseGuard(Record):
         except MailboxError:
             pass  # told before, or gone; the session itself is warned all the same
 
-    def _name(self, session_id: str) -> str:
+    def _name_of(self, session_id: str) -> str:
         return frame.name_of(session_id, self.desk.box.logs.read_roster())
 
-    def _shown(self, written: str) -> str:
+    def _show_path(self, written: str) -> str:
         place = project_paths.of(written, self.call.here)
         return clipped(neutral(place.path or written), _SHOWN)
 
     def _write_to(self, session_id: str) -> str:
-        to = shell_quoted(self._name(session_id))
+        to = shell_quoted(self._name_of(session_id))
         return f'Write to them first: {self.program} send --to {to} --body "…".'
 
 
-def _context(text: str) -> str:
+def _context_answer(text: str) -> str:
     body = {"hookEventName": "PreToolUse", "additionalContext": f"agent-mailbox: {text}"}
     return ascii_json(codec.dumps({"hookSpecificOutput": body})) + "\n"

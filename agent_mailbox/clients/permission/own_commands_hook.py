@@ -22,7 +22,7 @@ _UNTOLD = frozenset("$`*?[{")
 """Signs of a word that a shell makes into another."""
 
 
-class WorkPlace:
+class CommandPlace:
     """The directory an agent works in, and its mailbox (None: it has none), for ``own_questions``."""
 
     def __init__(self, here: str, mailbox: Callable[[], str | None]) -> None:
@@ -31,28 +31,28 @@ class WorkPlace:
 
     def is_own(self, words: Sequence[str]) -> bool:
         """Return whether these directories, each from the one before, end in the agent's own mailbox."""
-        real = self._real(words)
-        return real is not None and real == self._own()
+        real = self._real_path(words)
+        return real is not None and real == self._own_mailbox()
 
     def finds_own(self, words: Sequence[str]) -> bool:
         """Return whether a command there finds the agent's own mailbox, or none."""
-        real = self._real(words)
+        real = self._real_path(words)
         if real is None:
             return False
         try:
             found = paths.find(real)
         except MailboxError:
             return False
-        return found is None or system.real_directory(found) == self._own()
+        return found is None or system.real_directory(found) == self._own_mailbox()
 
-    def _own(self) -> str | None:
+    def _own_mailbox(self) -> str | None:
         try:
             box = self._mailbox()
         except MailboxError:
             return None
         return None if box is None else system.real_directory(box)
 
-    def _real(self, words: Sequence[str]) -> str | None:
+    def _real_path(self, words: Sequence[str]) -> str | None:
         """Return the real path of a directory; None for one that is not there, or that only the shell knows."""
         place = self._here
         for word in words:
@@ -66,15 +66,15 @@ class WorkPlace:
         return real if path.isdir(real) else None
 
 
-def denial(command: str, member: str | None, place: WorkPlace, *, may_ask: bool = True) -> dict[str, Any] | None:
+def denial_of(command: str, member: str | None, place: CommandPlace, *, may_ask: bool = True) -> dict[str, Any] | None:
     """Return the answer that stops the command, or makes the client ask, with the reason; None to let it run.
     ``member``: the teammate that calls; None for a session itself, whose command tells by its processes who calls.
 
-    A client that cannot be made to ask is refused what its person would be asked about."""
-    why = None if member is None else own_commands.refusal(command, member)
+    If the client cannot ask its person, the command is denied."""
+    why = None if member is None else own_commands.refusal_for_teammate(command, member)
     decision = "deny"
     if why is None:
-        why = own_questions.question(command, place)
+        why = own_questions.question_about(command, place)
         if why is None:
             return None
         if may_ask:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from ...core.control.control_requests import ControlRequest
     from ...core.control.messages import Payload
     from ...core.roster import Agent
-    from ..client_input import Call
+    from ..client_input import ClientInput
 
 SHARE = 4
 """The fraction (1/4) of a message that a tool's input, its summary, or a plan may take up, as it is written."""
@@ -55,7 +55,7 @@ class Permit(Record):
     """A question of the client in its surroundings; ``program`` is how an agent starts ours. The first text given to
     ``write`` is the answer. ``is_one_of_several``: other mailboxes judge the same call."""
 
-    call: Call
+    call: ClientInput
     control: Control
     environ: Mapping[str, str]
     program: str
@@ -72,20 +72,20 @@ class Permit(Record):
         """Return whether the client would ask its person now."""
         return self.call.event == PERMISSION
 
-    def answer(self) -> bool:
+    def answer_question(self) -> bool:
         """Answer the client; say nothing if the session is not bound, or may go on as without us. Return whether this
         mailbox binds it."""
         me = self.call.session_id
         standing = self.control.standing(me)
         agent = self.control.box.logs.read_roster().get(me)
         if (why := self.control.box.broken()) is not None:
-            reads = policy.is_reading(self.call.tool, self.given, self._where())
+            reads = policy.is_reading(self.call.tool, self.given, self._where_called())
             if bindings.is_bound(self.control.box.logs.trail, me) and not reads:
-                self.write(closed(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
+                self.write(closed_answer(self.call.event, f"{why}; only the person can mend that: {TRUST}"))
                 return True
         elif not binds(standing, agent):
             if self.control.box.logs.custody is not None:
-                self._unbind()
+                self._spare_hooks()
             return False
         if not binds(standing, agent):
             return False
@@ -95,37 +95,39 @@ class Permit(Record):
             self._take_grant()  # drop a grant that an earlier, equal call left unused
             named = self._take_grant(NAMED)
         try:
-            self._decide(standing, agent, named=named)
+            self._decide_call(standing, agent, named=named)
         except Exception as error:  # the session is bound, whatever its stamp says by now
-            self.write(closed(self.call.event, getattr(error, "what", "") or type(error).__name__))
+            self.write(closed_answer(self.call.event, getattr(error, "what", "") or type(error).__name__))
             raise
         return True
 
-    def _decide(self, standing: Standing, agent: Agent | None, *, named: bool) -> None:
+    def _decide_call(self, standing: Standing, agent: Agent | None, *, named: bool) -> None:
         """Answer by the policy, else by the lead. ``named``: the lead approved exactly this call, in another's
         place."""
-        verdict = self._judged(standing, agent)
+        verdict = self._judge_call(standing, agent)
         led = agent is not None and agent.lead is not None
         if verdict.decision in (ALLOW, DENY):
-            self._say(verdict.decision, verdict.reason)
+            self._say_decision(verdict.decision, verdict.reason)
         elif named:
-            self._grant(self.given)  # the client still asks
-            self._say(ALLOW, "this is the call that was approved")
+            self._keep_grant(self.given)  # the client still asks
+            self._say_decision(ALLOW, "this is the call that was approved")
         elif verdict.decision == ASK and self.call.only_denies:
-            self._ask(standing, self._request(verdict))  # it cannot ask the person beside it: the lead decides, or they
+            self._ask_lead(
+                standing, self._approval_request(verdict)
+            )  # it cannot ask the person beside it: the lead decides, or they
         elif led and self.call.tool == policy.EXIT_PLAN:
-            self._ask(standing, self._plan())
+            self._ask_lead(standing, self._plan_request())
         elif verdict.decision == ASK and not led:
-            self._say(ASK, verdict.reason)
+            self._say_decision(ASK, verdict.reason)
         elif led and (verdict.decision == ASK or self._is_for_the_lead()):
-            self._ask(standing, self._request(verdict))
+            self._ask_lead(standing, self._approval_request(verdict))
 
     # -- what the policy says -----------------------------------------------------------------------------------------
 
-    def _judged(self, standing: Standing, agent: Agent | None) -> Judgement:
+    def _judge_call(self, standing: Standing, agent: Agent | None) -> Judgement:
         call, given = self.call, self.given
-        free = (*texts.rules(self.program), *self._own_answers())
-        where = self._where()
+        free = (*texts.allow_rules(self.program), *self._own_answers())
+        where = self._where_called()
         if is_over(standing, agent) and not policy.is_reading(call.tool, given, where):
             return Judgement(DENY, "this session agreed to shut down: end your turn; its work will not resume")
         verdict = self._by_policy(standing, given, where, free)
@@ -135,7 +137,7 @@ class Permit(Record):
             return Judgement(ALLOW)
         if (
             verdict == NO_OPINION
-            and rules.allows([rules.parse(text) for text in free], call.tool, given, where) is not None
+            and rules.allowing_rule([rules.parse_rule(text) for text in free], call.tool, given, where) is not None
         ):
             return Judgement(ALLOW)  # only our own floor makes the client ask
         return verdict
@@ -145,9 +147,9 @@ class Permit(Record):
     ) -> Judgement:
         """Return the policy's judgement. A patch is an edit of each of its files: the strictest judgement counts."""
         calls: list[tuple[str, Mapping[str, Any]]] = [(self.call.tool, given)]
-        if tool_files.is_patch(self.call.tool, given) and (named := tool_files.of(self.call.tool, given)):
+        if tool_files.is_patch(self.call.tool, given) and (named := tool_files.written_by_tool(self.call.tool, given)):
             calls = [("Edit", {"file_path": path}) for path in named]
-        found = [policy.judge(policy_of(standing), tool, one, where, free) for tool, one in calls]
+        found = [policy.judge_call(policy_of(standing), tool, one, where, free) for tool, one in calls]
         return min(found, key=lambda verdict: STRICTEST.index(verdict.decision))
 
     def _own_answers(self) -> list[str]:
@@ -155,7 +157,7 @@ class Permit(Record):
         asked = self.control.part_about(self.call.session_id).open_requests()
         mine = [one.id for one in asked if one.flow == transitions.SHUTDOWN and one.answerer == self.call.session_id]
         plain = [name for name in mine if name.replace("-", "").isalnum()]
-        return [texts.answering(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
+        return [texts.answering_rule(self.program, verb, name) for name in plain for verb in texts.ANSWERS]
 
     def _is_for_the_lead(self) -> bool:
         """Return whether the lead is asked: beside the client's question to its person, and the first answer counts. If
@@ -169,23 +171,23 @@ class Permit(Record):
         client's question cannot change the input; an answer before the question can (2.1.329, seen live)."""
         if self.call.only_denies:
             return False  # those rules are Claude Code's
-        free = [rules.parse(text) for text in (*texts.rules(self.program), *self._own_answers())]
-        if rules.allows(free, self.call.tool, self.given, self._where()) is not None:
+        free = [rules.parse_rule(text) for text in (*texts.allow_rules(self.program), *self._own_answers())]
+        if rules.allowing_rule(free, self.call.tool, self.given, self._where_called()) is not None:
             return False
-        return hook_sources.asks(self.call.tool, self.call.cwd, self.environ)
+        return hook_sources.is_asking(self.call.tool, self.call.cwd, self.environ)
 
-    def _where(self) -> Where:
+    def _where_called(self) -> Where:
         from os import path  # where a policy is
 
-        def resolved(name: str) -> str:
+        def resolve_name(name: str) -> str:
             try:
                 return path.realpath(name)
             except ValueError:  # no file can have this name
                 return name
 
-        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolved)
+        return Where(self.call.here, self.call.cwd, self.environ.get("HOME") or "/", resolve_name)
 
-    def _unbind(self) -> None:
+    def _spare_hooks(self) -> None:
         """Spare the hooks that follow the question; sound as the quiet stamps are (``store.user_state.bindings``)."""
         logs, me = self.control.box.logs, self.call.session_id
         with logs.messages.held(), logs.reads.held(), logs.roster.held():
@@ -196,61 +198,61 @@ class Permit(Record):
 
     # -- asking the lead ----------------------------------------------------------------------------------------------
 
-    def _plan(self) -> Payload:
+    def _plan_request(self) -> Payload:
         plan, file = self.given.get("plan"), self.given.get("planFilePath")
         return messages.PlanRequest(
-            content=self._shortened(_carried(plan) if isinstance(plan, str) else ""),
-            file=_carried(file) if isinstance(file, str) else "",
+            content=self._shorten_text(_carriable_text(plan) if isinstance(plan, str) else ""),
+            file=_carriable_text(file) if isinstance(file, str) else "",
         )
 
-    def _request(self, verdict: Judgement) -> Payload:
+    def _approval_request(self, verdict: Judgement) -> Payload:
         if verdict.host is not None:
             return messages.SandboxRequest(capability="network", hosts=(verdict.host,), reason=verdict.reason)
-        written, plain = _written(dict(self.given))
+        written, plain = _spell_value(dict(self.given))
         most = self.control.box.config.max_content // SHARE
         command, why = self.given.get("command"), self.given.get("description")
-        said = clipped(_carried(why), MAX_SAID) if isinstance(why, str) else verdict.reason
+        said = clipped(_carriable_text(why), MAX_SAID) if isinstance(why, str) else verdict.reason
         elsewhere = f"in {within_quotes(self.call.here, MAX_SAID)}: " if self.call.here != self.call.cwd else ""
         request = messages.PermissionRequest(
             tool=self.call.tool,
             use_id=self.call.use_id,
-            arguments=self._shortened(command if isinstance(command, str) and plain else written),
-            input=dict(self.given) if plain and _size(written) <= most else None,
+            arguments=self._shorten_text(command if isinstance(command, str) and plain else written),
+            input=dict(self.given) if plain and _size_of(written) <= most else None,
             reason=clipped(f"{elsewhere}{said}", MAX_SAID),
         )
         suggested = lasting.offered(request.replace(suggestions=self.call.suggestions))
         return request.replace(suggestions=lasting.updates(suggested))
 
-    def _shortened(self, text: str) -> str:
+    def _shorten_text(self, text: str) -> str:
         """Return the text, or its beginning with a note: in any spelling a request must fit into a message."""
         most = self.control.box.config.max_content // SHARE
-        if _size(text) <= most:
+        if _size_of(text) <= most:
             return text
         length = most
-        while _size(text[:length]) > most:
+        while _size_of(text[:length]) > most:
             length //= 2
         return f"{text[:length]}\n… ({length} of {len(text)} characters; the rest was left out)"
 
-    def _ask(self, standing: Standing, payload: Payload) -> None:
+    def _ask_lead(self, standing: Standing, payload: Payload) -> None:
         """Ask the lead, wait, answer. If the client cancels (SIGTERM), or the person answered its dialog, give the
         request up: a later approval counts for nothing."""
         control, me = self.control, self.call.session_id
         seconds = control.box.config.control_timeout
-        beside = self._dialog()
+        beside = self._watch_dialog()
         gc.enable()  # the start switched it off for a hook that is over at once; this one waits for minutes
         with _Ending() as ending:
             request = control.request(me, payload.replace(expires=control.box.now() + int(seconds * 1000)))
             try:
-                decided = ending.until(lambda: control.wait(me, request.id, seconds, beside))
+                decided = ending.run_until_end(lambda: control.wait(me, request.id, seconds, beside))
             except _Ended:
                 control.give_up(me, request)
                 return
         if beside is not None and decided.state == transitions.TIMED_OUT and beside.why():
             return  # the client no longer waits for this answer
-        self._tell(decided, frame.name_of(standing.lead, control.box.logs.read_roster()), seconds)
+        self._tell_outcome(decided, frame.name_of(standing.lead, control.box.logs.read_roster()), seconds)
         control.consume(me, decided)
 
-    def _dialog(self) -> WaitAbort | None:
+    def _watch_dialog(self) -> WaitAbort | None:
         """Return the client's dialog beside the question. The client does not tell the hook that it was answered, but
         its transcript says how the call ended. Claude Code writes that behind time: a first call may ask before there
         is one."""
@@ -260,30 +262,30 @@ class Permit(Record):
         length, now = system.size(path), self.control.box.now()
         place = path if system.exists(path) else system.dirname(path)
 
-        def why() -> str:
+        def why_over() -> str:
             return ANSWERED if transcript.has_ended(path, length, now, call.tool, self.given) else ""
 
-        return WaitAbort((place,), why)
+        return WaitAbort((place,), why_over)
 
-    def _tell(self, request: ControlRequest, lead: str, seconds: float) -> None:
+    def _tell_outcome(self, request: ControlRequest, lead: str, seconds: float) -> None:
         answer = request.answer
         notes = answer.notes if isinstance(answer, messages.Answer) else ""
         notes = f": {within_quotes(notes, MAX_SAID)}" if notes else ""
         if request.state == transitions.APPROVED:
-            self._approved(request, lead, notes)
+            self._tell_approved(request, lead, notes)
         elif request.state == transitions.TIMED_OUT:
             why = f"{lead} did not answer {request.id} within {seconds:g} s; a later answer counts for nothing"
-            self._say(self.control.box.own.control_default, why)
+            self._say_decision(self.control.box.own.control_default, why)
         else:
-            self._say(DENY, f"{lead}{request.doubt} denied {request.id}{notes}")
+            self._say_decision(DENY, f"{lead}{request.doubt} denied {request.id}{notes}")
 
-    def _approved(self, request: ControlRequest, lead: str, notes: str) -> None:
+    def _tell_approved(self, request: ControlRequest, lead: str, notes: str) -> None:
         answer = request.answer
         changed = answer.updated_input if isinstance(answer, messages.PermissionResponse) else None
         if changed is not None:
-            judged = self._by_policy(self.control.standing(self.call.session_id), changed, self._where())
+            judged = self._by_policy(self.control.standing(self.call.session_id), changed, self._where_called())
             if judged.decision == DENY:
-                self._say(DENY, f"{lead} approved another input, which is not allowed either: {judged.reason}")
+                self._say_decision(DENY, f"{lead} approved another input, which is not allowed either: {judged.reason}")
                 return
         said = f"{lead} approved {request.id}{', with another input' if changed is not None else ''}"
         again = changed is not None and self.is_one_of_several  # the others judge that input as a call of its own
@@ -291,24 +293,26 @@ class Permit(Record):
             changed = dict(self.given)  # without an input the client still asks its person
         asked = self.asks_the_person and (self.call.only_denies or self._is_floored())  # too late for another input
         if changed is not None and (again or asked or not self.call.changes):
-            self._grant(changed, NAMED)
-            self._say(DENY, f"{said}; call {self.call.tool} again, with exactly {_written(dict(changed))[0]}")
+            self._keep_grant(changed, NAMED)
+            self._say_decision(
+                DENY, f"{said}; call {self.call.tool} again, with exactly {_spell_value(dict(changed))[0]}"
+            )
             return
         if not self.asks_the_person:
-            self._grant(self.given if changed is None else changed)
-        self._say(ALLOW, f"{said}{notes}", changed)
+            self._keep_grant(self.given if changed is None else changed)
+        self._say_decision(ALLOW, f"{said}{notes}", changed)
 
     # -- answering ----------------------------------------------------------------------------------------------------
 
-    def _say(self, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> None:
+    def _say_decision(self, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> None:
         if self.call.only_denies and decision == ASK:
             decision = DENY
         if self.call.only_denies and decision == ALLOW and changed is None and not self.asks_the_person:
             return  # the call goes on, by the client's own rules
-        if text := said(self.call.event, decision, reason, changed):
+        if text := decision_answer(self.call.event, decision, reason, changed):
             self.write(text)
 
-    def _grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
+    def _keep_grant(self, given: Mapping[str, Any], kind: str = ASKED) -> None:
         """Have this decision answer the next question too. ``ASKED``: the client's question about this call, if a rule
         makes it ask. ``NAMED``: the call that the model was told to make."""
         bindings.grant(self.control.box.logs.trail, self._call_id(given, kind))
@@ -321,10 +325,10 @@ class Permit(Record):
         if self.call.only_denies:
             named.pop("description", None)  # only its question has that
         words = [kind, self.call.session_id, self.call.agent_id, self.call.prompt_id, self.call.tool, named]
-        return sha256(_written(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
+        return sha256(_spell_value(words)[0].encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
+def decision_answer(event: str, decision: str, reason: str, changed: Mapping[str, Any] | None = None) -> str:
     """Return an answer in the client's own format; empty to say nothing (it asks its person already)."""
     reason = f"agent-mailbox: {reason}" if reason else ""
     body: dict[str, Any]
@@ -340,12 +344,12 @@ def said(event: str, decision: str, reason: str, changed: Mapping[str, Any] | No
     return ascii_json(codec.dumps({"hookSpecificOutput": body})) + "\n"
 
 
-def closed(event: str, why: str) -> str:
+def closed_answer(event: str, why: str) -> str:
     """Return the refusal for a bound session whose policy is unreadable."""
-    return said(event, DENY, f"{UNTOLD}: {clipped(neutral(why), MAX_SAID)}")
+    return decision_answer(event, DENY, f"{UNTOLD}: {clipped(neutral(why), MAX_SAID)}")
 
 
-def _written(value: Any) -> tuple[str, bool]:
+def _spell_value(value: Any) -> tuple[str, bool]:
     """Return the value as JSON, and whether a message can hold it; if nested too deeply, its ``repr``."""
     try:
         codec.dumps({"tool": {"input": value}})
@@ -355,12 +359,12 @@ def _written(value: Any) -> tuple[str, bool]:
     return (text, True) if is_utf8(text) else (ascii_json(text), False)
 
 
-def _size(text: str) -> int:
+def _size_of(text: str) -> int:
     """Return the bytes of the text within a message."""
     return len(codec.dumps(text).encode("utf-8", "surrogatepass"))
 
 
-def _carried(text: str) -> str:
+def _carriable_text(text: str) -> str:
     """Return the text if a message can carry it; else as JSON, which can spell half a surrogate pair."""
     return text if is_utf8(text) else ascii_json(codec.dumps(text))
 
@@ -376,10 +380,10 @@ class _Ending:
     def __enter__(self) -> _Ending:
         self._signal = signal
         self._mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        self._handler = signal.signal(signal.SIGTERM, self._end)
+        self._handler = signal.signal(signal.SIGTERM, self._raise_ended)
         return self
 
-    def until(self, do: Callable[[], ControlRequest]) -> ControlRequest:
+    def run_until_end(self, do: Callable[[], ControlRequest]) -> ControlRequest:
         """Return the result. Raises ``_Ended`` if the client ends the hook before, or ended it already."""
         self._signal.pthread_sigmask(self._signal.SIG_UNBLOCK, {self._signal.SIGTERM})
         try:
@@ -392,5 +396,5 @@ class _Ending:
         self._signal.pthread_sigmask(self._signal.SIG_SETMASK, self._mask)
 
     @staticmethod
-    def _end(*_: object) -> None:
+    def _raise_ended(*_: object) -> None:
         raise _Ended

@@ -27,13 +27,13 @@ def calling_member(transcript: str, agent_id: str) -> str | None:
     of the subagent or teammate (empty: the session itself)."""
     if not agent_id or not transcript.endswith(".jsonl") or "/" in agent_id:
         return None
-    about = next(filter(None, map(_object, _places(transcript, agent_id))), {})
+    about = next(filter(None, map(_read_object, _teammate_paths(transcript, agent_id))), {})
     name, team = about.get("name"), about.get("teamName")
     both = isinstance(name, str) and isinstance(team, str) and name and team
     return naming.session_id(str(team), str(name)) if both else None
 
 
-def _places(transcript: str, agent_id: str) -> Iterator[str]:
+def _teammate_paths(transcript: str, agent_id: str) -> Iterator[str]:
     """Yield the paths of the file about the teammate. After ``/clear`` the session is another; its team stays where it
     began."""
     file = f"subagents/agent-{agent_id}.meta.json"
@@ -53,13 +53,13 @@ def lead_of(word: str, sessions: Collection[str], client: int) -> str | None:
     if not (name and at and team and environ) or "/" in team or team.startswith("."):
         return None
     base = environ.get("CLAUDE_CONFIG_DIR") or system.join(environ.get("HOME") or "/", ".claude")
-    config = _object(system.join(base, "teams", team, "config.json"))
+    config = _read_object(system.join(base, "teams", team, "config.json"))
     lead, members = config.get("leadSessionId"), config.get("members")
     names = [one.get("name") for one in members if isinstance(one, dict)] if isinstance(members, list) else []
     is_member = any(isinstance(one, str) and naming.session_id(team, one) == word for one in names)
     return lead if lead in sessions and (is_member or config.get("leadAgentId") == word) else None
 
 
-def _object(path: str) -> dict[str, Any]:
+def _read_object(path: str) -> dict[str, Any]:
     found = codec.parse(read_if_possible(path, MAX_FILE, through_links=True) or b"", MAX_FILE, ours=False)
     return {} if isinstance(found, BadLine) else found

@@ -28,7 +28,7 @@ def is_patch(tool: str, given: Mapping[str, Any]) -> bool:
     return tool == PATCH or (tool == "Edit" and isinstance(given.get("input"), str))
 
 
-def of(tool: str, given: Mapping[str, Any]) -> list[str]:
+def written_by_tool(tool: str, given: Mapping[str, Any]) -> list[str]:
     """Return the paths that the call writes, as it spells them, each once; none for a tool that is not known here."""
     found = [value for key in _KEYS.get(tool, ()) if isinstance(value := given.get(key), str)]
     if is_patch(tool, given):

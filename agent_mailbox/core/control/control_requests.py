@@ -48,7 +48,7 @@ class ControlRequest(Record):
 
     @property
     def doubt(self) -> str:
-        """Return the words behind the name of whoever decided it, if nothing proves that it was they."""
+        """Return " (unverified)" if nothing proves who decided it."""
         return "" if self.answer_proven else " (unverified)"
 
     @property

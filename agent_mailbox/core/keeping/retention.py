@@ -19,7 +19,7 @@ from . import notes
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from ..inbox import MailState
+    from ..inbox import InboxState
 
 
 class RetentionPlan(Record):
@@ -29,7 +29,7 @@ class RetentionPlan(Record):
     pending: int
 
 
-def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
+def plan(state: InboxState, now: int, max_live: int) -> RetentionPlan:
     """Return the plan at ``now``: up to ``max_live`` messages nothing moves, above it all finished mail does."""
     move: set[str] = set()
     if len(state.messages) > max_live:
@@ -44,7 +44,7 @@ def plan(state: MailState, now: int, max_live: int) -> RetentionPlan:
     return RetentionPlan(move=frozenset(move), pending=pending)
 
 
-def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
+def _without_settling_replies(finished: set[str], state: InboxState) -> set[str]:
     """Return the finished mail without the replies that settle mail which stays: they stay as long as it does.
 
     A reply settles a request for an ack. It also tells that its sender saw mail, where nothing else tells that yet.
@@ -65,7 +65,7 @@ def _without_settling_replies(finished: set[str], state: MailState) -> set[str]:
     return move
 
 
-def _may_go_back(message: Message, state: MailState) -> bool:
+def _may_go_back(message: Message, state: InboxState) -> bool:
     """Return whether the death of a session may give the message back, unless a reply tells that it was seen.
 
     A hook offered it, or it is claimed: the read may be on its way from another machine.
@@ -73,7 +73,7 @@ def _may_go_back(message: Message, state: MailState) -> bool:
     return bool(state.reads.unseen(message.id)) or claims.claimer(message, state.reads, state.roster) is not None
 
 
-def without_standing(move: set[str], state: MailState, now: int) -> set[str]:
+def without_standing(move: set[str], state: InboxState, now: int) -> set[str]:
     """Return the same without the control messages that still count, and those whose request stays in part.
 
     A request whose answer was moved would be open again.
@@ -89,7 +89,7 @@ def _without_standing(move: set[str], plane: ControlState, now: int) -> set[str]
     return move
 
 
-def without_open(move: set[str], state: MailState, readers: Collection[str], now: int) -> set[str]:
+def without_open(move: set[str], state: InboxState, readers: Collection[str], now: int) -> set[str]:
     """Return the same without what one of these readers has yet to be shown, or to ack; mail that was given back is
     archived."""
     asked = move - state.reads.ever_released()
@@ -101,7 +101,7 @@ def without_open(move: set[str], state: MailState, readers: Collection[str], now
     return move - {item.message.id for who, item in unread if who != USER or item.mode == DIRECT} - owed
 
 
-def is_finished(message: Message, state: MailState, now: int, replies: Mapping[str, set[str]]) -> bool:
+def is_finished(message: Message, state: InboxState, now: int, replies: Mapping[str, set[str]]) -> bool:
     """Return whether the message is finished, by mode (semantics, "Archive"). Pending mail never is."""
     if message.ack and _owed(message, state, replies.get(message.id, frozenset())):
         return False
@@ -112,7 +112,7 @@ def is_finished(message: Message, state: MailState, now: int, replies: Mapping[s
     return all(_part_done(a, message, state) for a in message.recipients)
 
 
-def _part_done(address: str, message: Message, state: MailState) -> bool:
+def _part_done(address: str, message: Message, state: InboxState) -> bool:
     mode = state.roster.mode(address)
     if mode == DIRECT:
         heirs = _heirs(address, state.roster)
@@ -128,7 +128,7 @@ def _heirs(word: str, roster: Roster) -> list[str]:
 
 
 def _owed(
-    message: Message, state: MailState, repliers: set[str] | frozenset[str], among: frozenset[str] | None = None
+    message: Message, state: InboxState, repliers: set[str] | frozenset[str], among: frozenset[str] | None = None
 ) -> bool:
     """Return whether an agent that is not dead still owes the requested ack: one ``among`` these (None: any)."""
     for read in state.reads.of(message.id):
@@ -141,7 +141,7 @@ def _owed(
     return False
 
 
-def is_pending(message: Message, state: MailState, now: int) -> bool:
+def is_pending(message: Message, state: InboxState, now: int) -> bool:
     """Return whether a reader is missing: an unread direct recipient, an unclaimed role, a tag's other bearers."""
     if state.expired(message, now):
         return False
@@ -196,7 +196,7 @@ def retold_dead(
     return found, told
 
 
-def requests_first(move: Collection[str], state: MailState) -> list[str]:
+def requests_first(move: Collection[str], state: InboxState) -> list[str]:
     """Return the messages to move in an order of which any beginning may be moved alone: a reply follows its
     request."""
     found: dict[str, None] = {}

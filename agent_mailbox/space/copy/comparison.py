@@ -20,7 +20,7 @@ DAMAGED = "damaged"
 """The word for damaged records among those that were passed over: no log has that name."""
 
 
-def compare(copy: ComparedCopy) -> dict[str, int]:
+def compare_with_order(copy: ComparedCopy) -> dict[str, int]:
     """Compare a copy with the order, under the machine's lock, after ``catch_up``; raise ``BadData`` if they differ.
 
     Return how many records of each log were passed over, since nobody here knows it. Those that no file can hold count
@@ -35,7 +35,7 @@ def compare(copy: ComparedCopy) -> dict[str, int]:
         part.look()
     copy.filed.look()
     strange = dict[str, int]()
-    for record in itertools.takewhile(lambda one: one.position <= copy.state.applied, copy.everything()):
+    for record in itertools.takewhile(lambda one: one.position <= copy.state.applied, copy.all_records()):
         key = digest(unsealed(record.line))
         if record.damaged or not is_known(record):
             kind = DAMAGED if record.damaged else "" if has_known_log(record) else record.log

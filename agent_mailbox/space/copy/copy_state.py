@@ -44,17 +44,17 @@ class CopyState:
         """The number of positions without a record, at the last look."""
         self.numbers: Mapping[str, int] = told.get("numbers", {})
         self.refused: Mapping[str, int] = told.get("refused", {})
-        """These two are the judge's (``SpaceJudge.begin``)."""
+        """These two are the judge's (``SpaceJudge.begin_from``)."""
 
 
-def load(directory: str) -> CopyState:
+def load_state(directory: str) -> CopyState:
     """Return what was saved; the state of a copy that knows nothing if there is no file, or a damaged one."""
     checksum, _, body = (read_file(system.join(directory, STATE)) or b"").partition(b" ")
     found = codec.parse(body) if checksum == b"%08x" % cache.checksum(body) else None
     return CopyState(found if isinstance(found, dict) else {})
 
 
-def save(directory: str, state: CopyState) -> None:
+def save_state(directory: str, state: CopyState) -> None:
     """Save the state; raise ``StorageFailed`` if it cannot be written."""
     body = codec.dumps({**vars(state), "damaged": sorted(state.damaged)}).encode()
     path = system.join(directory, STATE)

@@ -23,18 +23,18 @@ from ...store.archive.archive import ROSTER
 from ...store.archive.manifest import Manifest
 from ...store.files import system
 from ...store.log.unordered import digest, unsealed
-from ..order.bundles import READS_END, records_of, unpacked
+from ..order.bundles import READS_END, records_of, unpack_bundle
 from ..order.order import ARCHIVE, CLAIMS, MESSAGES
 from ..order.order import ROSTER as EVENTS
 
 if TYPE_CHECKING:
-    from ...core.inbox import MailState
+    from ...core.inbox import InboxState
     from ...store.log.log import Log
     from ..local_copy import LocalCopy
     from ..order.bundles import Bundle
 
 
-def follow(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
+def follow_bundle(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
     """Archive what a bundle of that machine has; idempotent.
 
     The caller holds the machine's lock. Raises ``Busy`` while another process maintains the mailbox."""
@@ -57,13 +57,13 @@ def hand_over(copy: LocalCopy, present: set[bytes] | None = None) -> int:
     if not names:
         return 0
     known, count = set[bytes]() if present is None else present, 0
-    for record in copy.everything() if present is None else ():
-        bundle = unpacked(record.line) if record.log == ARCHIVE else None
+    for record in copy.all_records() if present is None else ():
+        bundle = unpack_bundle(record.line) if record.log == ARCHIVE else None
         known.update(map(digest, (unsealed(record.line),) if bundle is None else bundle.lines))
     for name in names:
         lines = (unsealed(line) for _, line in copy.archive.file(name).lines())
         for one in records_of(name, (line for line in lines if digest(line) not in known)):
-            copy.order.append(ARCHIVE, [one])
+            copy.order.append_lines(ARCHIVE, [one])
             count += 1
     return count
 
@@ -73,11 +73,11 @@ def _follow_messages(copy: LocalCopy, bundle: Bundle, *, is_ours: bool) -> None:
         copy.parts[MESSAGES].strike(digest(line))  # it waited here, and is in the order by the bundle
     keys = {digest(line): line for line in bundle.lines}
     live = {digest(line): line for _, line in copy.parts[MESSAGES].ordered()}
-    ids = {_id(keys[key]) for key in keys.keys() & live.keys()}
+    ids = {_message_id_of(keys[key]) for key in keys.keys() & live.keys()}
     # First what was never live here: its reads may be, and move as those of archived mail do.
     copy.filed.add(copy.archive.file(bundle.file), [line for key, line in keys.items() if key not in live])
 
-    def decide(state: MailState) -> retention.RetentionPlan:
+    def plan_move(state: InboxState) -> retention.RetentionPlan:
         now = system.time_ns() // 1_000_000
         here = [who for who in copy.logs.last_seen() if state.roster.state(who) not in (None, DEAD)]
         move = {i for i in ids if i in state.messages}
@@ -86,9 +86,11 @@ def _follow_messages(copy: LocalCopy, bundle: Bundle, *, is_ours: bool) -> None:
             move = retention.without_standing(move, state, now)
         return retention.RetentionPlan(move=frozenset(move), pending=0)
 
-    rotated = rotation.rotate(copy.logs, copy.archive, config.load(copy.logs.directory).ttls, decide, _ordered(copy))
+    rotated = rotation.rotate(
+        copy.logs, copy.archive, config.load_config(copy.logs.directory).ttls, plan_move, _shared_order_of(copy)
+    )
     for replaced in rotated.replaced:
-        copy.replaced(replaced)
+        copy.go_on_in(replaced)
 
 
 def _follow_reads(copy: LocalCopy, bundle: Bundle) -> None:
@@ -102,20 +104,20 @@ def _follow_reads(copy: LocalCopy, bundle: Bundle) -> None:
 def _follow_events(copy: LocalCopy, bundle: Bundle) -> None:
     for line in (*bundle.lines, *bundle.told):
         copy.parts[EVENTS].strike(digest(line))
-    replaced = roster_compaction.retell_roster(copy.logs, copy.archive, bundle, _ordered(copy))
+    replaced = roster_compaction.retell_roster(copy.logs, copy.archive, bundle, _shared_order_of(copy))
     if replaced is not None:
-        copy.replaced(replaced)
+        copy.go_on_in(replaced)
     live = {digest(unsealed(line)) for _, line in copy.logs.roster.lines()} - {*map(digest, bundle.told)}
     copy.filed.add(copy.archive.roster_log(), [line for line in bundle.lines if digest(line) not in live])
 
 
-def _ordered(copy: LocalCopy) -> rotation.SharedOrder:
+def _shared_order_of(copy: LocalCopy) -> rotation.SharedOrder:
     def has(log: Log, position: int) -> bool:
-        return copy.part(log).is_ordered(position)
+        return copy.part_of(log).is_ordered(position)
 
     return rotation.SharedOrder(has, copy.filed)
 
 
-def _id(line: bytes) -> str:
+def _message_id_of(line: bytes) -> str:
     message = codec.message(line)
     return "" if isinstance(message, BadLine) else message.id

@@ -20,7 +20,7 @@ from ...store.archive.archive import ROSTER as EVENTS
 from ...store.files import system
 from ...store.log.stamps import EVERYONE
 from ...store.log.unordered import digest, unsealed
-from ..order.bundles import WHOLE, Bundle, packed, records_of, unpacked
+from ..order.bundles import WHOLE, Bundle, pack_bundle, records_of, unpack_bundle
 from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, ROSTER, is_known
 from ..order.waiting_lines import taken_back
 from ..trust.space_judge import Judged
@@ -33,32 +33,32 @@ if TYPE_CHECKING:
     from ..trust.space_judge import SpaceJudge
 
 
-def restore(copy: LocalCopy) -> int:
+def restore_lost(copy: LocalCopy) -> int:
     """Publish what the order lost, under the machine's lock, after a look; return how many records. Reads them all."""
     present, bundled = set[bytes](), set[bytes]()
-    for record in copy.everything():
+    for record in copy.all_records():
         if record.damaged or not is_known(record):
             continue
-        bundle = unpacked(record.line) if record.log == ARCHIVE else None
+        bundle = unpack_bundle(record.line) if record.log == ARCHIVE else None
         if bundle is None:
             present.add(digest(unsealed(record.line)))
         else:
             present.update(map(digest, (*bundle.lines, *bundle.told)))
             bundled.update(map(digest, bundle.lines if bundle.file not in KINDS else ()))
     count, mark = 0, system.urandom(8).hex()  # what comes back twice differs: see ``passed``
-    for retold in _retold(copy, bundled):
-        copy.order.append(ARCHIVE, [packed(retold, mark)])
+    for retold in _retold_bundles(copy, bundled):
+        copy.order.append_lines(ARCHIVE, [pack_bundle(retold, mark)])
         present.update(map(digest, (*retold.lines, *retold.told)))
         bundled.update(map(digest, retold.lines))
         count += 1
     for kind in KINDS:
-        for one in records_of(kind, _lost(copy, kind, present), mark):
-            copy.order.append(ARCHIVE, [one])
+        for one in records_of(kind, _lost_lines(copy, kind, present), mark):
+            copy.order.append_lines(ARCHIVE, [one])
             count += 1
     return count + following.hand_over(copy, bundled)  # a record alone does not tell that its line is archived
 
 
-def _retold(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
+def _retold_bundles(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
     """Yield the decisions to retell the dead that are lost, some agents in each.
 
     A line of a retold life may be one that the agent had: by itself it would be left out, or the dead would rise."""
@@ -85,7 +85,7 @@ def _retold(copy: LocalCopy, bundled: set[bytes]) -> Iterator[Bundle]:
             group.append(who)
 
 
-def _lost(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
+def _lost_lines(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
     """Yield the lines that were in the order. A message whose id another one has, archived or not, never was.
 
     Neither was a read that a release behind it took back, or it must not be any more (``taken_back``)."""
@@ -97,13 +97,13 @@ def _lost(copy: LocalCopy, kind: str, present: set[bytes]) -> Iterator[bytes]:
     lines = [line for at, line in late.items() if at not in over]
     ids = set[str | None]()
     if kind == MESSAGES and lines:
-        ids.update(_id(line) for _, line in ordered if digest(line) in present)
-        ids.update(map(_id, copy.archive.mentioning({_id(line) or "" for line in lines})))
+        ids.update(_message_id_of(line) for _, line in ordered if digest(line) in present)
+        ids.update(map(_message_id_of, copy.archive.mentioning({_message_id_of(line) or "" for line in lines})))
     for line in lines:
-        if _id(line) in ids:
+        if _message_id_of(line) in ids:
             continue
         if kind == MESSAGES:
-            ids.add(_id(line))
+            ids.add(_message_id_of(line))
         yield line
 
 
@@ -121,17 +121,17 @@ def take_back(copy: LocalCopy, bundle: Bundle, machine: str) -> None:
     if lines:
         judge = copy.judge if machine != copy.order.machine else None
         if judge is not None:
-            judge.look(copy.logs)
-        judged = [_held(judge, machine, bundle.file, line) for line in lines]
+            judge.prepare_judging(copy.logs)
+        judged = [_judge_restored(judge, machine, bundle.file, line) for line in lines]
         part.log.append([one.line + b"\n" for one in judged], EVERYONE, [one.proof for one in judged])
         part.look()
         for line in lines:
             part.strike(digest(line))
 
 
-def _held(judge: SpaceJudge | None, machine: str, kind: str, line: bytes) -> Judged:
+def _judge_restored(judge: SpaceJudge | None, machine: str, kind: str, line: bytes) -> Judged:
     found = Judged(line, None)
-    return found if judge is None else judge.hold(machine, kind, found, restored=True)
+    return found if judge is None else judge.judge_unproven(machine, kind, found, restored=True)
 
 
 def _is_record(kind: str, line: bytes) -> bool:
@@ -139,6 +139,6 @@ def _is_record(kind: str, line: bytes) -> bool:
     return not isinstance(decode(line), BadLine)
 
 
-def _id(line: bytes) -> str | None:
+def _message_id_of(line: bytes) -> str | None:
     message = codec.message(line)
     return message.id if isinstance(message, Message) else None

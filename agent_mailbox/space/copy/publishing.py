@@ -2,7 +2,7 @@
 
 Belongs here: which lines those are, and putting each into the order once, whenever a process of this machine was
 killed. ``replica`` catches up before, and writes what comes of it. A decision is not published here: it is in the order
-before it is in any file (``Replica.publish``).
+before it is in any file (``Replica.publish_lines``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ...core.line_forms import may_be_message, may_release
 from ...store.log.unordered import unsealed
 from ..order.order import CLAIMS, MESSAGES, Taken
-from ..order.waiting_lines import batches, id_of, is_same, placed, taken_back
+from ..order.waiting_lines import batch_lines, id_of, is_same, place_line, taken_back
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ..trust.space_judge import SpaceJudge
 
 
-def waiting(copy: PublishingCopy) -> Iterator[Waiting]:
+def lines_to_publish(copy: PublishingCopy) -> Iterator[Waiting]:
     """Yield what is here and not in the order; settle what is no record, and reads that were taken back meanwhile."""
     for kind, part in copy.parts.items():
         view = None if copy.judge is None else part.log.view()
@@ -35,7 +35,7 @@ def waiting(copy: PublishingCopy) -> Iterator[Waiting]:
                 part.settle(position)
                 continue
             proof = None if view is None else view.proof(line, position)
-            found = placed(kind, position, unsealed(line), copy.order.machine, proof)
+            found = place_line(kind, position, unsealed(line), copy.order.machine, proof)
             if found is None:
                 part.settle(position)
             else:
@@ -51,9 +51,9 @@ def _taken_back(part: Unordered) -> set[int]:
     return taken_back(behind, part.log.view(), late) if len(behind) > len(late) else set()
 
 
-def signed(judge: SpaceJudge | None, log: str, line: bytes, proof: Proof | None) -> bytes:
+def sign_line(judge: SpaceJudge | None, log: str, line: bytes, proof: Proof | None) -> bytes:
     """Return a line as it is published."""
-    return line if judge is None else judge.signed(log, line, proof)
+    return line if judge is None else judge.sign_line(log, line, proof)
 
 
 def publish_waiting(copy: PublishingCopy) -> bool:
@@ -61,32 +61,32 @@ def publish_waiting(copy: PublishingCopy) -> bool:
 
     Raises ``Moved`` if another machine was first, or a process of this one that was killed."""
     done, last = False, dict(copy.state.last)
-    found = (one if one.proof is None else _signed(copy, one) for one in waiting(copy))
+    found = (one if one.proof is None else _sign_waiting(copy, one) for one in lines_to_publish(copy))
     for log, group in itertools.groupby(found, lambda one: one.log):
-        for batch in batches(group):
+        for batch in batch_lines(group):
             last[log] = _publish_lines(copy, log, batch, last.get(log, 0))
             done = True
     return done
 
 
-def _signed(copy: PublishingCopy, one: Waiting) -> Waiting:
-    return one.replace(line=signed(copy.judge, one.log, one.line, one.proof))
+def _sign_waiting(copy: PublishingCopy, one: Waiting) -> Waiting:
+    return one.replace(line=sign_line(copy.judge, one.log, one.line, one.proof))
 
 
 def _publish_lines(copy: PublishingCopy, log: str, batch: Sequence[Waiting], last: int) -> int:
     """Publish lines of a log behind its record at ``last``; return the last one's position."""
-    if log == MESSAGES and copy.state.purged and (batch := _unknown(copy, batch)) == []:
+    if log == MESSAGES and copy.state.purged and (batch := _drop_archived(copy, batch)) == []:
         return last
     lines, ids = [one.line for one in batch], [one.id for one in batch if one.id is not None]
     try:
-        return copy.order.append(log, lines, ids=ids, expect=None if ids else last)
+        return copy.order.append_lines(log, lines, ids=ids, expect=None if ids else last)
     except Taken:
         for one in batch:  # a part of it is in the order: each line for itself
             _publish_message(copy, one)
         return last
 
 
-def _unknown(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiting]:
+def _drop_archived(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiting]:
     """Return the messages whose ids no archived message has; the others stay here alone.
 
     The order may have no more what is archived."""
@@ -100,7 +100,7 @@ def _unknown(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiting]:
 
 def _publish_message(copy: PublishingCopy, one: Waiting) -> None:
     try:
-        copy.order.append(MESSAGES, [one.line], ids=[one.id or ""])
+        copy.order.append_lines(MESSAGES, [one.line], ids=[one.id or ""])
     except Taken as taken:
         if taken.position <= copy.state.applied:
             copy.parts[MESSAGES].settle(one.position)  # another message has its id; this one stays here alone
@@ -108,22 +108,22 @@ def _publish_message(copy: PublishingCopy, one: Waiting) -> None:
 
 def send_queued(copy: PublishingCopy) -> None:
     """Publish what waited for the engine: each send once."""
-    for entry in copy.queue.entries():
-        lines = [signed(copy.judge, MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
+    for entry in copy.queue.read_entries():
+        lines = [sign_line(copy.judge, MESSAGES, *one) for one in zip(entry.lines, entry.proofs, strict=True)]
         ids = [id_of(line) for line in entry.lines]
-        known = _known(copy, ids)  # which the order may have no more
+        known = _archived_lines_with(copy, ids)  # which the order may have no more
         try:
             if not known:
-                copy.order.append(MESSAGES, lines, ids=ids)
+                copy.order.append_lines(MESSAGES, lines, ids=ids)
         except Taken as taken:  # by us before, unless another message has the id
-            known = [unsealed(record.line) for record in copy.order.read(taken.position - 1, 1)]
+            known = [unsealed(record.line) for record in copy.order.read_after(taken.position - 1, 1)]
         if known and not any(is_same(one, line) for one in known for line in entry.lines):
             copy.queue.set_aside(entry)
         copy.take_in(dict(zip(entry.lines, entry.proofs, strict=True)))
-        copy.queue.drop(entry)
+        copy.queue.drop_oldest(entry)
 
 
-def _known(copy: PublishingCopy, ids: Iterable[str]) -> list[bytes]:
+def _archived_lines_with(copy: PublishingCopy, ids: Iterable[str]) -> list[bytes]:
     """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
     wanted = {message_id.encode() for message_id in ids}
     live = (line for _, line in copy.logs.messages.lines() if may_be_message(line, wanted))

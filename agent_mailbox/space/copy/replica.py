@@ -4,8 +4,8 @@ Belongs here: catching up with the order, publishing what is decided, and what a
 engine, nor why something is decided (``ordered_log``). Whatever is local and in no order yet, whoever wrote it, is
 published by ``catch_up`` (``publishing``): reads and acks, and lines of other programs.
 
-One lock of the machine, ``held``, is around all of it, ahead of every log's lock and behind a session's delivery lock.
-No log's lock is held while the engine is asked: a hook that records a read never waits for a network.
+One lock of the machine, ``machine_lock``, is around all of it, ahead of every log's lock and behind a session's
+delivery lock. No log's lock is held while the engine is asked: a hook that records a read never waits for a network.
 
 **Killed at any moment.** The saved state says two things. All records up to ``applied`` are in the local logs. All
 lines before the marks are in the order. The next process compares what follows in both by content
@@ -29,8 +29,8 @@ from ...store.archive.filed import Filed
 from ...store.files import paths, system
 from ...store.locks.lock import FileLock
 from ...store.log.unordered import Unordered, digest, number, unsealed
-from ..order import passed
-from ..order.bundles import unpacked
+from ..order import follow_progress
+from ..order.bundles import unpack_bundle
 from ..order.order import ARCHIVE, CLAIMS, KINDS, MESSAGES, MOST, PASSED, ROSTER, Moved, Ordered, Taken, is_known
 from ..order.waiting_lines import id_of
 from ..trust.space_judge import Judged
@@ -79,12 +79,12 @@ class Replica:
         self._was_moved = False
         self.restored = 0
 
-    def held(self) -> FileLock:
+    def machine_lock(self) -> FileLock:
         """Return the machine's lock for a ``with`` block."""
         system.make_directory(self.directory)
         return FileLock(system.join(self.directory, LOCK), self.logs.wait)
 
-    def stewarding(self) -> FileLock:
+    def steward_lock(self) -> FileLock:
         """Return the lock of this machine's steward for a ``with`` block; it comes ahead of the machine's lock."""
         system.make_directory(self.directory)
         return FileLock(system.join(self.directory, STEWARD), self.logs.wait)
@@ -96,15 +96,15 @@ class Replica:
 
         Raises ``Unavailable`` with everything as a kill would leave it."""
         is_sure, self._is_sure = self._is_sure, False
-        self._load()
-        self._look()
+        self._load_state()
+        self._look_at_parts()
         if not is_sure and self.state.applied and self.state.tip and self._is_rewound():
-            self.restore()
+            self.restore_lost()
             self._begin_again()
         for _ in range(ROUNDS):
-            self._look()
+            self._look_at_parts()
             if not self.take_in() and self._was_moved:  # by nobody: what was expected is lost
-                self.restore()
+                self.restore_lost()
                 self._begin_again()
                 self.take_in()
             self._was_moved = False
@@ -116,31 +116,31 @@ class Replica:
                 continue
             self._is_fresh = True
             publishing.send_queued(self)
-            self._settled()
+            self._note_settled()
             self._is_sure = True
             return
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
-    def begin(self) -> None:
+    def begin_decision(self) -> None:
         """Be ready for one decision, under the lock; what this process took in just before need not be asked for again.
 
-        The order refuses a decision that something else preceded: see ``publish``."""
+        The order refuses a decision that something else preceded: see ``publish_lines``."""
         if self._is_fresh:
-            self.look()
+            self.look_locally()
         else:
             self.catch_up()
         self._is_fresh = False
 
-    def publish(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, Proof | None]) -> bool:
-        """Publish decided lines of a local log after ``begin``, under the same lock, and write them there.
+    def publish_lines(self, log: Log, lines: Sequence[bytes], proofs: Mapping[bytes, Proof | None]) -> bool:
+        """Publish decided lines of a local log after ``begin_from``, under the same lock, and write them there.
 
         ``proofs`` are those of the lines. Return whether nothing else was in the order meanwhile. Raises ``Moved`` if
         there was, and it may decide otherwise."""
         kind = self._kind_of(log)
         ids = [id_of(line) for line in lines] if kind == MESSAGES else []
-        signed = [publishing.signed(self.judge, kind, line, proofs.get(line)) for line in lines]
+        signed = [publishing.sign_line(self.judge, kind, line, proofs.get(line)) for line in lines]
         try:
-            last = self.order.append(kind, signed, ids=ids, expect=None if ids else self.state.last.get(kind, 0))
+            last = self.order.append_lines(kind, signed, ids=ids, expect=None if ids else self.state.last.get(kind, 0))
         except Taken as taken:
             raise Moved(taken.what, "look again") from None  # it is here by the next look
         except Moved:
@@ -150,49 +150,50 @@ class Replica:
         if len(places) != len(lines):
             return self.take_in(proofs) == len(lines)
         there = [Ordered(*one, self.order.machine) for one in zip(places, [kind] * len(lines), signed, strict=True)]
-        return self._take(there, proofs) == len(lines)  # nothing is between: what was published need not be read
+        # nothing is between: what was published need not be read
+        return self._write_records(there, proofs) == len(lines)
 
-    def _settled(self) -> None:
+    def _note_settled(self) -> None:
         """Tell that this machine has followed all decisions, and forget what a comparison needed."""
         if self.state.owes:
-            self.order.append(PASSED, [passed.followed(self.state.applied)])
+            self.order.append_lines(PASSED, [follow_progress.followed_line(self.state.applied)])
         if new := self.state.damaged - self._told:
-            self.order.append(PASSED, [passed.damaged(position) for position in sorted(new)[:MOST]])
+            self.order.append_lines(PASSED, [follow_progress.damaged_line(position) for position in sorted(new)[:MOST]])
             self._told |= new
         if self.state.doubts:
-            self.restore()
+            self.restore_lost()
         if self.state.owes or self.state.compares or self.state.doubts:
             self.state.owes = self.state.compares = self.state.doubts = False
-            self._save()
+            self._save_state()
         self.filed = Filed(self.archive)
 
-    def decided(self) -> int:
+    def end_of_order(self) -> int:
         """Return the end of the order after ``catch_up``, for a decision on everything; see ``file_away``.
 
         Raises ``Moved`` if more came meanwhile."""
-        end = self.order.end()
-        if self.order.read(self.state.applied, 1):
+        end = self.order.last_position()
+        if self.order.read_after(self.state.applied, 1):
             raise Moved("order has moved", "look again")
         return end
 
     def file_away(self, bundles: Sequence[bytes], end: int) -> None:
         """Have all machines archive the lines of bundles, this one first; raise ``Moved`` if the order goes on behind
         ``end``."""
-        self.order.append(ARCHIVE, bundles, expect=end)
+        self.order.append_lines(ARCHIVE, bundles, expect=end)
         self.take_in()
 
     def _is_rewound(self) -> bool:
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others."""
-        found = self.order.read(self.state.applied - 1, 1)
+        found = self.order.read_after(self.state.applied - 1, 1)
         if found and found[0].position == self.state.applied:
             return digest(unsealed(found[0].line)).hex() != self.state.tip
-        return self.order.end() < self.state.applied
+        return self.order.last_position() < self.state.applied
 
-    def restore(self) -> int:
+    def restore_lost(self) -> int:
         """Bring back what the order lost, under the lock, after ``catch_up``; return how many bundles that were."""
         from . import lost_records
 
-        count = lost_records.restore(self)
+        count = lost_records.restore_lost(self)
         self.restored += count
         return count
 
@@ -200,15 +201,15 @@ class Replica:
         """Bring back what the order lost in its middle, under the lock, after ``catch_up``; return how many bundles.
 
         All of it is read if its number of positions without a record has changed, or ``at_all``."""
-        holes, known = self.order.holes(), self.state.holes
+        holes, known = self.order.count_holes(), self.state.holes
         if holes == known and not at_all:
             return 0
-        count = 0 if known is None and not at_all else self.restore()
+        count = 0 if known is None and not at_all else self.restore_lost()
         self.state.holes = holes
-        self._save()
+        self._save_state()
         return count
 
-    def doubt(self) -> None:
+    def check_order_again(self) -> None:
         """Look again, with the next ``catch_up``, whether the order is still the one that was taken in."""
         self._is_sure = self._is_fresh = False
 
@@ -218,23 +219,23 @@ class Replica:
         ``proofs`` are those of lines that this machine has just published."""
         taken, is_all = 0, False
         while not is_all:
-            records, is_all = self._page()
-            taken += self._take(records, proofs or {}) if records else 0
+            records, is_all = self._next_page()
+            taken += self._write_records(records, proofs or {}) if records else 0
         return taken
 
-    def _page(self) -> tuple[list[Ordered], bool]:
+    def _next_page(self) -> tuple[list[Ordered], bool]:
         """Return the next records, as many as are worth one sync, and whether they are all that there are."""
         found: list[Ordered] = []
         size = 0
         while size < PAGE_SIZE:
-            more = self.order.read(found[-1].position if found else self.state.applied, PAGE)
+            more = self.order.read_after(found[-1].position if found else self.state.applied, PAGE)
             found += more
             if len(more) < PAGE:
                 return found, True  # fewer than were asked for
             size += sum(len(record.line) for record in more)
         return found, False
 
-    def _take(self, there: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> int:
+    def _write_records(self, there: Sequence[Ordered], proofs: Mapping[bytes, Proof | None]) -> int:
         """Write records that follow what is here; return how many of them no steward decided.
 
         It goes on behind damaged ones: whoever has what they were brings it back when it hears of them."""
@@ -242,37 +243,37 @@ class Replica:
         records = [record for record in there if is_known(record)]
         sound = (record for record in records if not record.damaged)
         for is_decision, group in itertools.groupby(sound, lambda record: record.is_decision):
-            (self._follow if is_decision else self._take_lines)([*group])
+            (self._follow_decision if is_decision else self._take_lines)([*group])
         damaged = [record for record in records if record.damaged]
         for record in damaged:
             self.state.damaged.add(record.position)
             self.state.last[record.log] = max(record.position, self.state.last.get(record.log, 0))
         if damaged or self.state.applied != there[-1].position:  # what is none of ours is passed over
             self.state.applied, self.state.tip = there[-1].position, digest(unsealed(there[-1].line)).hex()
-            self._save()
+            self._save_state()
         return sum(not record.is_decision for record in there)
 
-    def _follow(self, records: Sequence[Ordered]) -> None:
+    def _follow_decision(self, records: Sequence[Ordered]) -> None:
         """Archive what a steward decided, at this place of the order, through a rotation of this machine's own."""
         from . import following, lost_records  # only where something is archived
 
         for record in records:
             if record.log == PASSED:
-                self._hear(record)
-            elif (bundle := unpacked(record.line)) is not None and bundle.file in self.parts:
+                self._hear_word(record)
+            elif (bundle := unpack_bundle(record.line)) is not None and bundle.file in self.parts:
                 self.heard = None
                 lost_records.take_back(self, bundle, record.machine)
             elif bundle is not None:
                 self.state.owes, self.heard = True, None
-                following.follow(self, bundle, record.machine)
+                following.follow_bundle(self, bundle, record.machine)
             self.state.last[record.log] = self.state.applied = record.position
             self.state.tip = digest(unsealed(record.line)).hex()
-            self._save()
+            self._save_state()
 
-    def _hear(self, record: Ordered) -> None:
+    def _hear_word(self, record: Ordered) -> None:
         """Take in what a machine tells of the order."""
-        self.state.purged = self.state.purged or passed.is_purge(record.line)
-        if (damaged := passed.damage(record.line)) is not None:
+        self.state.purged = self.state.purged or follow_progress.is_purge(record.line)
+        if (damaged := follow_progress.damaged_position(record.line)) is not None:
             self.state.doubts = True
             self.state.damaged.discard(damaged)
 
@@ -281,66 +282,67 @@ class Replica:
         fresh: dict[str, list[tuple[Ordered, bytes, Judged]]] = {kind: [] for kind in KINDS}
         key = b""
         if self.judge is not None:
-            self.judge.look(self.logs)
+            self.judge.prepare_judging(self.logs)
         for record in records:
             kind, line = record.kind, unsealed(record.line)
             key = digest(line)
             if not self.parts[kind].strike(key) and not (self.state.compares and self.filed.has(key)):
-                fresh[kind].append((record, key, self._judged(record, line)))
+                fresh[kind].append((record, key, self._judge_record(record, line)))
             elif self.judge is not None:
                 self.judge.is_here(record)
             self.state.last[record.log] = record.position
             if self.heard is not None:
                 self.heard[kind] += number(key)
         if self.judge is not None:
-            self.judge.settle()
+            self.judge.settle_numbers()
         for kind, found in fresh.items():
             if found:
-                self._write(kind, found)
+                self._write_verdicts(kind, found)
         self.state.applied, self.state.tip = records[-1].position, key.hex()
-        self._save()
+        self._save_state()
 
-    def _write(self, kind: str, found: Sequence[tuple[Ordered, bytes, Judged]]) -> None:
+    def _write_verdicts(self, kind: str, found: Sequence[tuple[Ordered, bytes, Judged]]) -> None:
         heeded = [record for record, _, verdict in found if not is_ignored(verdict.line)]
-        disturbed = taken_records.disturbed(self.logs, kind, heeded)
+        disturbed = taken_records.disturbed_sessions(self.logs, kind, heeded)
         lines = [verdict.line + b"\n" for _, _, verdict in found]
-        self._log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
+        self._local_log(kind).append(lines, disturbed, [verdict.proof for _, _, verdict in found])
         self.parts[kind].look([(verdict.line, key) for _, key, verdict in found])
 
-    def _judged(self, record: Ordered, line: bytes) -> Judged:
+    def _judge_record(self, record: Ordered, line: bytes) -> Judged:
         """Return the verdict on a record; ``line`` is its line without seals."""
         ours = self._proofs.get(line) if record.machine == self.order.machine else None
-        return Judged(line, ours) if self.judge is None else self.judge.judge(record, ours)
+        return Judged(line, ours) if self.judge is None else self.judge.judge_record(record, ours)
 
-    def everything(self) -> Iterator[Ordered]:
+    def all_records(self) -> Iterator[Ordered]:
         """Yield all records of the order."""
         after = 0
-        while records := self.order.read(after, PAGE):
+        while records := self.order.read_after(after, PAGE):
             yield from records
             after = records[-1].position
 
-    def keep(self, numbers: Mapping[str, int]) -> None:
-        """Keep what is known after ``catch_up``, and that these numbers of machines are used (``SpaceJudge.use``)."""
+    def keep_state(self, numbers: Mapping[str, int]) -> None:
+        """Keep what is known after ``catch_up``, and that these numbers of machines are used
+        (``SpaceJudge.use_numbers``)."""
         if self.judge is not None:
-            self.judge.use(numbers)
-        self._save()
+            self.judge.use_numbers(numbers)
+        self._save_state()
 
-    def look(self) -> None:
-        """Look at what is here, without the engine: ``applied`` and ``waiting`` tell it."""
-        self._load()
-        self._look()
+    def look_locally(self) -> None:
+        """Look at what is here, without the engine: ``applied`` and ``lines_to_publish`` tell it."""
+        self._load_state()
+        self._look_at_parts()
 
-    def lacks(self) -> bool:
+    def is_behind(self) -> bool:
         """Return whether, by the last look, there is something to take in or to publish."""
         return (
-            self.order.wait(self.state.applied, 0)
-            or any(True for _ in publishing.waiting(self))
-            or bool(self.queue.entries())
+            self.order.wait_for_record(self.state.applied, 0)
+            or any(True for _ in publishing.lines_to_publish(self))
+            or bool(self.queue.read_entries())
         )
 
     # -- what is known ------------------------------------------------------------------------------------------------
 
-    def _look(self) -> None:
+    def _look_at_parts(self) -> None:
         if not all(part.look() for part in self.parts.values()):
             self._begin_again()  # a log was replaced, or cut
 
@@ -348,7 +350,7 @@ class Replica:
         """Compare all of the local logs with all of the order."""
         self.state.applied, self.state.last, self.heard = 0, {}, dict.fromkeys(KINDS, 0)
         self.state.tip, self.state.damaged = "", set()
-        self.parts = {kind: Unordered(self._log(kind)) for kind in KINDS}
+        self.parts = {kind: Unordered(self._local_log(kind)) for kind in KINDS}
         for part in self.parts.values():
             part.look()
         self._compare_all()
@@ -358,34 +360,34 @@ class Replica:
         self.state.compares = True
         self.filed.look()
 
-    def part(self, log: Log) -> Unordered:
+    def part_of(self, log: Log) -> Unordered:
         """Return what is known of a local log's lines."""
         return self.parts[self._kind_of(log)]
 
-    def replaced(self, fresh: Replaced) -> None:
+    def go_on_in(self, fresh: Replaced) -> None:
         """Go on in the log that took the place of one of the local logs."""
-        kind = next(kind for kind in KINDS if self._log(kind).path == fresh.path)
+        kind = next(kind for kind in KINDS if self._local_log(kind).path == fresh.path)
         self.parts = {**self.parts, kind: self.parts[kind].replaced(fresh.inode, fresh.places)}
 
     def _kind_of(self, log: Log) -> str:
         return {self.logs.messages.path: MESSAGES, self.logs.roster.path: ROSTER}.get(log.path, CLAIMS)
 
-    def _log(self, kind: str) -> Log:
+    def _local_log(self, kind: str) -> Log:
         return {MESSAGES: self.logs.messages, ROSTER: self.logs.roster}.get(kind, self.logs.reads)
 
-    def _load(self) -> None:
-        self.state = state = copy_state.load(self.directory)
+    def _load_state(self) -> None:
+        self.state = state = copy_state.load_state(self.directory)
         if self.judge is not None:
-            self.judge.begin(state.numbers, state.refused)
+            self.judge.begin_from(state.numbers, state.refused)
         self.heard = None if state.applied else dict.fromkeys(KINDS, 0)
-        self.parts = {kind: Unordered(self._log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}
+        self.parts = {kind: Unordered(self._local_log(kind), *state.marks.get(kind, (0, 0, []))) for kind in KINDS}
         if state.compares:
             self._compare_all()
 
-    def _save(self) -> None:
+    def _save_state(self) -> None:
         for part in self.parts.values():
             part.secure()
         self.state.marks = {kind: part.saved() for kind, part in self.parts.items()}
         if self.judge is not None:
             self.state.numbers, self.state.refused = self.judge.numbers, self.judge.refused
-        copy_state.save(self.directory, self.state)
+        copy_state.save_state(self.directory, self.state)

@@ -39,7 +39,7 @@ class SendQueue:
         self._directory = directory
         self._log = Log(system.join(directory, QUEUE), wait)
 
-    def put(self, lines: Sequence[bytes], proofs: Sequence[Proof | None]) -> None:
+    def put_entry(self, lines: Sequence[bytes], proofs: Sequence[Proof | None]) -> None:
         """Keep one send durably; raise ``Unavailable`` if the queue is full."""
         system.make_directory(self._directory)
         texts = [line.decode() for line in lines]
@@ -48,15 +48,15 @@ class SendQueue:
                 raise Unavailable("engine is out of reach, and the queue is full", "try again later")
             log.append([codec.dumps({"lines": texts, "proofs": list(proofs)}).encode() + b"\n"])
 
-    def entries(self) -> list[Entry]:
+    def read_entries(self) -> list[Entry]:
         """Return what waits, oldest first. A torn line was never acknowledged."""
-        return [entry for _, line in self._log.lines() if (entry := _entry(line)) is not None]
+        return [entry for _, line in self._log.lines() if (entry := _parse_entry(line)) is not None]
 
-    def drop(self, done: Entry) -> None:
+    def drop_oldest(self, done: Entry) -> None:
         """Remove the oldest entry, which is ``done``."""
         with self._log.held() as log:
-            lines = [line for _, line in log.lines() if _entry(line) is not None]
-            if not lines or _entry(lines[0]) != done:
+            lines = [line for _, line in log.lines() if _parse_entry(line) is not None]
+            if not lines or _parse_entry(lines[0]) != done:
                 raise BadData(f"queue was changed by another program: {self._log.path}", "look at the file")
             replace_file(self._log.path, b"".join(line + b"\n" for line in lines[1:]))
 
@@ -64,12 +64,12 @@ class SendQueue:
         """Keep an entry that can never be sent, since one of its ids is another message's."""
         Log(system.join(self._directory, UNSENT)).append([line + b"\n" for line in entry.lines])
 
-    def unsent(self) -> int:
+    def count_unsent(self) -> int:
         """Return how many messages were set aside."""
         return sum(1 for _ in Log(system.join(self._directory, UNSENT)).lines())
 
 
-def _entry(line: bytes) -> Entry | None:
+def _parse_entry(line: bytes) -> Entry | None:
     found = codec.parse(line, MOST)
     if not isinstance(found, dict):
         return None

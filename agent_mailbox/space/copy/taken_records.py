@@ -26,7 +26,7 @@ CROWD = 100
 """Messages at once above which everybody's quiet stamp ends."""
 
 
-def disturbed(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | None:
+def disturbed_sessions(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | None:
     """Return the sessions whose quiet stamps the records end; None: everyone's."""
     if kind == MESSAGES:
         lines = [record.line for record in records]
@@ -41,7 +41,7 @@ def disturbed(logs: Logs, kind: str, records: Iterable[Ordered]) -> set[str] | N
         for record in records:
             event = codec.roster_event(record.line)
             if not isinstance(event, BadLine) and event.lead is not None:
-                _bind(logs, [event.session_id])
+                _note_bound(logs, [event.session_id])
         return EVERYONE
     return EVERYONE if any(may_release(record.line) for record in records) else set()
 
@@ -52,10 +52,10 @@ def _bind_by(logs: Logs, message: Message) -> None:
 
     orders = messages.ModeSet, messages.PolicyUpdate, messages.TaskAssignment
     if isinstance(message_text.parse(message.content), orders):
-        _bind(logs, None if ALL in message.recipients else message.recipients)
+        _note_bound(logs, None if ALL in message.recipients else message.recipients)
 
 
-def _bind(logs: Logs, sessions: Sequence[str] | None) -> None:
+def _note_bound(logs: Logs, sessions: Sequence[str] | None) -> None:
     """Note that these sessions (None: all) may be bound, if they ever lived on this machine and are not dead."""
     roster = logs.read_roster()
     for session_id in logs.last_seen() if sessions is None else sessions:

@@ -81,12 +81,12 @@ class NatsConnection:
 
     def is_open(self) -> bool:
         """Return whether the server has no accounts such as ``engine config`` writes; connects."""
-        self.tell([])
+        self.publish_unanswered([])
         return self._api == OPEN_API
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
-    def ask(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
+    def ask_each(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
         """Publish the messages, and return the answer to each, in order.
 
         Raises ``Unavailable`` if one stays away: the server may have taken any of them."""
@@ -94,106 +94,108 @@ class NatsConnection:
             return self._asked_all(publications)
         except OSError as error:
             self.close()
-            raise unavailable(self.urls, error) from None
+            raise unavailable_error(self.urls, error) from None
         except (Unavailable, BadData):
             self.close()
             raise
 
     def _asked_all(self, publications: Sequence[Publication]) -> list[ServerAnswer]:
-        self._connected()
+        self._ensure_connected()
         first = self._asked
         self._asked += len(publications)
-        self._send(b"".join(self._form(one, first + place) for place, one in enumerate(publications)))
+        self._send_bytes(
+            b"".join(self._publication_bytes(one, first + place) for place, one in enumerate(publications))
+        )
         deadline = time.monotonic() + self.patience
         found: dict[int, ServerAnswer] = {}
         while len(found) < len(publications):
-            answer = self._received(deadline)
+            answer = self._receive_message(deadline)
             number = answer.subject.rpartition(".")[2] if answer is not None else ""
             if answer is not None and number.isdigit() and first <= int(number) < self._asked:
                 if answer.status == "503":
-                    raise unavailable(self.urls, "nobody answers there; is JetStream enabled?")
+                    raise unavailable_error(self.urls, "nobody answers there; is JetStream enabled?")
                 found[int(number)] = answer
         return [found[first + place] for place in range(len(publications))]
 
-    def stream(self, one: Publication) -> list[tuple[bytes, bytes]]:
+    def ask_for_several(self, one: Publication) -> list[tuple[bytes, bytes]]:
         """Publish a message that is answered by several; return the head and the data of each.
 
         The last has a status, and is left out."""
         found: list[tuple[bytes, bytes]] = []
         try:
-            self._connected()
+            self._ensure_connected()
             self._asked += 1
-            self._send(self._form(one, self._asked))
+            self._send_bytes(self._publication_bytes(one, self._asked))
             mine = f"{self._inbox}.{self._asked}".encode()
             deadline = time.monotonic() + self.patience
             while True:
-                words = self._come().line(deadline).split()
+                words = self._incoming_bytes().read_line(deadline).split()
                 if len(words) < 4 or words[1] != mine:
-                    self._heard(words, deadline)
+                    self._handle_line(words, deadline)
                     continue
-                head, data = self._parts(words, deadline)
+                head, data = self._read_parts(words, deadline)
                 if not head.startswith(_UNMARKED):
                     return found
                 found.append((head, data))
         except OSError as error:
             self.close()
-            raise unavailable(self.urls, error) from None
+            raise unavailable_error(self.urls, error) from None
 
-    def gather(self, one: Publication, most: int) -> list[ServerAnswer]:
+    def gather_answers(self, one: Publication, most: int) -> list[ServerAnswer]:
         """Publish a message, and return the answers of all who answer in time, at most ``most``."""
         found: list[ServerAnswer] = []
         try:
-            self._connected()
+            self._ensure_connected()
             self._asked += 1
-            self._send(self._form(one, self._asked))
+            self._send_bytes(self._publication_bytes(one, self._asked))
             deadline = time.monotonic() + self.patience
             while len(found) < most:
-                answer = self._received(deadline)
+                answer = self._receive_message(deadline)
                 if answer is not None and answer.subject.rpartition(".")[2] == str(self._asked):
                     found.append(answer)
         except TimeoutError:
             return found
         except OSError as error:
             self.close()
-            raise unavailable(self.urls, error) from None
+            raise unavailable_error(self.urls, error) from None
         return found
 
-    def tell(self, publications: Sequence[Publication]) -> None:
+    def publish_unanswered(self, publications: Sequence[Publication]) -> None:
         """Publish messages that nothing answers."""
         try:
-            self._connected()
-            self._send(b"".join(self._form(one, None) for one in publications))
+            self._ensure_connected()
+            self._send_bytes(b"".join(self._publication_bytes(one, None) for one in publications))
         except OSError as error:
             self.close()
-            raise unavailable(self.urls, error) from None
+            raise unavailable_error(self.urls, error) from None
 
-    def listen(self, subject: str) -> None:
-        """Hear of messages on a subject from now on, until the connection closes; see ``heard``."""
+    def listen_on(self, subject: str) -> None:
+        """Hear of messages on a subject from now on, until the connection closes; see ``has_heard``."""
         try:
-            self._connected()
+            self._ensure_connected()
             self._told = False
             if subject not in self._subjects:
                 self._subjects.add(subject)
                 self._asked += 1
-                self._send(f"SUB {subject} {self._asked}\r\n".encode())
+                self._send_bytes(f"SUB {subject} {self._asked}\r\n".encode())
         except OSError as error:
             self.close()
-            raise unavailable(self.urls, error) from None
+            raise unavailable_error(self.urls, error) from None
 
-    def heard(self, seconds: float) -> bool:
-        """Return whether a message came since ``listen``, within that time at most."""
+    def has_heard(self, seconds: float) -> bool:
+        """Return whether a message came since ``listen_on``, within that time at most."""
         deadline = time.monotonic() + seconds
         try:
             while not self._told:
-                self._received(deadline)
+                self._receive_message(deadline)
             return True
         except TimeoutError:
             return False
         except OSError as error:
             self.close()
-            raise unavailable(self.urls, error) from None
+            raise unavailable_error(self.urls, error) from None
 
-    def _form(self, one: Publication, number: int | None) -> bytes:
+    def _publication_bytes(self, one: Publication, number: int | None) -> bytes:
         reply = b"" if number is None else f"{self._inbox}.{number} ".encode()
         subject = one.subject
         if subject.startswith(API):
@@ -207,26 +209,26 @@ class NatsConnection:
 
     # -- the protocol -------------------------------------------------------------------------------------------------
 
-    def _received(self, deadline: float) -> ServerAnswer | None:
+    def _receive_message(self, deadline: float) -> ServerAnswer | None:
         """Return the next message, or None for anything else that the server says."""
-        return self._heard(self._come().line(deadline).split(), deadline)
+        return self._handle_line(self._incoming_bytes().read_line(deadline).split(), deadline)
 
-    def _heard(self, words: list[bytes], deadline: float) -> ServerAnswer | None:
+    def _handle_line(self, words: list[bytes], deadline: float) -> ServerAnswer | None:
         verb = words[0].upper() if words else b""
         if verb == b"PING":
-            self._send(b"PONG\r\n")
+            self._send_bytes(b"PONG\r\n")
         elif verb == b"-ERR":
-            raise self._complaint(b" ".join(words[1:]))
+            raise self._complaint_error(b" ".join(words[1:]))
         elif verb == b"INFO":
             pass  # a server that leaves, or others that came
         elif verb in (b"MSG", b"HMSG"):
-            return self._message(words, deadline)
+            return self._read_message(words, deadline)
         elif verb not in (b"PONG", b"+OK"):
-            raise unavailable(self.urls, "no NATS server answers there")
+            raise unavailable_error(self.urls, "no NATS server answers there")
         return None
 
-    def _message(self, words: list[bytes], deadline: float) -> ServerAnswer:
-        head, data = self._parts(words, deadline)
+    def _read_message(self, words: list[bytes], deadline: float) -> ServerAnswer:
+        head, data = self._read_parts(words, deadline)
         status = head[len(_VERSION) :].partition(b"\r\n")[0].decode("ascii", "replace").strip()[:3]
         subject = words[1].decode("utf-8", "replace")
         if subject.startswith(NEWS):
@@ -236,23 +238,23 @@ class NatsConnection:
             self._told = True
         return ServerAnswer(subject, data, head, status)
 
-    def _parts(self, words: list[bytes], deadline: float) -> tuple[bytes, bytes]:
+    def _read_parts(self, words: list[bytes], deadline: float) -> tuple[bytes, bytes]:
         """Return the head and the data of a message."""
         sizes = words[-2:] if words[0].upper() == b"HMSG" else [b"0", words[-1]]
         if len(words) < 4 or not (sizes[0] + sizes[1]).isdigit() or len(sizes[1]) > 8:
-            raise unavailable(self.urls, "the server says what no NATS server says")
+            raise unavailable_error(self.urls, "the server says what no NATS server says")
         head, whole = int(sizes[0]), int(sizes[1])
         if not head <= whole <= PAYLOAD:
-            raise unavailable(self.urls, f"the server sends {whole} bytes at once")
-        data = self._come().take(whole + 2, deadline)
+            raise unavailable_error(self.urls, f"the server sends {whole} bytes at once")
+        data = self._incoming_bytes().read_bytes(whole + 2, deadline)
         return data[:head], data[head:whole]
 
-    def _come(self) -> ServerBytes:
+    def _incoming_bytes(self) -> ServerBytes:
         if self._incoming is None:
             raise OSError("not connected")
         return self._incoming
 
-    def _send(self, data: bytes) -> None:
+    def _send_bytes(self, data: bytes) -> None:
         if self._socket is None:
             raise OSError("not connected")
         self._socket.settimeout(self.patience)
@@ -260,19 +262,19 @@ class NatsConnection:
 
     # -- connecting ---------------------------------------------------------------------------------------------------
 
-    def _connected(self) -> None:
+    def _ensure_connected(self) -> None:
         if self._socket is not None:
             return None
         trouble: Exception = Unavailable("engine has no address")
         for url in self.urls:
             try:
-                return self._connect(url)
+                return self._connect_to(url)
             except (OSError, Unavailable) as error:
                 self.close()
                 trouble = error
-        raise trouble if isinstance(trouble, Unavailable) else unavailable(self.urls, trouble)
+        raise trouble if isinstance(trouble, Unavailable) else unavailable_error(self.urls, trouble)
 
-    def _connect(self, url: str) -> None:
+    def _connect_to(self, url: str) -> None:
         split = urlsplit(url)
         if split.scheme not in ("nats", "tls") or not split.hostname:
             raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", "write nats://HOST:PORT")
@@ -280,10 +282,10 @@ class NatsConnection:
         self._socket = socket.create_connection((split.hostname, split.port or PORT), self.patience)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._incoming = ServerBytes(self._socket)
-        word, _, text = self._incoming.line(deadline).partition(b" ")
+        word, _, text = self._incoming.read_line(deadline).partition(b" ")
         if word.upper() != b"INFO":
-            raise unavailable([url], "no NATS server answers there")
-        self.info = parsed(text)
+            raise unavailable_error([url], "no NATS server answers there")
+        self.info = parse_object(text)
         if split.scheme == "tls" or self.info.get("tls_required") is True:
             context = ssl.create_default_context(cafile=self._authority)
             self._socket = context.wrap_socket(self._socket, server_hostname=split.hostname)
@@ -295,21 +297,21 @@ class NatsConnection:
             "no_responders": True,
             "protocol": 1,
         }
-        hello |= {"lang": "python", "version": "1", "name": "agent-mailbox", **self._login()}
+        hello |= {"lang": "python", "version": "1", "name": "agent-mailbox", **self._login_fields()}
         user = str(hello.get("user", ""))
         own = f"{user}." if user.replace("-", "").replace("_", "").isalnum() else ""
         self._inbox = f"_INBOX.{own}{os.urandom(11).hex()}"  # below its own name it may listen, where others may not
         self._api = API
         asked = Publication(f"{API}INFO", b"")
-        words = json.dumps(hello).encode(), self._inbox.encode(), self._form(asked, self._asked)
-        self._send(b"CONNECT %s\r\nSUB %s.* 0\r\n%sPING\r\n" % words)
+        words = json.dumps(hello).encode(), self._inbox.encode(), self._publication_bytes(asked, self._asked)
+        self._send_bytes(b"CONNECT %s\r\nSUB %s.* 0\r\n%sPING\r\n" % words)
         self._asked += 1
-        while (said := self._come().line(deadline).split())[:1] != [b"PONG"]:
-            answer = self._heard(said, deadline)
+        while (said := self._incoming_bytes().read_line(deadline).split())[:1] != [b"PONG"]:
+            answer = self._handle_line(said, deadline)
             if answer is not None and answer.status == "503":  # told before the PONG
                 self._api = OPEN_API
 
-    def _login(self) -> dict[str, str]:
+    def _login_fields(self) -> dict[str, str]:
         if self._credential is None:
             return {}
         try:
@@ -326,13 +328,13 @@ class NatsConnection:
             )
         return {"auth_token": words[0]} if len(words) == 1 else {"user": words[0], "pass": words[1]}
 
-    def _complaint(self, said: bytes) -> Exception:
+    def _complaint_error(self, said: bytes) -> Exception:
         text = said.decode("utf-8", "replace").strip("' ")[:200]
         if f'"{API}INFO"' in text:
             return Unavailable(_OUTDATED, "copy them to the servers, and restart these one by one", code="outdated")
         if "authori" in text.lower() or "permissions" in text.lower():
             return Refused(f"engine refuses the credential: {text}", "`--credential FILE` of `engine join` names one")
-        return unavailable(self.urls, text)
+        return unavailable_error(self.urls, text)
 
     def close(self) -> None:
         """Close the connection; the next request opens one."""
@@ -343,7 +345,7 @@ class NatsConnection:
             self._socket = None
 
 
-def header(head: bytes, name: bytes) -> bytes:
+def header_value(head: bytes, name: bytes) -> bytes:
     """Return the value of a header, as it was spelled; empty if there is none.
 
     The last one of the name counts: a server adds its own behind those of the publisher, who may use the same names."""
@@ -352,7 +354,7 @@ def header(head: bytes, name: bytes) -> bytes:
     return b"" if start < 0 else head[start + len(mark) : head.find(b"\r\n", start + 2)].strip()
 
 
-def parsed(data: bytes) -> dict[str, Any]:
+def parse_object(data: bytes) -> dict[str, Any]:
     """Return the JSON object of an answer; raise ``Unavailable`` if it is none."""
     try:
         found = json.loads(data)
@@ -363,6 +365,6 @@ def parsed(data: bytes) -> dict[str, Any]:
     return found
 
 
-def unavailable(urls: Sequence[str], why: object) -> Unavailable:
+def unavailable_error(urls: Sequence[str], why: object) -> Unavailable:
     """Return the error of an engine that did not answer."""
     return Unavailable(f"engine is out of reach: {', '.join(urls)}: {why}", "try again; `agent-mailbox engine status`")

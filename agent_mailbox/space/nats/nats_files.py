@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import Refused
 from ..order.space_files import MOST_PARTS, parts_of
 from . import stream_settings
-from .connection import Publication, header
+from .connection import Publication, header_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,69 +34,69 @@ class NatsFiles:
         self._order = order
         self._stream = f"MBXF_{order.space}"
 
-    def make(self) -> None:
+    def make_unless_there(self) -> None:
         """Make the stream unless it is there; raise ``Refused`` for one that was made otherwise."""
         try:
-            found = self._order.api(f"STREAM.INFO.{self._stream}", None)
+            found = self._order.call_api(f"STREAM.INFO.{self._stream}", None)
         except Refused as error:
             if error.code != "no_space":
                 raise
             wanted = stream_settings.of_files(self._order.space, self._order.connection.info)
-            found = self._order.api(f"STREAM.CREATE.{self._stream}", wanted)
+            found = self._order.call_api(f"STREAM.CREATE.{self._stream}", wanted)
         stream_settings.refuse_strange(found, f"mbxf.{self._order.space}.>")
 
-    def ship(self, digest: str, data: bytes) -> None:
+    def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space."""
         parts = parts_of(data)
-        first, *others = ({_PARTS: str(len(parts)), _SUM: _sum(part)} for part in parts)
+        first, *others = ({_PARTS: str(len(parts)), _SUM: _checksum_of(part)} for part in parts)
         for number, head in enumerate(others, 1):
-            self._put(digest, number, parts[number], head)
-        self._put(digest, 0, parts[0], first)
+            self._put_part(digest, number, parts[number], head)
+        self._put_part(digest, 0, parts[0], first)
 
     def take_back(self, digest: str) -> None:
         """Put nothing in place of each part that this machine shipped; the first of them first."""
-        head, _ = self._part(self._order.machine, digest, 0)
-        for number in range(_count(head)):
-            self._put(digest, number, b"", {})
+        head, _ = self._get_part(self._order.machine, digest, 0)
+        for number in range(_part_count(head)):
+            self._put_part(digest, number, b"", {})
 
-    def fetch(self, digest: str) -> Iterator[bytes]:
+    def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file."""
         place = 1
-        while found := self._get({"seq": place, "next_by_subj": f"mbxf.{self._order.space}.*.{digest}.0"}):
+        while found := self._get_message({"seq": place, "next_by_subj": f"mbxf.{self._order.space}.*.{digest}.0"}):
             place = int(found["seq"]) + 1
             machine = str(found["subject"]).split(".")[2]
-            count = _count(_head(found))
-            parts = [self._part(machine, digest, number) for number in range(count)]
-            if parts and all(_count(head) == count for head, _ in parts):
+            count = _part_count(_decode_head(found))
+            parts = [self._get_part(machine, digest, number) for number in range(count)]
+            if parts and all(_part_count(head) == count for head, _ in parts):
                 yield b"".join(part for _, part in parts)
 
-    def _put(self, digest: str, number: int, data: bytes, head: dict[str, str]) -> None:
+    def _put_part(self, digest: str, number: int, data: bytes, head: dict[str, str]) -> None:
         subject = f"mbxf.{self._order.space}.{self._order.machine}.{digest}.{number}"
-        self._order.judged(self._order.connection.ask([Publication(subject, data, head)])[0])
+        self._order.require_success(self._order.connection.ask_each([Publication(subject, data, head)])[0])
 
-    def _part(self, machine: str, digest: str, number: int) -> tuple[bytes, bytes]:
-        found = self._get({"last_by_subj": f"mbxf.{self._order.space}.{machine}.{digest}.{number}"})
-        return (_head(found), base64.b64decode(found.get("data", ""))) if found else (b"", b"")
+    def _get_part(self, machine: str, digest: str, number: int) -> tuple[bytes, bytes]:
+        found = self._get_message({"last_by_subj": f"mbxf.{self._order.space}.{machine}.{digest}.{number}"})
+        return (_decode_head(found), base64.b64decode(found.get("data", ""))) if found else (b"", b"")
 
-    def _get(self, what: dict[str, object]) -> dict[str, Any]:
+    def _get_message(self, what: dict[str, object]) -> dict[str, Any]:
         """Return a message; empty if there is none, or no file was ever shipped."""
         try:
-            return self._order.message(self._stream, what)
+            return self._order.get_message(self._stream, what)
         except Refused as error:
             if error.code != "no_space":
                 raise
             return {}
 
 
-def _head(found: dict[str, Any]) -> bytes:
+def _decode_head(found: dict[str, Any]) -> bytes:
     return base64.b64decode(found.get("hdrs", ""))
 
 
-def _count(head: bytes) -> int:
+def _part_count(head: bytes) -> int:
     """Return how many parts a file has by its first one's head; 0 if there is no file."""
-    said = header(head, _PARTS.encode())
+    said = header_value(head, _PARTS.encode())
     return int(said) if said.isdigit() and len(said) < 4 and int(said) <= MOST_PARTS else 0
 
 
-def _sum(data: bytes) -> str:
+def _checksum_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()[:16]

@@ -25,7 +25,7 @@ from ...core.proofs import is_machine
 from ...errors import BadData, Malformed, Refused, Unavailable
 from ..order.order import ARCHIVE, MESSAGES, Moved, Ordered, Taken, check_size, is_reads, reads_of
 from . import stream_settings
-from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header, parsed
+from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value, parse_object
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -72,25 +72,25 @@ class NatsOrder:
 
     # -- the stream ---------------------------------------------------------------------------------------------------
 
-    def make(self) -> bool:
+    def make_unless_there(self) -> bool:
         """Make the space unless it is there; return whether it was made. A cluster keeps it three times.
 
         Raises ``Refused`` for an old server."""
         try:
-            self.info()
+            self.stream_info()
             return False
         except Refused as error:
             if error.code != "no_space":
                 raise
         self._refuse_old()
-        self.api(f"STREAM.CREATE.{self.stream}", stream_settings.of_records(self.space, self.connection.info))
+        self.call_api(f"STREAM.CREATE.{self.stream}", stream_settings.of_records(self.space, self.connection.info))
         return True
 
-    def info(self) -> dict[str, Any]:
+    def stream_info(self) -> dict[str, Any]:
         """Return the stream's configuration and state.
 
         Raises ``Refused`` if the space is not there, or was made such that a machine could write as another."""
-        found = self.api(f"STREAM.INFO.{self.stream}", None)
+        found = self.call_api(f"STREAM.INFO.{self.stream}", None)
         self._refuse_old()
         stream_settings.refuse_strange(found, f"mbx.{self.space}.>")
         return found
@@ -99,14 +99,14 @@ class NatsOrder:
         if is_old(said := str(self.connection.info.get("version", ""))):
             raise Refused(f"engine is too old: nats-server {said or '?'}", "run nats-server 2.12 or later")
 
-    def api(self, call: str, body: object) -> dict[str, Any]:
+    def call_api(self, call: str, body: object) -> dict[str, Any]:
         """Call JetStream; return what it answers."""
         data = b"" if body is None else json.dumps(body).encode()
-        return self.judged(self.connection.ask([Publication(f"{API}{call}", data)])[0])
+        return self.require_success(self.connection.ask_each([Publication(f"{API}{call}", data)])[0])
 
-    def judged(self, answer: ServerAnswer) -> dict[str, Any]:
+    def require_success(self, answer: ServerAnswer) -> dict[str, Any]:
         """Return what the engine answered; raise its complaint."""
-        found = parsed(answer.data)
+        found = parse_object(answer.data)
         error = found.get("error")
         if error is None:
             return found
@@ -119,28 +119,30 @@ class NatsOrder:
             raise Unavailable(f"engine is full: {said}", "make room on the servers; nothing was lost")
         raise Unavailable(f"engine refuses: {said} ({code})", "`agent-mailbox engine doctor` looks closer")
 
-    def message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
+    def get_message(self, stream: str, what: dict[str, object]) -> dict[str, Any]:
         """Return a message of a stream by its leader's word; empty if there is none."""
-        answer = self.connection.ask([Publication(f"{API}STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
-        return {} if _is_missing(answer) else self.judged(answer).get("message") or {}
+        answer = self.connection.ask_each([Publication(f"{API}STREAM.MSG.GET.{stream}", json.dumps(what).encode())])[0]
+        return {} if _is_missing(answer) else self.require_success(answer).get("message") or {}
 
-    def named(self, owner: str) -> str:
+    def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
         subject = f"mbx.{self.space}.{self.machine}.joined"
-        one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: _sum(owner.encode())})
+        one = Publication(subject, owner.encode(), {_EXPECTED: "0", _SUM: _checksum_of(owner.encode())})
         try:
-            self.judged(self.connection.ask([one])[0])
+            self.require_success(self.connection.ask_each([one])[0])
             return owner
         except Moved:
-            found = self.judged(self._got({"last_by_subj": subject}))["message"]
+            found = self.require_success(self._ask_for_message({"last_by_subj": subject}))["message"]
             return base64.b64decode(found.get("data", "")).decode("utf-8", "replace")
 
-    def machines(self) -> list[str]:
+    def joined_machines(self) -> list[str]:
         """Return the machines that joined, in that order."""
         found: list[str] = []
         place = 1
-        while not _is_missing(answer := self._got({"seq": place, "next_by_subj": f"mbx.{self.space}.*.joined"})):
-            there = self.judged(answer).get("message") or {}
+        while not _is_missing(
+            answer := self._ask_for_message({"seq": place, "next_by_subj": f"mbx.{self.space}.*.joined"})
+        ):
+            there = self.require_success(answer).get("message") or {}
             try:
                 place = int(there["seq"]) + 1
                 found.append(str(there["subject"]).split(".")[2])
@@ -151,30 +153,32 @@ class NatsOrder:
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order: one question for each."""
         place = 0
-        subjects = self._subjects(log)
-        while not _is_missing(answer := self._got({"seq": place + 1, "next_by_subj": subjects})):
-            record = self._record(answer)
+        subjects = self._subjects_of(log)
+        while not _is_missing(answer := self._ask_for_message({"seq": place + 1, "next_by_subj": subjects})):
+            record = self._record_from(answer)
             place = record.position
             if record.log == log and not record.damaged:
                 yield record
 
-    def _subjects(self, log: str) -> str:
+    def _subjects_of(self, log: str) -> str:
         """Return the subjects of a log of all machines."""
         return f"mbx.{self.space}.*.{log}{'.*' if log == MESSAGES else ''}"
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
-    def end(self) -> int:
+    def last_position(self) -> int:
         """Return the position of the last record."""
-        return int(self.info()["state"]["last_seq"])
+        return int(self.stream_info()["state"]["last_seq"])
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
-        """Append the lines; see ``TotalOrder.append``."""
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
         if not lines:
-            return self.end()
-        names = [f"{log}.{_digest(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
-        heads = [{_SUM: _sum(line)} for line in lines]
+            return self.last_position()
+        names = [f"{log}.{_digest_of_id(one)}" for one in ids] or ["reads" if is_reads(log) else log] * len(lines)
+        heads = [{_SUM: _checksum_of(line)} for line in lines]
         if ids:
             for name, head in zip(names, heads, strict=True):
                 head |= {_EXPECTED: "0", f"{_EXPECTED}-Subject": f"mbx.{self.space}.*.{name}"}
@@ -185,13 +189,15 @@ class NatsOrder:
             filtered = own if is_reads(log) else f"mbx.{self.space}.*.{log}"
             heads[0] |= {_EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
         try:
-            return int(self.judged(self._published(names, lines, heads))["seq"])
+            return int(self.require_success(self._publish_batch(names, lines, heads))["seq"])
         except Moved:
             for message_id in ids:
                 self._refuse_taken(message_id)
             raise
 
-    def _published(self, names: Sequence[str], lines: Sequence[bytes], heads: Sequence[dict[str, str]]) -> ServerAnswer:
+    def _publish_batch(
+        self, names: Sequence[str], lines: Sequence[bytes], heads: Sequence[dict[str, str]]
+    ) -> ServerAnswer:
         """Publish lines on subjects of this machine, several as one atomic batch; return the answer to the last."""
         if len(lines) > 1:
             batch = os.urandom(16).hex()
@@ -202,26 +208,26 @@ class NatsOrder:
         all_of_it = zip(names, lines, heads, strict=True)
         *others, last = (Publication(f"{own}.{name}", line, head) for name, line, head in all_of_it)
         if others:
-            self.connection.tell(others)
-        return self.connection.ask([last])[0]
+            self.connection.publish_unanswered(others)
+        return self.connection.ask_each([last])[0]
 
     def _refuse_taken(self, message_id: str) -> None:
-        subject = f"mbx.{self.space}.*.{MESSAGES}.{_digest(message_id)}"
-        found = parsed(self._got({"last_by_subj": subject}).data).get("message")
+        subject = f"mbx.{self.space}.*.{MESSAGES}.{_digest_of_id(message_id)}"
+        found = parse_object(self._ask_for_message({"last_by_subj": subject}).data).get("message")
         if isinstance(found, dict):
             raise Taken(message_id, int(found["seq"]))
 
-    def read(self, after: int, most: int) -> list[Ordered]:
+    def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order. If there is none, that is one question."""
         found: list[Ordered] = []
         if after + most <= self._last:  # as a machine joins: for these the leader need not be asked how far they go
             self._read_on(found, after + 1, self._last, most)
         if len(found) < most:
-            answer = self._next(found[-1].position if found else after)
+            answer = self._ask_for_next(found[-1].position if found else after)
             if not _is_missing(answer):
-                found.append(self._record(answer))
+                found.append(self._record_from(answer))
                 if most > 1:
-                    self._last = self.end()
+                    self._last = self.last_position()
                     self._read_on(found, found[-1].position + 1, self._last, most)
         return found
 
@@ -232,105 +238,107 @@ class NatsOrder:
         not have, the leader is asked one by one."""
         while place <= last and len(found) < most:
             wanted = min(most - len(found), last + 1 - place)
-            records = self._batch(place, wanted) if wanted > FEW else {}
+            records = self._read_batch(place, wanted) if wanted > FEW else {}
             end = place + (min(wanted, WINDOW) if not records else max(records) + 1 - place)
             missing = [seq for seq in range(place, end) if seq not in records]
             while missing:
-                asked = [self._get({"seq": seq}) for seq in missing[:WINDOW]]
-                there = [self._record(answer) for answer in self.connection.ask(asked) if not _is_missing(answer)]
+                asked = [self._get_request({"seq": seq}) for seq in missing[:WINDOW]]
+                there = [
+                    self._record_from(answer) for answer in self.connection.ask_each(asked) if not _is_missing(answer)
+                ]
                 records |= {record.position: record for record in there}
                 after = missing[: WINDOW + 1][-1]
                 if not there:  # where records were removed, many are: where do they go on?
-                    answer = self._next(after - 1)
-                    after = last + 1 if _is_missing(answer) else self._record(answer).position
+                    answer = self._ask_for_next(after - 1)
+                    after = last + 1 if _is_missing(answer) else self._record_from(answer).position
                 missing = [seq for seq in missing[WINDOW:] if seq >= after]
             found += [record for _, record in sorted(records.items())]
             place = end
 
-    def _batch(self, place: int, most: int) -> dict[int, Ordered]:
+    def _read_batch(self, place: int, most: int) -> dict[int, Ordered]:
         """Return records from a place on, as the nearest server has them, by their position."""
         asked = json.dumps({"seq": place, "batch": min(most, BATCH)}).encode()
         found: dict[int, Ordered] = {}
-        for head, line in self.connection.stream(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
-            said, subject = header(head, b"Nats-Sequence"), header(head, b"Nats-Subject")
+        for head, line in self.connection.ask_for_several(Publication(f"{API}DIRECT.GET.{self.stream}", asked)):
+            said, subject = header_value(head, b"Nats-Sequence"), header_value(head, b"Nats-Subject")
             if not said.isdigit() or len(said) >= 20:
                 raise _of_another_form()
             seq = int(said)
-            found[seq] = _ordered(seq, subject.decode("utf-8", "replace"), head, line)
+            found[seq] = _make_ordered(seq, subject.decode("utf-8", "replace"), head, line)
         return found
 
-    def _get(self, what: dict[str, object]) -> Publication:
+    def _get_request(self, what: dict[str, object]) -> Publication:
         return Publication(f"{API}STREAM.MSG.GET.{self.stream}", json.dumps(what).encode())
 
-    def _got(self, what: dict[str, object]) -> ServerAnswer:
-        return self.connection.ask([self._get(what)])[0]
+    def _ask_for_message(self, what: dict[str, object]) -> ServerAnswer:
+        return self.connection.ask_each([self._get_request(what)])[0]
 
-    def _record(self, answer: ServerAnswer) -> Ordered:
+    def _record_from(self, answer: ServerAnswer) -> Ordered:
         """Return the record of an answer."""
-        found = self.judged(answer).get("message") or {}
+        found = self.require_success(answer).get("message") or {}
         try:
             line = base64.b64decode(found.get("data", ""))
             head = base64.b64decode(found.get("hdrs", ""))
             subject, seq = str(found["subject"]), int(found["seq"])
         except (KeyError, ValueError, TypeError, AttributeError):
             raise _of_another_form() from None
-        return _ordered(seq, subject, head, line)
+        return _make_ordered(seq, subject, head, line)
 
-    def wait(self, after: int, seconds: float) -> bool:
+    def wait_for_record(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long.
 
         A server tells of a record as it comes, a little before it may be read."""
         deadline = time.monotonic() + seconds
         while True:
             if seconds > 0:
-                self.connection.listen(f"mbx.{self.space}.>")
-            if self._has(after):
+                self.connection.listen_on(f"mbx.{self.space}.>")
+            if self._has_record_behind(after):
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            if self.connection.heard(min(left, LOOKS)):
+            if self.connection.has_heard(min(left, LOOKS)):
                 for pause in PAUSES:
-                    if self._has(after):
+                    if self._has_record_behind(after):
                         return True
                     time.sleep(pause)
 
-    def _has(self, after: int) -> bool:
-        return not _is_missing(self._next(after))
+    def _has_record_behind(self, after: int) -> bool:
+        return not _is_missing(self._ask_for_next(after))
 
-    def _next(self, after: int) -> ServerAnswer:
-        return self._got({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
+    def _ask_for_next(self, after: int) -> ServerAnswer:
+        return self._ask_for_message({"seq": after + 1, "next_by_subj": f"mbx.{self.space}.>"})
 
-    def holes(self) -> int:
+    def count_holes(self) -> int:
         """Return how many positions have no record."""
-        state = self.info()["state"]
+        state = self.stream_info()["state"]
         return int(state["last_seq"]) - int(state["messages"])
 
-    def remove(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; see ``TotalOrder.remove``. The server writes nothing over them."""
+    def remove_records(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; see ``TotalOrder.remove_records``. The server writes nothing over them."""
         for start in range(0, len(positions), WINDOW):
             asked = [json.dumps({"seq": seq, "no_erase": True}).encode() for seq in positions[start : start + WINDOW]]
             call = f"{API}STREAM.MSG.DELETE.{self.stream}"
-            for answer in self.connection.ask([Publication(call, body) for body in asked]):
-                if parsed(answer.data).get("error", {}).get("err_code") not in (None, *_GONE):
-                    self.judged(answer)
+            for answer in self.connection.ask_each([Publication(call, body) for body in asked]):
+                if parse_object(answer.data).get("error", {}).get("err_code") not in (None, *_GONE):
+                    self.require_success(answer)
 
     def remove_through(self, log: str, position: int) -> None:
         """Remove all records of a log up to a position for ever; see ``TotalOrder.remove_through``."""
         own = f"mbx.{self.space}.{log.removeprefix(reads_of(''))}.reads"
-        subjects = own if is_reads(log) else self._subjects(log)
+        subjects = own if is_reads(log) else self._subjects_of(log)
         for end in (*range(AT_ONCE, position, AT_ONCE), position):
-            self.api(f"STREAM.PURGE.{self.stream}", {"filter": subjects, "seq": end + 1})
+            self.call_api(f"STREAM.PURGE.{self.stream}", {"filter": subjects, "seq": end + 1})
 
     # -- what machines tell of themselves, and nobody keeps -----------------------------------------------------------
 
-    def tell(self, word: bytes) -> None:
+    def tell_machines(self, word: bytes) -> None:
         """Tell the machines that listen at this moment."""
-        self.connection.tell([Publication(f"{NEWS}{self.space}.{self.machine}", word)])
+        self.connection.publish_unanswered([Publication(f"{NEWS}{self.space}.{self.machine}", word)])
 
-    def told(self) -> dict[str, bytes]:
+    def latest_words(self) -> dict[str, bytes]:
         """Return the last word of each other machine that came while this one waited, once."""
-        self.connection.listen(f"{NEWS}{self.space}.*")
+        self.connection.listen_on(f"{NEWS}{self.space}.*")
         found = {subject.rpartition(".")[2]: word for subject, word in self.connection.news.items()}
         self.connection.news.clear()
         return {machine: word for machine, word in found.items() if is_machine(machine) and machine != self.machine}
@@ -354,26 +362,28 @@ def is_old(version: str) -> bool:
 
 def _is_missing(answer: ServerAnswer) -> bool:
     """Return whether there is no record there."""
-    error = parsed(answer.data).get("error")
+    error = parse_object(answer.data).get("error")
     return isinstance(error, dict) and error.get("err_code") == _NO_MESSAGE
 
 
-def _ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
+def _make_ordered(seq: int, subject: str, head: bytes, line: bytes) -> Ordered:
     words = subject.split(".")
-    known = header(head, _MARK)
+    known = header_value(head, _MARK)
     if not known or len(words) < 4 or not is_machine(words[2]):
         return Ordered(seq, "", b"", "")  # a stranger's
     machine, log = words[2], words[3]
-    return Ordered(seq, reads_of(machine) if log == "reads" else log, line, machine, known != _sum(line).encode())
+    return Ordered(
+        seq, reads_of(machine) if log == "reads" else log, line, machine, known != _checksum_of(line).encode()
+    )
 
 
 def _of_another_form() -> BadData:
     return BadData("engine's record has another form", "`agent-mailbox engine doctor` looks closer")
 
 
-def _digest(message_id: str) -> str:
+def _digest_of_id(message_id: str) -> str:
     return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _sum(line: bytes) -> str:
+def _checksum_of(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()[:16]

@@ -26,18 +26,18 @@ class ServerBytes:
         self._bytes = b""
         self._place = 0
 
-    def line(self, deadline: float) -> bytes:
+    def read_line(self, deadline: float) -> bytes:
         """Return the next line without its end; raise ``OSError`` if none comes in time, or one without an end."""
         while (end := self._bytes.find(b"\r\n", self._place)) < 0:
             if len(self._bytes) - self._place > LINE:
                 raise OSError("the server sends a line without an end")
-            self._bytes = self._bytes[self._place :] + self._received(deadline)
+            self._bytes = self._bytes[self._place :] + self._receive_some(deadline)
             self._place = 0
         found = self._bytes[self._place : end]
         self._place = end + 2
         return found
 
-    def take(self, size: int, deadline: float) -> bytes:
+    def read_bytes(self, size: int, deadline: float) -> bytes:
         """Return the next ``size`` bytes; raise ``OSError`` if they do not come in time."""
         end = self._place + size
         if end <= len(self._bytes):
@@ -46,11 +46,11 @@ class ServerBytes:
             return found
         whole = bytearray(self._bytes[self._place :])
         while len(whole) < size:
-            whole += self._received(deadline)
+            whole += self._receive_some(deadline)
         self._bytes, self._place = bytes(whole[size:]), 0
         return bytes(whole[:size])
 
-    def _received(self, deadline: float) -> bytes:
+    def _receive_some(self, deadline: float) -> bytes:
         left = deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError("no answer in time")

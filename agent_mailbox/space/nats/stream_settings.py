@@ -31,12 +31,12 @@ HARMLESS = {"name", "description", "metadata", "subjects", *_LIMITS, *_RIGHTS, *
 
 def of_records(space: str, info: dict[str, Any]) -> dict[str, Any]:
     """Return those of the stream with the records; ``info`` is what the server says of itself."""
-    return {**_common(f"MBX_{space}", f"mbx.{space}.>", info), "allow_atomic": True, "allow_direct": True}
+    return {**_common_settings(f"MBX_{space}", f"mbx.{space}.>", info), "allow_atomic": True, "allow_direct": True}
 
 
 def of_files(space: str, info: dict[str, Any]) -> dict[str, Any]:
     """Return those of the stream with the attached files: of each part the last one counts."""
-    return {**_common(f"MBXF_{space}", f"mbxf.{space}.>", info), "max_msgs_per_subject": 1}
+    return {**_common_settings(f"MBXF_{space}", f"mbxf.{space}.>", info), "max_msgs_per_subject": 1}
 
 
 def refuse_strange(found: dict[str, Any], subject: str) -> None:
@@ -52,7 +52,7 @@ def refuse_strange(found: dict[str, Any], subject: str) -> None:
         )
 
 
-def _common(name: str, subjects: str, info: dict[str, Any]) -> dict[str, Any]:
+def _common_settings(name: str, subjects: str, info: dict[str, Any]) -> dict[str, Any]:
     return {
         "name": name,
         "subjects": [subjects],

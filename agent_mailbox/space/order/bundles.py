@@ -39,13 +39,13 @@ class Bundle(Record):
     since: int = 0
 
 
-def packed(bundle: Bundle, mark: str = "") -> bytes:
+def pack_bundle(bundle: Bundle, mark: str = "") -> bytes:
     """Return the bundle as the line of a record; with a ``mark`` it is like no other."""
     head = codec.dumps({"file": bundle.file, "told": len(bundle.told), "since": bundle.since, "mark": mark}).encode()
     return zlib.compress(b"\n".join((head, *bundle.told, *bundle.lines)))
 
 
-def unpacked(line: bytes) -> Bundle | None:
+def unpack_bundle(line: bytes) -> Bundle | None:
     """Return the bundle of a record; None if it has another form, or is too large."""
     unpacking = zlib.decompressobj()
     try:
@@ -69,7 +69,7 @@ def is_file(name: str) -> bool:
     return name in (ROSTER, *LOGS) or (len(month) == 7 and is_month and rest in (".jsonl", READS_END))
 
 
-def pieces(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
+def split_lines(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
     """Yield the lines in groups of some ``WHOLE`` bytes; a line that no bundle can hold is left out."""
     group: list[bytes] = []
     size = 0
@@ -86,11 +86,11 @@ def pieces(lines: Iterable[bytes]) -> Iterator[Sequence[bytes]]:
 
 
 def records_of(file: str, lines: Iterable[bytes], mark: str = "") -> Iterator[bytes]:
-    """Yield records for the lines of a file, each small enough to be appended alone. ``mark``: see ``packed``."""
-    todo = [*pieces(lines)][::-1]
+    """Yield records for the lines of a file, each small enough to be appended alone. ``mark``: see ``pack_bundle``."""
+    todo = [*split_lines(lines)][::-1]
     while todo:
         group = todo.pop()
-        record = packed(Bundle(file, tuple(group)), mark)
+        record = pack_bundle(Bundle(file, tuple(group)), mark)
         if len(record) <= WIDEST:
             yield record
         elif len(group) > 1:

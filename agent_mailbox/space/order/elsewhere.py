@@ -44,7 +44,7 @@ def own_word(logs: Logs, applied: int, now: int) -> bytes:
     return codec.dumps({"applied": applied, "seen": {who: at for at, who in seen[:SESSIONS]}}).encode()
 
 
-def load(directory: str) -> list[Elsewhere]:
+def load_peers(directory: str) -> list[Elsewhere]:
     """Return the last word of each other machine, as the replicator keeps it in its directory."""
     body = cache.load(system.join(directory, FILE))
     found = codec.parse(body) if body is not None else None
@@ -53,16 +53,16 @@ def load(directory: str) -> list[Elsewhere]:
     return [Elsewhere(machine, *word) for machine, word in found.items()]
 
 
-def keep(directory: str, words: Mapping[str, bytes], now: int) -> None:
+def keep_words(directory: str, words: Mapping[str, bytes], now: int) -> None:
     """Keep the words that came, each in place of the machine's earlier one; one of another form counts for nothing."""
-    known = {one.machine: (one.heard, one.applied, one.seen) for one in load(directory)}
+    known = {one.machine: (one.heard, one.applied, one.seen) for one in load_peers(directory)}
     for machine, word in words.items():
-        if (found := _understood(word, now)) is not None and (machine in known or len(known) < MACHINES):
+        if (found := _parse_word(word, now)) is not None and (machine in known or len(known) < MACHINES):
             known[machine] = (now, *found)
     cache.save(system.join(directory, FILE), codec.dumps(known).encode())
 
 
-def _understood(word: bytes, now: int) -> tuple[int, dict[str, int]] | None:
+def _parse_word(word: bytes, now: int) -> tuple[int, dict[str, int]] | None:
     said = codec.parse(word)
     if not isinstance(said, dict) or not isinstance(said.get("seen"), dict) or not isinstance(said.get("applied"), int):
         return None

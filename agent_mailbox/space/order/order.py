@@ -91,60 +91,63 @@ class TotalOrder(Protocol):
 
     machine: str
 
-    def end(self) -> int:
+    def last_position(self) -> int:
         """Return the position of the last record; 0 if there is none. Whatever was acknowledged before counts."""
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
         """Append the lines (without newlines) to a log, all or none, nothing between; return the last one's position.
 
         When it returns, they are as durable as the engine makes anything. ``ids`` has one id a line, or none. Raises
         ``Taken`` if the log has a record with one of them. ``expect`` is the position of the log's last record as the
-        caller knows it (0: none); raises ``Moved`` if the log has a later one. On ``ARCHIVE`` it is ``end()`` as the
-        caller knows it: raises ``Moved`` if any log has a later record. Raises ``BadData`` for more than
+        caller knows it (0: none); raises ``Moved`` if the log has a later one. On ``ARCHIVE`` it is ``last_position()``
+        as the caller knows it: raises ``Moved`` if any log has a later record. Raises ``BadData`` for more than
         ``MOST`` lines or ``WIDEST`` bytes, and ``Unavailable``: then all or nothing may have been appended.
         """
 
-    def read(self, after: int, most: int) -> Sequence[Ordered]:
+    def read_after(self, after: int, most: int) -> Sequence[Ordered]:
         """Return the first records behind a position, in order: at most ``most``; fewer only if there are no more.
 
         Whatever was acknowledged to anybody before the call is found: read your writes."""
 
-    def wait(self, after: int, seconds: float) -> bool:
+    def wait_for_record(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
 
-    def holes(self) -> int:
-        """Return how many positions up to ``end`` have no record, not even one of a stranger."""
+    def count_holes(self) -> int:
+        """Return how many positions up to ``last_position`` have no record, not even one of a stranger."""
 
-    def remove(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; there may be none at some of the positions. ``end`` stays as it is.
+    def remove_records(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; there may be none at some of the positions. ``last_position`` stays as it is.
 
         Raises ``Refused`` if this way to the space may not."""
 
     def remove_through(self, log: str, position: int) -> None:
-        """Remove all records of a log up to a position for ever, in a fraction of the time; ``end`` stays as it is.
+        """Remove all records of a log up to a position for ever, in a fraction of the time; ``last_position`` stays as
+        it is.
 
-        Raises ``Refused`` if this way to the space may not; it may be allowed ``remove`` all the same."""
+        Raises ``Refused`` if this way to the space may not; it may be allowed ``remove_records`` all the same."""
 
 
 class SpaceOrder(TotalOrder, Protocol):
     """An order that an engine keeps: with what machines do as they join, and tell of themselves."""
 
-    def make(self) -> bool:
+    def make_unless_there(self) -> bool:
         """Make the space unless it is there; return whether it was made."""
 
-    def named(self, owner: str) -> str:
+    def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
 
-    def machines(self) -> list[str]:
+    def joined_machines(self) -> list[str]:
         """Return the machines that joined, in that order."""
 
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order, but for those that are damaged."""
 
-    def tell(self, word: bytes) -> None:
+    def tell_machines(self, word: bytes) -> None:
         """Tell the other machines something of this one; only the last word of each counts, and it may be lost."""
 
-    def told(self) -> dict[str, bytes]:
+    def latest_words(self) -> dict[str, bytes]:
         """Return the last word of each other machine that came since the question before, once."""
 
     def close(self) -> None:

@@ -39,13 +39,13 @@ class OrderedLog:
     def __init__(self, replica: Replica, log: Log) -> None:
         self._replica = replica
         self._log = log
-        self._lock = replica.held()
+        self._lock = replica.machine_lock()
         self.fd = -1
 
     def __enter__(self) -> Self:
         self._lock.take()
         try:
-            self._replica.begin()
+            self._replica.begin_decision()
             with self._log.held():
                 pass  # which makes the log
             found = self._log.open()
@@ -81,7 +81,7 @@ class OrderedLog:
             return 0
         about = [*proofs, *[None] * (len(todo) - len(proofs))]
         before = system.fstat(self.fd).st_size
-        alone = self._replica.publish(self._log, todo, dict(zip(todo, about, strict=True)))
+        alone = self._replica.publish_lines(self._log, todo, dict(zip(todo, about, strict=True)))
         return system.fstat(self.fd).st_size - before if alone else 0
 
     def begin_again(self) -> None:
@@ -106,7 +106,7 @@ class SharedLog:
     def catch_up(self) -> None:
         """Take in what other machines decided, ahead of a look; ``decide`` tells if the engine is out of reach."""
         try:
-            with self._replica.held():
+            with self._replica.machine_lock():
                 self._replica.catch_up()
         except Unavailable as error:
             self._away = error
@@ -117,7 +117,7 @@ class SharedLog:
         Raises ``Unavailable`` if the engine is out of reach."""
         if self._away is not None:
             raise self._away
-        return decide_again(lambda: self._decided(act))
+        return decide_again(lambda: self._decide_until_first(act))
 
     def decide_or_wait(self, act: Callable[[HeldLog | OrderedLog], T], later: Callable[[], Waiting]) -> T | None:
         """Return the same; None if the engine is out of reach: what ``later`` returns waits here until it is back.
@@ -126,16 +126,16 @@ class SharedLog:
         try:
             return self.decide(act)
         except Unavailable:
-            self._replica.queue.put(*later())
+            self._replica.queue.put_entry(*later())
             return None
 
-    def _decided(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
+    def _decide_until_first(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
         if not self._is_own:
             with OrderedLog(self._replica, self._log) as log:
                 return act(log)
         # It is published in the sequence in which the log has it, so it means the same everywhere, whatever other
         # processes record meanwhile. This machine decides nothing until then, nor after a kill.
-        with self._replica.held():
+        with self._replica.machine_lock():
             with self._log.held() as held:
                 done = act(held)
             self._replica.catch_up()

@@ -22,16 +22,16 @@ MOST_PARTS = 64
 class SpaceFiles(Protocol):
     """A machine's way to the files of a space. Any call may raise ``Unavailable`` or ``Refused``."""
 
-    def make(self) -> None:
+    def make_unless_there(self) -> None:
         """Make the place for files unless it is there."""
 
-    def ship(self, digest: str, data: bytes) -> None:
+    def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space; complete and durable when this returns. To ship it again changes nothing."""
 
     def take_back(self, digest: str) -> None:
         """Remove the file that this machine shipped; others' stay."""
 
-    def fetch(self, digest: str) -> Iterator[bytes]:
+    def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file, each complete; nothing says that it is that."""
 
 

@@ -32,7 +32,7 @@ class Waiting(Record):
     proof: Proof | None
 
 
-def placed(kind: str, position: int, line: bytes, machine: str, proof: Proof | None) -> Waiting | None:
+def place_line(kind: str, position: int, line: bytes, machine: str, proof: Proof | None) -> Waiting | None:
     """Return where a local log's line, without seals, belongs in the order of that machine; None for no record."""
     if len(line) > WIDEST:
         return None
@@ -73,7 +73,7 @@ def taken_back(lines: Iterable[tuple[int, bytes]], view: ProofView | None, late:
     return found
 
 
-def batches(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:
+def batch_lines(found: Iterable[Waiting]) -> Iterator[list[Waiting]]:
     """Yield the lines in appends that an engine takes; of lines with the same id each in one of its own."""
     batch: list[Waiting] = []
     size, ids = 0, set[str]()

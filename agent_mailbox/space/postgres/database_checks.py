@@ -20,10 +20,10 @@ APART = 2.0
 """Seconds that two clocks may differ: mail of two machines is sorted by their times."""
 
 
-def problems(order: PostgresOrder) -> Iterator[str]:
+def database_problems(order: PostgresOrder) -> Iterator[str]:
     """Yield the troubles, each as a sentence without a full stop."""
-    order.end()
-    ask = order.connection.ask
+    order.last_position()
+    ask = order.connection.query_rows
     for name, value in WANTED.items():
         found = ask("SELECT current_setting(%s)", (name,))[0][0]
         if found != value:

@@ -24,7 +24,7 @@ LONGEST = 63
 """Bytes of a name in PostgreSQL; it cuts what is longer."""
 
 
-def write(
+def write_roles(
     directory: str,
     url: str,
     space: str,
@@ -41,17 +41,17 @@ def write(
     for name in (space, *named):
         if not is_machine(name):
             raise Malformed(f"name is not lower-case letters, digits and -: {name}", "choose another")
-        if len(space_tables.role(space, name)) > LONGEST:
+        if len(space_tables.role_name(space, name)) > LONGEST:
             raise Malformed(f"names are too long for a role: {space} {name}", "choose shorter ones")
     if not named or len({*named}) < len(named):
         raise Malformed("space has no machine, or one is named and removed", "name each that may join: --machine NAME")
     order = open_order(url, space, named[0], credential, authority)
     found = []
     try:
-        order.make()
+        order.make_unless_there()
         for machine in dict.fromkeys(machines):
             path = _make_role(order, directory, space, machine)
-            found.append((machine, _of_user(url, space_tables.role(space, machine)), path))
+            found.append((machine, _of_user(url, space_tables.role_name(space, machine)), path))
         for machine in dict.fromkeys(removed):
             _remove_role(order, directory, space, machine)
     finally:
@@ -61,42 +61,44 @@ def write(
 
 def _make_role(order: PostgresOrder, directory: str, space: str, machine: str) -> str:
     """Make a machine's role, or set its password, by its file; return the file's path."""
-    role, path = space_tables.role(space, machine), _file(directory, space, machine)
+    role, path = space_tables.role_name(space, machine), _password_file(directory, space, machine)
     is_there = _is_role(order, role)
     if is_there and read_file(path) is None:  # another password would shut the machine out
         raise Refused(
             f"machine has a password already, and its file is not there: {path}",
             f"name the directory that has it by --into; or --remove {machine} first, for a new one",
         )
-    word = order.connection.hidden(_word(path, role), role)
-    order.connection.run(space_tables.make_role(space, machine, word, is_there=is_there))
+    word = order.connection.scrambled_password(_read_or_make_password(path, role), role)
+    order.connection.run_script(space_tables.make_role(space, machine, word, is_there=is_there))
     return path
 
 
 def _remove_role(order: PostgresOrder, directory: str, space: str, machine: str) -> None:
     """Take a machine's role away, and its file. The last one's stays: where no role is named, each speaks as any."""
-    role = space_tables.role(space, machine)
+    role = space_tables.role_name(space, machine)
     if not _is_role(order, role):
         raise NotFound(f"machine has no role in the space {space}: {machine}", "was it another --space?")
-    if not order.connection.ask(f'SELECT 1 FROM "{space_tables.name(space)}".speaker WHERE role <> %s', (role,)):
+    if not order.connection.query_rows(
+        f'SELECT 1 FROM "{space_tables.schema_name(space)}".speaker WHERE role <> %s', (role,)
+    ):
         raise Refused(f"machine is the only one of the space {space}: {machine}", "name another first: --machine NAME")
-    order.connection.run(space_tables.remove_role(space, machine))
-    remove_file(_file(directory, space, machine))
+    order.connection.run_script(space_tables.remove_role(space, machine))
+    remove_file(_password_file(directory, space, machine))
 
 
 def _is_role(order: PostgresOrder, role: str) -> bool:
-    return bool(order.connection.ask("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)))
+    return bool(order.connection.query_rows("SELECT 1 FROM pg_roles WHERE rolname = %s", (role,)))
 
 
-def _file(directory: str, space: str, machine: str) -> str:
+def _password_file(directory: str, space: str, machine: str) -> str:
     """Return the path of a machine's file: beside those of its space, if another space has a machine of that name."""
-    path, mark = system.join(directory, "machines", machine), f":{space_tables.role(space, machine)}:".encode()
+    path, mark = system.join(directory, "machines", machine), f":{space_tables.role_name(space, machine)}:".encode()
     own = system.join(directory, "spaces", space, "machines", machine)
     known = read_file(path)
     return own if read_file(own) is not None or (known is not None and mark not in known) else path
 
 
-def _word(path: str, role: str) -> str:
+def _read_or_make_password(path: str, role: str) -> str:
     """Return the password in a machine's file; make both if there are none."""
     known = read_file(path)
     if known is None:

@@ -50,19 +50,21 @@ class PostgresConnection:
         self._connection: Connection[Any] | None = None
         self._heard: set[str] = set()
 
-    def ask(self, query: str, words: Sequence[object] = ()) -> list[Any]:
+    def query_rows(self, query: str, words: Sequence[object] = ()) -> list[Any]:
         """Return the rows that answer a query; empty for one that has none. Raises ``Unavailable`` or ``Refused``."""
-        return self._limited(lambda connection: _rows(connection.cursor(binary=True).execute(query.encode(), words)))
+        return self._within_limit(
+            lambda connection: _fetch_rows(connection.cursor(binary=True).execute(query.encode(), words))
+        )
 
-    def run(self, script: str) -> None:
-        """Run statements, all or none; raises as ``ask`` does."""
-        self._limited(lambda connection: connection.execute(script.encode()))
+    def run_script(self, script: str) -> None:
+        """Run statements, all or none; raises as ``query_rows`` does."""
+        self._within_limit(lambda connection: connection.execute(script.encode()))
 
-    def _limited(self, do: Callable[[Connection[Any]], T]) -> T:
+    def _within_limit(self, do: Callable[[Connection[Any]], T]) -> T:
         import psycopg
 
-        connection = self._connected()
-        limit = Timer(self.patience + 1, _cut, [connection])  # a server that stopped does not even cancel
+        connection = self._ensure_connected()
+        limit = Timer(self.patience + 1, _cut_connection, [connection])  # a server that stopped does not even cancel
         limit.daemon = True
         limit.start()
         try:
@@ -70,37 +72,41 @@ class PostgresConnection:
         except psycopg.Error as error:
             if connection.broken:
                 self.close()
-            raise self._complaint(error) from None
+            raise self._complaint_error(error) from None
         finally:
             limit.cancel()
 
-    def listen(self, channel: str) -> None:
-        """Hear of notifications on a channel from now on, until the connection closes; see ``heard``."""
-        self._connected()
+    def listen_on(self, channel: str) -> None:
+        """Hear of notifications on a channel from now on, until the connection closes; see ``has_heard``."""
+        self._ensure_connected()
         if channel not in self._heard:
-            self.ask(f'LISTEN "{channel}"')
+            self.query_rows(f'LISTEN "{channel}"')
             self._heard.add(channel)
 
-    def heard(self, seconds: float) -> bool:
+    def has_heard(self, seconds: float) -> bool:
         """Return whether a notification comes within that time."""
         import psycopg
 
         try:
-            return any(True for _ in self._connected().notifies(timeout=seconds, stop_after=1))
+            return any(True for _ in self._ensure_connected().notifies(timeout=seconds, stop_after=1))
         except psycopg.Error as error:
             self.close()
-            raise self._complaint(error) from None
+            raise self._complaint_error(error) from None
 
     @property
     def is_private(self) -> bool:
         """Return whether nobody between can read: the connection is encrypted, or leaves this machine nowhere."""
-        found = self._connected().pgconn
+        found = self._ensure_connected().pgconn
         host = found.hostaddr.decode() or found.host.decode()
         return found.ssl_in_use or host.startswith(("/", "127.")) or host in ("", "::1")
 
-    def hidden(self, password: str, role: str) -> str:
+    def scrambled_password(self, password: str, role: str) -> str:
         """Return a role's password as the server keeps it: so no log of the server has it."""
-        return self._connected().pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256").decode()
+        return (
+            self._ensure_connected()
+            .pgconn.encrypt_password(password.encode(), role.encode(), b"scram-sha-256")
+            .decode()
+        )
 
     def close(self) -> None:
         """Close the connection; the next question opens one."""
@@ -109,7 +115,7 @@ class PostgresConnection:
             self._connection.close()
             self._connection = None
 
-    def _connected(self) -> Connection[Any]:
+    def _ensure_connected(self) -> Connection[Any]:
         if self._connection is not None:
             return self._connection
         try:
@@ -117,7 +123,7 @@ class PostgresConnection:
         except ImportError:
             raise Refused("package for PostgreSQL is missing: psycopg", code="no_extra") from None
         try:
-            found = psycopg.connect(self.url, autocommit=True, **self._options())
+            found = psycopg.connect(self.url, autocommit=True, **self._connection_options())
             if (version := found.info.server_version) < LEAST:
                 found.close()
                 said = f"engine is too old: PostgreSQL {version // 10000}"
@@ -126,11 +132,11 @@ class PostgresConnection:
         except psycopg.ProgrammingError as error:
             raise Malformed(f"engine's address is no PostgreSQL URL: {error}", "write postgresql://HOST/DB") from None
         except psycopg.Error as error:
-            raise self._complaint(error) from None
+            raise self._complaint_error(error) from None
         self._connection = found
         return found
 
-    def _options(self) -> dict[str, Any]:
+    def _connection_options(self) -> dict[str, Any]:
         seconds = max(2, round(self.patience))
         options: dict[str, Any] = {
             "application_name": "agent-mailbox",
@@ -142,12 +148,12 @@ class PostgresConnection:
         if urlsplit(self.url).password is not None:
             raise Refused("engine's address has a password", "write it into a password file: --credential FILE")
         if self._credential is not None:
-            options["passfile"] = _checked(self._credential)
+            options["passfile"] = _check_path(self._credential)
         if self._authority is not None:
             options |= {"sslrootcert": self._authority, "sslmode": "verify-full"}
         return options
 
-    def _complaint(self, error: Exception) -> MailboxError:
+    def _complaint_error(self, error: Exception) -> MailboxError:
         """Return the error in our words; the server's own may be translated."""
         state, said = getattr(error, "sqlstate", None) or "", " ".join(str(error).split())[:300]
         if state in ("3F000", "42P01", "42883"):
@@ -165,11 +171,11 @@ class PostgresConnection:
         )
 
 
-def _rows(cursor: Cursor[Any]) -> list[Any]:
+def _fetch_rows(cursor: Cursor[Any]) -> list[Any]:
     return cursor.fetchall() if cursor.description else []
 
 
-def _checked(path: str) -> str:
+def _check_path(path: str) -> str:
     try:
         mode = os.stat(path).st_mode
         with open(path, encoding="utf-8") as file:
@@ -187,7 +193,7 @@ def _checked(path: str) -> str:
     return path
 
 
-def _cut(connection: Connection[Any]) -> None:
+def _cut_connection(connection: Connection[Any]) -> None:
     """End a connection that does not answer, from another thread."""
     try:
         with socket.socket(fileno=os.dup(connection.fileno())) as ours:

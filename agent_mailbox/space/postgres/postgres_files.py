@@ -22,28 +22,28 @@ class PostgresFiles:
     def __init__(self, order: PostgresOrder) -> None:
         self._order = order
 
-    def make(self) -> None:
+    def make_unless_there(self) -> None:
         """Do nothing: the table came with the space."""
 
-    def ship(self, digest: str, data: bytes) -> None:
+    def ship_file(self, digest: str, data: bytes) -> None:
         """Give a file to the space; its first part comes last."""
         parts = parts_of(data)
         for number in reversed(range(len(parts))):
             words = self._order.machine, digest, number, len(parts), parts[number]
-            self._order.ask("SELECT SPACE.ship(%s, %s, %s, %s, %b)", *words)
+            self._order.query_rows("SELECT SPACE.ship(%s, %s, %s, %s, %b)", *words)
 
     def take_back(self, digest: str) -> None:
         """Remove the file that this machine shipped."""
-        self._order.ask("SELECT SPACE.take_back(%s, %s)", self._order.machine, digest)
+        self._order.query_rows("SELECT SPACE.take_back(%s, %s)", self._order.machine, digest)
 
-    def fetch(self, digest: str) -> Iterator[bytes]:
+    def fetch_copies(self, digest: str) -> Iterator[bytes]:
         """Yield what machines shipped as that file."""
         where = "SELECT machine, parts FROM SPACE.file WHERE digest = %s AND part = 0 ORDER BY machine"
-        for machine, count in self._order.ask(where, digest):
-            parts = [part for n in range(count) for part in self._part(digest, machine, n, count)]
+        for machine, count in self._order.query_rows(where, digest):
+            parts = [part for n in range(count) for part in self._get_part(digest, machine, n, count)]
             if len(parts) == count:
                 yield b"".join(parts)
 
-    def _part(self, *words: object) -> list[bytes]:
+    def _get_part(self, *words: object) -> list[bytes]:
         where = "SELECT data FROM SPACE.file WHERE digest = %s AND machine = %s AND part = %s AND parts = %s"
-        return [bytes(data) for (data,) in self._order.ask(where, *words)]
+        return [bytes(data) for (data,) in self._order.query_rows(where, *words)]

@@ -40,17 +40,17 @@ class PostgresOrder:
     @property
     def schema(self) -> str:
         """Return the schema's name."""
-        return space_tables.name(self.space)
+        return space_tables.schema_name(self.space)
 
     # -- the space ----------------------------------------------------------------------------------------------------
 
-    def make(self) -> bool:
+    def make_unless_there(self) -> bool:
         """Make the space unless it is there; return whether it was made. Raises ``Refused`` for a newer one's."""
-        if self.connection.ask("SELECT to_regnamespace(%s)::text", (f'"{self.schema}"',))[0][0] is not None:
-            self.ask("SELECT 1")
+        if self.connection.query_rows("SELECT to_regnamespace(%s)::text", (f'"{self.schema}"',))[0][0] is not None:
+            self.query_rows("SELECT 1")
             return False
         try:
-            self.connection.run(space_tables.make(self.space))
+            self.connection.run_script(space_tables.creation_script(self.space))
         except Refused as error:
             raise Refused(
                 f"space is not there, and cannot be made: {error.what}",
@@ -58,99 +58,103 @@ class PostgresOrder:
             ) from None
         return True
 
-    def ask(self, query: str, *words: object) -> list[Any]:
+    def query_rows(self, query: str, *words: object) -> list[Any]:
         """Return the rows that answer a query, in which ``SPACE`` stands for the schema."""
         if not self._known:
-            found = self.connection.ask(f'SELECT version FROM "{self.schema}".space')
+            found = self.connection.query_rows(f'SELECT version FROM "{self.schema}".space')
             version = found[0][0] if found else 0
             if version != space_tables.VERSION:
                 raise Refused(f"space was made by another version of agent-mailbox: {version}", "bring this one up")
             self._known = True
-        return self.connection.ask(query.replace("SPACE", f'"{self.schema}"'), words)
+        return self.connection.query_rows(query.replace("SPACE", f'"{self.schema}"'), words)
 
-    def named(self, owner: str) -> str:
+    def take_name(self, owner: str) -> str:
         """Take the machine's name for an owner unless it is taken; return whose it is."""
-        return str(self.ask("SELECT SPACE.named(%s, %s)", self.machine, owner)[0][0])
+        return str(self.query_rows("SELECT SPACE.named(%s, %s)", self.machine, owner)[0][0])
 
-    def machines(self) -> list[str]:
+    def joined_machines(self) -> list[str]:
         """Return the machines that joined, in that order."""
-        return [str(name) for (name,) in self.ask("SELECT name FROM SPACE.machine ORDER BY joined")]
+        return [str(name) for (name,) in self.query_rows("SELECT name FROM SPACE.machine ORDER BY joined")]
 
     def of_log(self, log: str) -> Iterator[Ordered]:
         """Yield all records of a log, in order."""
         place = 0
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE log = %s AND pos > %s ORDER BY pos LIMIT 1000"
-        while rows := self.ask(where, log, place):
-            yield from (one for row in rows if not (one := _record(*row)).damaged and one.log == log)
+        while rows := self.query_rows(where, log, place):
+            yield from (one for row in rows if not (one := _record_from(*row)).damaged and one.log == log)
             place = rows[-1][0]
 
     # -- the order ----------------------------------------------------------------------------------------------------
 
-    def end(self) -> int:
+    def last_position(self) -> int:
         """Return the position of the last record."""
-        return int(self.ask("SELECT last FROM SPACE.space")[0][0])
+        return int(self.query_rows("SELECT last FROM SPACE.space")[0][0])
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
-        """Append the lines; see ``TotalOrder.append``."""
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
         if not lines:
-            return self.end()
-        given = {_digest(one): one for one in ids}
-        words = [*lines], [_sum(line) for line in lines], [_digest(one) for one in ids] or None, expect
+            return self.last_position()
+        given = {_digest_of_id(one): one for one in ids}
+        words = [*lines], [_checksum_of(line) for line in lines], [_digest_of_id(one) for one in ids] or None, expect
         question = "SELECT * FROM SPACE.append(%s, %s, %b::bytea[], %s::text[], %s::text[], %s::bigint)"
-        ((said, place, taken),) = self.ask(question, self.machine, log, *words)
+        ((said, place, taken),) = self.query_rows(question, self.machine, log, *words)
         if said == "taken":
             raise Taken(given[taken], place)
         if said == "moved":
             raise Moved(f"log has moved: {log}", "look again")
         return int(place)
 
-    def read(self, after: int, most: int) -> list[Ordered]:
+    def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order."""
         where = "SELECT pos, log, line, machine, sum FROM SPACE.log WHERE pos > %s ORDER BY pos LIMIT %s"
-        return [_record(*row) for row in self.ask(where, after, most)]
+        return [_record_from(*row) for row in self.query_rows(where, after, most)]
 
-    def holes(self) -> int:
+    def count_holes(self) -> int:
         """Return how many positions have no record."""
-        return int(self.ask("SELECT last - (SELECT count(*) FROM SPACE.log) FROM SPACE.space")[0][0])
+        return int(self.query_rows("SELECT last - (SELECT count(*) FROM SPACE.log) FROM SPACE.space")[0][0])
 
-    def remove(self, positions: Sequence[int]) -> None:
-        """Remove records for ever; see ``TotalOrder.remove``. The owner of the space alone may."""
+    def remove_records(self, positions: Sequence[int]) -> None:
+        """Remove records for ever; see ``TotalOrder.remove_records``. The owner of the space alone may."""
         for start in range(0, len(positions), _AT_ONCE):
-            self.ask("DELETE FROM SPACE.log WHERE pos = ANY(%s)", [*positions[start : start + _AT_ONCE]])
+            self.query_rows("DELETE FROM SPACE.log WHERE pos = ANY(%s)", [*positions[start : start + _AT_ONCE]])
 
     def remove_through(self, log: str, position: int) -> None:
         """Remove all records of a log up to a position for ever. The owner of the space alone may."""
-        first = self.ask("SELECT min(pos) FROM SPACE.log WHERE log = %s", log)[0][0] or position
+        first = self.query_rows("SELECT min(pos) FROM SPACE.log WHERE log = %s", log)[0][0] or position
         for start in range(first, position + 1, _AT_ONCE):
             end = min(start + _AT_ONCE - 1, position)
-            self.ask("DELETE FROM SPACE.log WHERE log = %s AND pos <= %s", log, end)
+            self.query_rows("DELETE FROM SPACE.log WHERE log = %s AND pos <= %s", log, end)
 
-    def wait(self, after: int, seconds: float) -> bool:
+    def wait_for_record(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
         deadline = time.monotonic() + seconds
         while True:
             if seconds > 0:
-                self.connection.listen(self.schema)
-            if self.end() > after:
+                self.connection.listen_on(self.schema)
+            if self.last_position() > after:
                 return True
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            self.connection.heard(min(left, LOOKS))
+            self.connection.has_heard(min(left, LOOKS))
 
     # -- what machines tell of themselves -----------------------------------------------------------------------------
 
-    def tell(self, word: bytes) -> None:
+    def tell_machines(self, word: bytes) -> None:
         """Tell the machines; only the last word of each is kept."""
-        self.ask("SELECT SPACE.tell(%s, %s)", self.machine, word)
+        self.query_rows("SELECT SPACE.tell(%s, %s)", self.machine, word)
 
-    def told(self) -> dict[str, bytes]:
+    def latest_words(self) -> dict[str, bytes]:
         """Return the last word of each other machine that came since the question before, once."""
-        since, self._since = self._since, self.ask("SELECT clock_timestamp()")[0][0]
+        since, self._since = self._since, self.query_rows("SELECT clock_timestamp()")[0][0]
         if since is None:
             return {}
-        rows = self.ask("SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s", since, self._since)
+        rows = self.query_rows(
+            "SELECT name, word FROM SPACE.machine WHERE told > %s AND told <= %s", since, self._since
+        )
         return {name: bytes(word) for name, word in rows if is_machine(name) and name != self.machine}
 
     def close(self) -> None:
@@ -165,16 +169,16 @@ def open_order(
     return PostgresOrder(PostgresConnection(url, credential, authority, wait), space, machine)
 
 
-def _record(place: int, log: str, line: bytes, machine: str, known: str) -> Ordered:
+def _record_from(place: int, log: str, line: bytes, machine: str, known: str) -> Ordered:
     """Return a row as a record."""
     if not is_machine(machine):
         return Ordered(place, "", b"", "")  # a stranger's
-    return Ordered(place, log, bytes(line), machine, known != _sum(bytes(line)))
+    return Ordered(place, log, bytes(line), machine, known != _checksum_of(bytes(line)))
 
 
-def _digest(message_id: str) -> str:
+def _digest_of_id(message_id: str) -> str:
     return hashlib.sha256(message_id.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def _sum(line: bytes) -> str:
+def _checksum_of(line: bytes) -> str:
     return hashlib.sha256(line).hexdigest()[:16]

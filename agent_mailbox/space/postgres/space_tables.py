@@ -126,17 +126,17 @@ DROP ROLE "$role";
 """)
 
 
-def name(space: str) -> str:
+def schema_name(space: str) -> str:
     """Return the schema of a space, which is the channel of its notifications, too."""
     return f"mbx_{space}"
 
 
-def role(space: str, machine: str) -> str:
+def role_name(space: str, machine: str) -> str:
     """Return the role of a machine in a space."""
     return f"mbx_{space}_{machine}"
 
 
-def make(space: str) -> str:
+def creation_script(space: str) -> str:
     """Return what makes a space; the space's name is checked (``core.proofs.is_machine``)."""
     words = {
         "version": VERSION,
@@ -146,16 +146,16 @@ def make(space: str) -> str:
         "parts": MOST_PARTS,
         "part": PART,
     }
-    return _MAKE.substitute(words, schema=name(space))
+    return _MAKE.substitute(words, schema=schema_name(space))
 
 
 def make_role(space: str, machine: str, password: str, *, is_there: bool = False) -> str:
     """Return what makes the role of a machine, or sets its password, which has no quotes."""
     words = {
         "verb": "ALTER" if is_there else "CREATE",
-        "role": role(space, machine),
+        "role": role_name(space, machine),
         "machine": machine,
-        "schema": name(space),
+        "schema": schema_name(space),
         "password": password,
     }
     return _ROLE.substitute(words)
@@ -163,4 +163,4 @@ def make_role(space: str, machine: str, password: str, *, is_there: bool = False
 
 def remove_role(space: str, machine: str) -> str:
     """Return what takes a machine's role away; its records stay."""
-    return _REMOVAL.substitute(role=role(space, machine), schema=name(space))
+    return _REMOVAL.substitute(role=role_name(space, machine), schema=schema_name(space))

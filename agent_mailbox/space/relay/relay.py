@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import MailboxError
 from ..order.order import Taken
-from .relayed_order import PAGE, SOCKET, address, receive, send
+from .relayed_order import PAGE, SOCKET, receive_frame, send_frame, socket_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ class Relay:
         self._room = BoundedSemaphore(MOST)
         fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            path = address(directory, fd)
+            path = socket_address(directory, fd)
             if os.path.lexists(path):  # a replicator that was killed left it, and we hold its lock
                 os.unlink(path)
             self._socket = socket.socket(socket.AF_UNIX)
@@ -46,37 +46,37 @@ class Relay:
         self._path = os.path.join(directory, SOCKET)
         self._socket.listen(MOST)
 
-    def serve(self) -> None:
+    def start_serving(self) -> None:
         """Serve whoever connects, in the background."""
-        Thread(target=self._accept, daemon=True).start()
+        Thread(target=self._accept_forever, daemon=True).start()
 
     def close(self) -> None:
         """Serve nobody any more."""
         os.unlink(self._path)
         self._socket.close()
 
-    def _accept(self) -> None:
+    def _accept_forever(self) -> None:
         while True:
             try:
                 command, _ = self._socket.accept()
             except OSError:
                 return
             if self._room.acquire(blocking=False):
-                Thread(target=self._serve, args=(command,), daemon=True).start()
+                Thread(target=self._serve_command, args=(command,), daemon=True).start()
             else:
                 command.close()
 
-    def _serve(self, command: socket.socket) -> None:
+    def _serve_command(self, command: socket.socket) -> None:
         try:
             order = self._free.pop()
         except IndexError:
             order = self._opened()
         try:
             command.settimeout(IDLE)
-            send(command, {})
-            while (asked := receive(command)) is not None:
-                head, lines = _answer(order, *asked)
-                send(command, head, lines)
+            send_frame(command, {})
+            while (asked := receive_frame(command)) is not None:
+                head, lines = _answer_call(order, *asked)
+                send_frame(command, head, lines)
         except (OSError, ValueError):
             pass  # a command that was killed, or is none of ours
         finally:
@@ -85,18 +85,20 @@ class Relay:
             self._room.release()
 
 
-def _answer(order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]) -> tuple[dict[str, object], list[bytes]]:
+def _answer_call(
+    order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]
+) -> tuple[dict[str, object], list[bytes]]:
     try:
         call = head.get("call")
         if call == "end":
-            return {"position": order.end()}, []
+            return {"position": order.last_position()}, []
         if call == "holes":
-            return {"position": order.holes()}, []
+            return {"position": order.count_holes()}, []
         if call == "append":
-            place = order.append(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
+            place = order.append_lines(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
             return {"position": place}, []
         if call == "read":
-            found = order.read(int(head["after"]), min(int(head["most"]), PAGE))
+            found = order.read_after(int(head["after"]), min(int(head["most"]), PAGE))
             return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]
     except MailboxError as error:
         more = {"id": error.id, "position": error.position} if isinstance(error, Taken) else {}

@@ -42,29 +42,33 @@ class RelayedOrder:
         self._own: SpaceOrder | None = None
         self._socket: socket.socket | None = None
 
-    def end(self) -> int:
+    def last_position(self) -> int:
         """Return the position of the last record."""
-        return self._own.end() if self._is_alone() and self._own else self._position({"call": "end"})
+        return self._own.last_position() if self._is_alone() and self._own else self._ask_position({"call": "end"})
 
-    def holes(self) -> int:
+    def count_holes(self) -> int:
         """Return how many positions have no record."""
-        return self._own.holes() if self._is_alone() and self._own else self._position({"call": "holes"})
+        return self._own.count_holes() if self._is_alone() and self._own else self._ask_position({"call": "holes"})
 
-    def append(self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None) -> int:
-        """Append the lines; see ``TotalOrder.append``."""
+    def append_lines(
+        self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
+    ) -> int:
+        """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
         if self._is_alone() and self._own:
-            return self._own.append(log, lines, ids=ids, expect=expect)
-        return self._position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
+            return self._own.append_lines(log, lines, ids=ids, expect=expect)
+        return self._ask_position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
 
-    def read(self, after: int, most: int) -> list[Ordered]:
+    def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order."""
         if self._is_alone() and self._own:
-            return [*self._own.read(after, most)]
+            return [*self._own.read_after(after, most)]
         found: list[Ordered] = []
         while len(found) < most:
             wanted = min(PAGE, most - len(found))
-            head, lines = self._asked({"call": "read", "after": found[-1].position if found else after, "most": wanted})
+            head, lines = self._ask_replicator(
+                {"call": "read", "after": found[-1].position if found else after, "most": wanted}
+            )
             told = zip(head["records"], lines, strict=True)
             more = [Ordered(place, log, line, who, damaged) for (place, log, who, damaged), line in told]
             found += more
@@ -72,15 +76,15 @@ class RelayedOrder:
                 break
         return found
 
-    def wait(self, after: int, seconds: float) -> bool:
+    def wait_for_record(self, after: int, seconds: float) -> bool:
         """Return whether there is a record behind the position, waiting for one at most that long."""
         if seconds <= 0 and not self._is_alone():
-            return self.end() > after
-        return self._by_itself().wait(after, seconds)  # whoever waits has the time to connect
+            return self.last_position() > after
+        return self._by_itself().wait_for_record(after, seconds)  # whoever waits has the time to connect
 
-    def remove(self, positions: Sequence[int]) -> None:
+    def remove_records(self, positions: Sequence[int]) -> None:
         """Remove records; not by way of the replicator, which appends alone."""
-        self._by_itself().remove(positions)
+        self._by_itself().remove_records(positions)
 
     def remove_through(self, log: str, position: int) -> None:
         """Remove the records of a log; not by way of the replicator either."""
@@ -93,16 +97,18 @@ class RelayedOrder:
                 one.close()
         self._own = self._socket = None
 
-    def _position(self, head: dict[str, object], lines: Sequence[bytes] = ()) -> int:
-        return int(self._asked(head, lines)[0]["position"])
+    def _ask_position(self, head: dict[str, object], lines: Sequence[bytes] = ()) -> int:
+        return int(self._ask_replicator(head, lines)[0]["position"])
 
-    def _asked(self, head: dict[str, object], lines: Sequence[bytes] = ()) -> tuple[dict[str, Any], list[bytes]]:
+    def _ask_replicator(
+        self, head: dict[str, object], lines: Sequence[bytes] = ()
+    ) -> tuple[dict[str, Any], list[bytes]]:
         """Ask the replicator; raise the error that it answers with, or ``Unavailable`` if it ends meanwhile."""
         if self._socket is None:
             raise Unavailable("replicator does not answer", "try again")
         try:
-            send(self._socket, head, lines)
-            answer = receive(self._socket)
+            send_frame(self._socket, head, lines)
+            answer = receive_frame(self._socket)
         except (OSError, ValueError, KeyError, TypeError) as error:
             self.close()
             raise Unavailable(
@@ -111,14 +117,14 @@ class RelayedOrder:
         if answer is None:
             self.close()
             raise Unavailable("replicator ended meanwhile", "try again; `agent-mailbox engine status`")
-        _raise(answer[0])
+        _raise_error_in(answer[0])
         return answer
 
     def _is_alone(self) -> bool:
         """Return whether no replicator answers, so that this process connects by itself."""
         if self._own is None and self._socket is None:
             try:
-                self._socket = connected(self._directory, self._patience + 1)
+                self._socket = connect_to_replicator(self._directory, self._patience + 1)
             except (OSError, ValueError):
                 self._by_itself()
         return self._own is not None
@@ -129,20 +135,20 @@ class RelayedOrder:
         return self._own
 
 
-def address(directory: str, fd: int) -> str:
+def socket_address(directory: str, fd: int) -> str:
     """Return a socket's address in an open directory: the kernel takes 108 bytes, and a path may be longer."""
     path = os.path.join(directory, SOCKET)
     return f"/proc/self/fd/{fd}/{SOCKET}" if len(os.fsencode(path)) > 100 else path
 
 
-def connected(directory: str, patience: float) -> socket.socket:
+def connect_to_replicator(directory: str, patience: float) -> socket.socket:
     """Return a connection to the replicator; raise ``OSError`` if none answers."""
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     found = socket.socket(socket.AF_UNIX)
     try:
         found.settimeout(patience)
-        found.connect(address(directory, fd))
-        if receive(found) is None:
+        found.connect(socket_address(directory, fd))
+        if receive_frame(found) is None:
             raise OSError("replicator serves enough already")
     except BaseException:
         found.close()
@@ -152,29 +158,29 @@ def connected(directory: str, patience: float) -> socket.socket:
     return found
 
 
-def send(to: socket.socket, head: dict[str, object], lines: Sequence[bytes] = ()) -> None:
+def send_frame(to: socket.socket, head: dict[str, object], lines: Sequence[bytes] = ()) -> None:
     """Send a question, or an answer."""
     text = json.dumps({**head, "sizes": [*map(len, lines)]}).encode()
     to.sendall(len(text).to_bytes(4, "big") + text + b"".join(lines))
 
 
-def receive(of: socket.socket) -> tuple[dict[str, Any], list[bytes]] | None:
+def receive_frame(of: socket.socket) -> tuple[dict[str, Any], list[bytes]] | None:
     """Return what comes next; None at the end. Raises ``OSError``, or ``ValueError`` for what has another form."""
     first = of.recv(4, socket.MSG_WAITALL)
     if not first:
         return None
-    head = json.loads(_bytes(of, int.from_bytes(first, "big"), LONGEST_HEAD))
+    head = json.loads(_read_exactly(of, int.from_bytes(first, "big"), LONGEST_HEAD))
     sizes = head.pop("sizes", None) if isinstance(head, dict) else None
     if not isinstance(sizes, list) or not all(type(size) is int and 0 <= size <= MOST_BYTES for size in sizes):
         raise ValueError("another form")
-    body, lines, place = _bytes(of, sum(sizes), MOST_BYTES), [], 0
+    body, lines, place = _read_exactly(of, sum(sizes), MOST_BYTES), [], 0
     for size in sizes:
         lines.append(body[place : place + size])
         place += size
     return head, lines
 
 
-def _bytes(of: socket.socket, size: int, most: int) -> bytes:
+def _read_exactly(of: socket.socket, size: int, most: int) -> bytes:
     if size > most:
         raise ValueError(f"{size} bytes at once")
     found = bytearray()
@@ -186,7 +192,7 @@ def _bytes(of: socket.socket, size: int, most: int) -> bytes:
     return bytes(found)
 
 
-def _raise(head: dict[str, Any]) -> None:
+def _raise_error_in(head: dict[str, Any]) -> None:
     kind = head.get("error")
     if kind == "Moved":
         raise Moved(head["what"], head["hint"])

@@ -65,58 +65,62 @@ class ClusterFiles(Record):
     join: tuple[str, ...]
 
 
-def write(change: ClusterChange) -> ClusterFiles:
+def write_cluster(change: ClusterChange) -> ClusterFiles:
     """Write the files of a server on each host, and the credential of each machine.
 
-    Raises what ``cluster_record.changed`` raises, ``Refused`` for a secret that is gone, ``BadData`` for one that
+    Raises what ``cluster_record.change_record`` raises, ``Refused`` for a secret that is gone, ``BadData`` for one that
     cannot be read, ``StorageFailed``."""
     directory = change.directory
-    before = cluster_record.load(directory)
-    found = cluster_record.changed(before, change)
-    accounts = _accounts(directory, before, found)
-    route = _word(system.join(directory, "route"), "route", before is not None)
+    before = cluster_record.load_record(directory)
+    found = cluster_record.change_record(before, change)
+    accounts = _accounts_text(directory, before, found)
+    route = _read_or_make_password(system.join(directory, "route"), "route", before is not None)
     key_file, certificate = (system.join(directory, f"authority.{kind}") for kind in ("key", "pem"))
-    key = _kept(key_file, server_certificates.new_key, before is not None)
-    authority = _kept(certificate, lambda: _of_key(server_certificates.authority, key))
-    cluster_record.save(directory, found)  # behind the secrets, which it promises, and ahead of what it says
+    key = _read_or_make_file(key_file, server_certificates.new_key, before is not None)
+    authority = _read_or_make_file(certificate, lambda: _of_key(server_certificates.authority_certificate, key))
+    cluster_record.save_record(directory, found)  # behind the secrets, which it promises, and ahead of what it says
     places = [(host, found.port + list(found.hosts[:n]).count(host)) for n, host in enumerate(found.hosts)]
     for number, (host, _) in enumerate(places, 1):
         home = system.join(directory, str(number))
-        own = _kept(system.join(home, "server.key"), server_certificates.new_key)
+        own = _read_or_make_file(system.join(home, "server.key"), server_certificates.new_key)
         replace_file(system.join(home, "server.pem"), _of_key(server_certificates.of_server, own, host, key))
         replace_file(system.join(home, "authority.pem"), authority)
-        text = _configuration(places, number, found.name, accounts, route)
+        text = _server_configuration(places, number, found.name, accounts, route)
         replace_file(system.join(home, "server.conf"), text.encode())
     space = change.space or next(iter(found.spaces))
     for machine in change.removed:
-        remove_file(_credential(directory, found, space, machine))
+        remove_file(_credential_path(directory, found, space, machine))
     url = ",".join(f"tls://{_in_url(host)}:{at}" for host, at in places)
     start = (
         f"(cd {shlex.quote(system.join(directory, str(n + 1)))} && nats-server -c server.conf)"
         for n in range(len(places))
     )
     spaces = found.spaces if change.space is None else {space: found.spaces[space]}
-    joins = (_join(directory, url, found, space, one) for space, machines in spaces.items() for one in machines)
+    joins = (_join_command(directory, url, found, space, one) for space, machines in spaces.items() for one in machines)
     return ClusterFiles(directory, url, tuple(start), tuple(joins))
 
 
-def _accounts(directory: str, before: ClusterRecord | None, found: ClusterRecord) -> str:
+def _accounts_text(directory: str, before: ClusterRecord | None, found: ClusterRecord) -> str:
     """Return the servers' accounts; make the credentials that are missing."""
     known = {} if before is None else before.spaces
-    words = _word(system.join(directory, "system"), server_accounts.SYSTEM, before is not None)
+    words = _read_or_make_password(system.join(directory, "system"), server_accounts.SYSTEM, before is not None)
     text = server_accounts.system_accounts(words)
     for space, machines in found.spaces.items():
         keeper = server_accounts.keeper_of(found.name, space)
-        passwords = {keeper: _word(system.join(_home(directory, found, space), "keeper"), keeper, space in known)}
+        passwords = {
+            keeper: _read_or_make_password(
+                system.join(_credentials_directory(directory, found, space), "keeper"), keeper, space in known
+            )
+        }
         for one in machines:
             user = server_accounts.user_of(found.name, space, one)
             is_known = one in known.get(space, ())
-            passwords[user] = _word(_credential(directory, found, space, one), user, is_known)
+            passwords[user] = _read_or_make_password(_credential_path(directory, found, space, one), user, is_known)
         text += server_accounts.space_accounts(found.name, space, machines, passwords.__getitem__)
     return text
 
 
-def _configuration(places: Sequence[tuple[str, int]], number: int, name: str, accounts: str, route: str) -> str:
+def _server_configuration(places: Sequence[tuple[str, int]], number: int, name: str, accounts: str, route: str) -> str:
     """Return the configuration of the server with that number, from 1 on."""
     host, port = places[number - 1]
     listen = LOOPBACK if host == LOOPBACK else "0.0.0.0"
@@ -127,18 +131,18 @@ def _configuration(places: Sequence[tuple[str, int]], number: int, name: str, ac
     return text + _NEIGHBOURS.substitute(name=name, listen=listen, port=port + ROUTES, route=route, routes=routes)
 
 
-def _home(directory: str, found: ClusterRecord, space: str) -> str:
+def _credentials_directory(directory: str, found: ClusterRecord, space: str) -> str:
     """Return where the credentials of a space are."""
     return directory if space == found.name else system.join(directory, "spaces", space)
 
 
-def _credential(directory: str, found: ClusterRecord, space: str, machine: str) -> str:
-    return system.join(_home(directory, found, space), "machines", machine)
+def _credential_path(directory: str, found: ClusterRecord, space: str, machine: str) -> str:
+    return system.join(_credentials_directory(directory, found, space), "machines", machine)
 
 
-def _join(directory: str, url: str, found: ClusterRecord, space: str, machine: str) -> str:
+def _join_command(directory: str, url: str, found: ClusterRecord, space: str, machine: str) -> str:
     files = {
-        "credential": _credential(directory, found, space, machine),
+        "credential": _credential_path(directory, found, space, machine),
         "authority": system.join(directory, "authority.pem"),
     }
     options = " ".join(f"--{name} {shlex.quote(path)}" for name, path in files.items())
@@ -149,16 +153,16 @@ def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 
-def _word(path: str, user: str, is_known: bool) -> str:
+def _read_or_make_password(path: str, user: str, is_known: bool) -> str:
     """Return the password of a user's credential; make one if there is none, unless the servers know one."""
-    made = _kept(path, lambda: f"{user} {secrets.token_hex(32)}\n".encode(), is_known)
+    made = _read_or_make_file(path, lambda: f"{user} {secrets.token_hex(32)}\n".encode(), is_known)
     found = made.decode("utf-8", "replace").split()
     if len(found) != 2 or found[0] != user or not found[1].isalnum():
         raise BadData(f"credential has another form: {path}", "put back what it was")
     return found[1]
 
 
-def _kept(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
+def _read_or_make_file(path: str, make: Callable[[], bytes], is_known: bool = False) -> bytes:
     """Return a file's content; make it if there is none. ``is_known``: others rely on what it was."""
     found = read_file(path)
     if found is None and is_known:

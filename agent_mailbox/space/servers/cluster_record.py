@@ -46,7 +46,7 @@ class ClusterChange(Record):
     port: int | None
 
 
-def load(directory: str) -> ClusterRecord | None:
+def load_record(directory: str) -> ClusterRecord | None:
     """Return what the directory's files are for; None if there are none. Raises ``BadData`` for another form."""
     path = system.join(directory, FILE)
     if (text := read_file(path)) is None:
@@ -58,20 +58,20 @@ def load(directory: str) -> ClusterRecord | None:
             raise TypeError
         spaces = {str(space): tuple(map(str, machines)) for space, machines in found["spaces"].items()}
         known = ClusterRecord(str(found["name"]), tuple(map(str, found["hosts"])), int(found["port"]), spaces)
-        _check(known)
+        _check_names(known)
         return known
     except (KeyError, TypeError, ValueError, AttributeError, Malformed):
         raise BadData(f"record of the cluster has another form: {path}", "put back what it was") from None
 
 
-def save(directory: str, known: ClusterRecord) -> None:
+def save_record(directory: str, known: ClusterRecord) -> None:
     """Keep what the files are for."""
     system.make_directory(directory)
     value = {**known.__dict__, "hosts": list(known.hosts), "spaces": {k: list(v) for k, v in known.spaces.items()}}
     replace_file(system.join(directory, FILE), (codec.dumps(value) + "\n").encode())
 
 
-def changed(known: ClusterRecord | None, change: ClusterChange) -> ClusterRecord:
+def change_record(known: ClusterRecord | None, change: ClusterChange) -> ClusterRecord:
     """Return the record with a change.
 
     Raises ``Refused`` if a machine or a server would be left out, and ``NotFound`` if one to remove is not there.
@@ -80,18 +80,18 @@ def changed(known: ClusterRecord | None, change: ClusterChange) -> ClusterRecord
     space = change.space or (SPACE if known is None else next(iter(spaces)))
     if change.space is None and len(spaces) > 1 and (change.machines or change.removed):
         raise Malformed(f"space is not named, and the cluster has {', '.join(spaces)}", "name it: --space NAME")
-    spaces[space] = _machines(spaces.get(space, ()), space, change)
+    spaces[space] = _changed_machines(spaces.get(space, ()), space, change)
     found = ClusterRecord(
         space if known is None else known.name,
-        _hosts(known, change),
+        _changed_hosts(known, change),
         change.port or (PORT if known is None else known.port),
         spaces,
     )
-    _check(found)
+    _check_names(found)
     return found
 
 
-def _machines(there: tuple[str, ...], space: str, change: ClusterChange) -> tuple[str, ...]:
+def _changed_machines(there: tuple[str, ...], space: str, change: ClusterChange) -> tuple[str, ...]:
     """Return the machines of a space with a change: those that were there come first."""
     if both := sorted({*change.machines} & {*change.removed}):
         raise Malformed(f"machine is named, and removed: {both[0]}", "leave one of both out")
@@ -112,7 +112,7 @@ def _machines(there: tuple[str, ...], space: str, change: ClusterChange) -> tupl
     return found
 
 
-def _hosts(known: ClusterRecord | None, change: ClusterChange) -> tuple[str, ...]:
+def _changed_hosts(known: ClusterRecord | None, change: ClusterChange) -> tuple[str, ...]:
     """Return the hosts of the servers; without ``--host`` those that there were, or this one."""
     before = () if known is None else known.hosts
     nodes = change.nodes or len(before) or NODES
@@ -129,7 +129,7 @@ def _hosts(known: ClusterRecord | None, change: ClusterChange) -> tuple[str, ...
     return hosts
 
 
-def _check(known: ClusterRecord) -> None:
+def _check_names(known: ClusterRecord) -> None:
     """Raise ``Malformed`` for a name that could say something else in a server's configuration."""
     machines = [one for of_space in known.spaces.values() for one in of_space]
     for name in (known.name, *known.spaces, *machines):

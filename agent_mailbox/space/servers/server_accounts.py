@@ -75,37 +75,39 @@ def space_accounts(first: str, space: str, machines: Sequence[str], password: Ca
     """Return the accounts of a space; ``password`` gives that of a user."""
     store = "MAILBOX" if space == first else f"MAILBOX_{space}"
     keeper = keeper_of(first, space)
-    all_of_them = [_account(space, machine) for machine in machines]
+    all_of_them = [_account_name(space, machine) for machine in machines]
     calls = [f"{call}.{kind}_{space}" for kind in ("MBX", "MBXF") for call in _CALLS]
     several = f"{_SEVERAL}.MBX_{space}"
     removals = [f"{call}.MBX_{space}" for call in _REMOVE]
     exports = [
-        _service(f"$JS.API.{_INFO}", [*all_of_them, keeper]),
-        *(_service(f"$JS.API.{call}", all_of_them) for call in calls),
-        _service(f"$JS.API.{several}", all_of_them, "response: stream, "),
-        *(_service(f"$JS.API.{call}", [keeper]) for call in removals),
-        *(_service(own, [_account(space, one)]) for one in machines for own in _own(space, one)),
+        _service_export(f"$JS.API.{_INFO}", [*all_of_them, keeper]),
+        *(_service_export(f"$JS.API.{call}", all_of_them) for call in calls),
+        _service_export(f"$JS.API.{several}", all_of_them, "response: stream, "),
+        *(_service_export(f"$JS.API.{call}", [keeper]) for call in removals),
+        *(_service_export(own, [_account_name(space, one)]) for one in machines for own in _own_subjects(space, one)),
     ]
-    found = [_STORE.substitute(account=store, exports=_rows(exports))]
-    found.append(_user(keeper, password(keeper), keeper, _api([_INFO, *removals], store), [], [], [], []))
+    found = [_STORE.substitute(account=store, exports=_indent_rows(exports))]
+    found.append(
+        _user_account(keeper, password(keeper), keeper, _api_imports([_INFO, *removals], store), [], [], [], [])
+    )
     for machine in machines:
-        own, others = _own(space, machine), [one for one in machines if one != machine]
-        to = ", ".join(_account(space, one) for one in others)
+        own, others = _own_subjects(space, machine), [one for one in machines if one != machine]
+        to = ", ".join(_account_name(space, one) for one in others)
         found.append(
-            _user(
+            _user_account(
                 user := user_of(first, space, machine),
                 password(user),
-                _account(space, machine),
-                _api([_INFO, *calls, several], store),
-                [*own, _word(space, machine)],
-                [f"mbx.{space}.>", _word(space, "*")],
-                [f'{{ stream: "{said}", accounts: [ {to} ] }}' for said in _heard(space, machine) if others],
+                _account_name(space, machine),
+                _api_imports([_INFO, *calls, several], store),
+                [*own, _word_subject(space, machine)],
+                [f"mbx.{space}.>", _word_subject(space, "*")],
+                [f'{{ stream: "{said}", accounts: [ {to} ] }}' for said in _heard_subjects(space, machine) if others],
                 [
                     *(f'{{ service: {{ account: {store}, subject: "{one}" }} }}' for one in own),
                     *(
-                        f'{{ stream: {{ account: {_account(space, one)}, subject: "{said}" }} }}'
+                        f'{{ stream: {{ account: {_account_name(space, one)}, subject: "{said}" }} }}'
                         for one in others
-                        for said in _heard(space, one)
+                        for said in _heard_subjects(space, one)
                     ),
                 ],
             )
@@ -113,7 +115,7 @@ def space_accounts(first: str, space: str, machines: Sequence[str], password: Ca
     return "".join(found)
 
 
-def _user(
+def _user_account(
     user: str,
     password: str,
     account: str,
@@ -128,43 +130,43 @@ def _user(
         account=account,
         user=user,
         password=password,
-        publish=_quoted([*publish, *api]),
-        subscribe=_quoted([f"_INBOX.{user}.>", *subscribe]),
-        exports=_rows(exports),
-        imports=_rows([*api.values(), *imports]),
+        publish=_quote_subjects([*publish, *api]),
+        subscribe=_quote_subjects([f"_INBOX.{user}.>", *subscribe]),
+        exports=_indent_rows(exports),
+        imports=_indent_rows([*api.values(), *imports]),
     )
 
 
-def _account(space: str, machine: str) -> str:
+def _account_name(space: str, machine: str) -> str:
     return f"MACHINE_{space}_{machine}"
 
 
-def _own(space: str, machine: str) -> list[str]:
+def _own_subjects(space: str, machine: str) -> list[str]:
     """Return the subjects on which a machine publishes what is kept."""
     return [f"mbx.{space}.{machine}.>", f"mbxf.{space}.{machine}.>"]
 
 
-def _word(space: str, machine: str) -> str:
+def _word_subject(space: str, machine: str) -> str:
     return f"mbxlive.{space}.{machine}"
 
 
-def _heard(space: str, machine: str) -> list[str]:
+def _heard_subjects(space: str, machine: str) -> list[str]:
     """Return the subjects on which the others listen to a machine."""
-    return [f"mbx.{space}.{machine}.>", _word(space, machine)]
+    return [f"mbx.{space}.{machine}.>", _word_subject(space, machine)]
 
 
-def _api(calls: Iterable[str], store: str) -> dict[str, str]:
+def _api_imports(calls: Iterable[str], store: str) -> dict[str, str]:
     row = '{{ service: {{ account: {}, subject: "$JS.API.{}" }}, to: "mbxapi.{}" }}'
     return {f"mbxapi.{call}": row.format(store, call, call) for call in calls}
 
 
-def _service(subject: str, accounts: Iterable[str], how: str = "") -> str:
+def _service_export(subject: str, accounts: Iterable[str], how: str = "") -> str:
     return f'{{ service: "{subject}", {how}accounts: [ {", ".join(accounts)} ] }}'
 
 
-def _quoted(subjects: Iterable[str]) -> str:
+def _quote_subjects(subjects: Iterable[str]) -> str:
     return ", ".join(f'"{one}"' for one in subjects)
 
 
-def _rows(rows: Iterable[str]) -> str:
+def _indent_rows(rows: Iterable[str]) -> str:
     return "".join(f"\n      {row}" for row in rows)

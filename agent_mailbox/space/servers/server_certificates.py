@@ -20,26 +20,35 @@ def new_key() -> bytes:
     return certificates.key_text(certificates.new_key())
 
 
-def authority(key: bytes) -> bytes:
+def authority_certificate(key: bytes) -> bytes:
     """Return the certificate of the authority that has this key, in PEM."""
-    own = _key(key)
-    return certificates.text(certificates.make_authority(own.public_key(), _NAME, _end(), own, signs_lists=True))
+    own = _load_private_key(key)
+    return certificates.pem_of(
+        certificates.make_authority(own.public_key(), _NAME, _end_of_validity(), own, signs_lists=True)
+    )
 
 
 def of_server(key: bytes, host: str, by: bytes) -> bytes:
     """Return the certificate of a server with this key at a host (a name or an address), signed by an authority's."""
-    signer = _key(by)
+    signer = _load_private_key(by)
     made = certificates.make_for_host(
-        _key(key).public_key(), host, host[:64], _end(), signer, by=_NAME, authority=signer.public_key(), is_client=True
+        _load_private_key(key).public_key(),
+        host,
+        host[:64],
+        _end_of_validity(),
+        signer,
+        by=_NAME,
+        authority=signer.public_key(),
+        is_client=True,
     )
-    return certificates.text(made)
+    return certificates.pem_of(made)
 
 
-def _end() -> datetime:
+def _end_of_validity() -> datetime:
     return datetime.now(UTC) + certificates.YEARS
 
 
-def _key(pem: bytes) -> ec.EllipticCurvePrivateKey:
+def _load_private_key(pem: bytes) -> ec.EllipticCurvePrivateKey:
     found = serialization.load_pem_private_key(pem, None)
     if not isinstance(found, ec.EllipticCurvePrivateKey):
         raise ValueError("another kind of key")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...core.text import neutral
 from ...errors import Refused
-from ..nats.connection import Publication, parsed
+from ..nats.connection import Publication, parse_object
 from ..nats.nats_order import is_old
 
 if TYPE_CHECKING:
@@ -51,14 +51,14 @@ def of_servers(connection: NatsConnection, info: dict[str, Any]) -> Iterator[str
     wanted = {str(copy.get("name")) for copy in copies} | {str((info.get("cluster") or {}).get("leader"))}
     try:
         now = time()
-        answers = connection.gather(Publication("$SYS.REQ.SERVER.PING.VARZ", b"{}"), max(1, len(copies) + 1))
+        answers = connection.gather_answers(Publication("$SYS.REQ.SERVER.PING.VARZ", b"{}"), max(1, len(copies) + 1))
     finally:
         connection.close()
     if not answers:
         raise Refused("servers tell their settings to the system's user alone", "name its credential: --system FILE")
     heard = set[str]()
     for answer in answers[:MOST]:
-        told = parsed(answer.data)
+        told = parse_object(answer.data)
         name = str(told.get("server", {}).get("name"))
         heard.add(name)
         yield from (f"{said}: {neutral(name)}" for said in _of_one(told.get("data") or {}, now))

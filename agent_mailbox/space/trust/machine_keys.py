@@ -32,7 +32,7 @@ class MachineKey:
         self._key = Ed25519PrivateKey.from_private_bytes(seed)
         self.public = b2a_base64(self._key.public_key().public_bytes_raw(), newline=False)
 
-    def sign(self, data: bytes) -> bytes:
+    def sign_bytes(self, data: bytes) -> bytes:
         """Return the signature, in Base64."""
         return self._encoded(self._key.sign(data), newline=False)
 
@@ -46,7 +46,7 @@ def is_available() -> bool:
     return True
 
 
-def load(directory: str) -> MachineKey | None:
+def load_key(directory: str) -> MachineKey | None:
     """Return the key in a directory; None if there is none, or nothing here can use it.
 
     Raise ``StorageFailed`` for a file without a key."""
@@ -63,14 +63,14 @@ def load(directory: str) -> MachineKey | None:
     return MachineKey(seed)
 
 
-def make(directory: str) -> None:
+def make_key(directory: str) -> None:
     """Make the key if there is none; the caller holds the machine's lock."""
     path = system.join(directory, FILE)
     if not system.size(path):
         replace_file(path, _FORM + system.urandom(32).hex().encode() + b"\n")
 
 
-def fingerprint(public: bytes) -> str:
+def key_fingerprint(public: bytes) -> str:
     """Return the short form of a public key by which people compare it: 32 hex digits."""
     return keys.digest(b"machine key", public).decode()
 

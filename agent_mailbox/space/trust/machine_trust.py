@@ -20,17 +20,17 @@ if TYPE_CHECKING:
 FILE = "trust"
 
 
-def load(directory: str) -> dict[str, Rights]:
+def load_rights(directory: str) -> dict[str, Rights]:
     """Return the rights of each machine; raise ``BadData`` for a file of another form."""
-    return _load(directory)[0]
+    return _read_file(directory)[0]
 
 
 def is_applied(directory: str) -> bool:
     """Return whether the lines that were here before the last change were judged again by it."""
-    return _load(directory)[1]
+    return _read_file(directory)[1]
 
 
-def save(directory: str, rights: Mapping[str, Rights], *, applied: bool) -> None:
+def save_rights(directory: str, rights: Mapping[str, Rights], *, applied: bool) -> None:
     """Keep the rights durably."""
     told = {
         machine: {"fingerprint": one.fingerprint, "user": one.user, "sessions": list(one.sessions)}
@@ -41,7 +41,7 @@ def save(directory: str, rights: Mapping[str, Rights], *, applied: bool) -> None
     replace_file(system.join(directory, FILE), body + b"\n")
 
 
-def _load(directory: str) -> tuple[dict[str, Rights], bool]:
+def _read_file(directory: str) -> tuple[dict[str, Rights], bool]:
     path = system.join(directory, FILE)
     text = read_file(path)
     if text is None:

@@ -66,7 +66,7 @@ class SpaceJudge:
         self._is_sure = True
         """Do ``numbers`` say all that is here? Lines that wait may have had their word since, and count soon."""
 
-    def begin(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
+    def begin_from(self, numbers: Mapping[str, int], refused: Mapping[str, int]) -> None:
         """Go on from a saved state, by the person's present word."""
         self.numbers, self.refused = dict(numbers), dict(refused)
         self._rights, self._homes = None, None
@@ -77,75 +77,81 @@ class SpaceJudge:
     def key(self) -> MachineKey | None:
         """Return this machine's key; None if it has none, or nothing here can use it."""
         if not self._asked:
-            self._key, self._asked = machine_keys.load(self.directory), True
+            self._key, self._asked = machine_keys.load_key(self.directory), True
         return self._key
 
     @property
     def rights(self) -> Mapping[str, Rights]:
         """Return the person's word on the other machines."""
         if self._rights is None:
-            self._rights = machine_trust.load(self.directory)
+            self._rights = machine_trust.load_rights(self.directory)
         return self._rights
 
     # -- this machine's lines -----------------------------------------------------------------------------------------
 
-    def signed(self, log: str, line: bytes, proof: Proof | None) -> bytes:
+    def sign_line(self, log: str, line: bytes, proof: Proof | None) -> bytes:
         """Return a line of this machine, without seals, as it is published; unchanged if it proves nothing.
 
         ``log``: its log in the order."""
         if proof is None or not proofs.is_seen_here(proof) or self.key is None:
             return line
-        self._last = max(self._last, self.used(self.machine, log), system.time_ns() // 1000) + 1
+        self._last = max(self._last, self.last_number(self.machine, log), system.time_ns() // 1000) + 1
         signed = space_seals.begun(line, self.machine, self._last, self.key.public, proof)
-        return space_seals.ended(signed, self.key.sign(space_seals.covered(self.space, log, signed)))
+        return space_seals.ended(signed, self.key.sign_bytes(space_seals.covered(self.space, log, signed)))
 
     # -- everybody's lines --------------------------------------------------------------------------------------------
 
-    def look(self, logs: Logs) -> None:
+    def prepare_judging(self, logs: Logs) -> None:
         """Be ready to judge the next records of the order; the roster is that before them."""
         self._homes = homes_of(logs)
         if not self._is_sure and machine_keys.is_available():
             self._is_sure = True
-            self.use(waiting_seals.true_seals(self.is_confirmed, (logs.roster, logs.messages, logs.reads)).numbers)
+            self.use_numbers(
+                waiting_seals.true_seals(self.is_confirmed, (logs.roster, logs.messages, logs.reads)).numbers
+            )
 
     def is_here(self, record: Ordered) -> None:
         """Take note of a record that was written here before: its number is used, if nobody noted that."""
         seal = space_seals.of(record.line)
-        if seal is not None and seal.machine == record.machine and seal.number > self.used(seal.machine, record.log):
+        if (
+            seal is not None
+            and seal.machine == record.machine
+            and seal.number > self.last_number(seal.machine, record.log)
+        ):
             self._here.setdefault((seal.machine, record.log), []).append(seal)
 
-    def settle(self) -> None:
+    def settle_numbers(self) -> None:
         """Settle the numbers of the records that were written here before."""
         for machine, log in list(self._here):
-            self._settle(machine, log)
+            self._settle_sequence(machine, log)
 
-    def _settle(self, machine: str, log: str) -> None:
+    def _settle_sequence(self, machine: str, log: str) -> None:
         for seal in sorted(self._here.pop((machine, log), ()), key=lambda one: -one.number):
             if machine_keys.is_available() and self.is_confirmed(seal, log):
-                self.use({space_seals.sequence(log, machine): seal.number})
+                self.use_numbers({space_seals.sequence(log, machine): seal.number})
                 return
 
-    def used(self, machine: str, log: str) -> int:
+    def last_number(self, machine: str, log: str) -> int:
         """Return a machine's last number in a log of the order. A state of an earlier version has one for all logs."""
         return max(self.numbers.get(space_seals.sequence(log, machine), 0), self.numbers.get(machine, 0))
 
-    def use(self, numbers: Mapping[str, int]) -> None:
+    def use_numbers(self, numbers: Mapping[str, int]) -> None:
         """Take the numbers of these sequences for used."""
         for key, number in numbers.items():
             self.numbers[key] = max(number, self.numbers.get(key, 0))
 
-    def judge(self, record: Ordered, ours: Proof | None = None) -> Judged:
+    def judge_record(self, record: Ordered, ours: Proof | None = None) -> Judged:
         """Return the verdict on a record that is not here yet. ``ours``: what this process itself saw of its writer."""
-        found, other = self._judged(record, ours), record.machine if record.machine != self.machine else None
+        found, other = self._judge_sealed(record, ours), record.machine if record.machine != self.machine else None
         if other is not None and not proofs.proves(found.proof):
-            found = self.hold(other, record.log, found)
+            found = self.judge_unproven(other, record.log, found)
         if record.log == ROSTER and self._homes is not None:
             event = codec.roster_event(found.line)
             if isinstance(event, RosterEvent):
                 self._homes.note(event, other, counts=proofs.proves(found.proof))
         return found
 
-    def hold(self, machine: str, log: str, found: Judged, *, restored: bool = False) -> Judged:
+    def judge_unproven(self, machine: str, log: str, found: Judged, *, restored: bool = False) -> Judged:
         """Return the verdict on another machine's line, of which nothing is proven: it tells of its own sessions alone.
 
         Else a roster event or a read is ignored. Mail is shown, and its sender's no more than by name
@@ -157,7 +163,7 @@ class SpaceJudge:
         who = reader_of(line) if log not in (MESSAGES, ROSTER) else None
         if who is not None and homes.lives(who.decode("ascii", "replace"), machine):
             return found  # as most reads are: they are not decoded
-        record = _decoded(log, unsealed(line))
+        record = _decode_line(log, unsealed(line))
         if isinstance(record, BadLine):
             return found
         is_over = oversteps(machine, record, homes)
@@ -168,45 +174,46 @@ class SpaceJudge:
             return Judged(line, proofs.of_machine(machine, found.proof or proofs.UNPROVEN))
         return found
 
-    def _judged(self, record: Ordered, ours: Proof | None) -> Judged:
+    def _judge_sealed(self, record: Ordered, ours: Proof | None) -> Judged:
         machine, line = record.machine, unsealed(record.line)
         seal = space_seals.of(record.line)
         if seal is None:
             return Judged(line, ours)
-        self._settle(machine, record.log)
+        self._settle_sequence(machine, record.log)
         if ours is not None:
-            self.use({space_seals.sequence(record.log, machine): seal.number})
+            self.use_numbers({space_seals.sequence(record.log, machine): seal.number})
             return Judged(line, ours)
         is_whole = seal.machine == machine and space_seals.without(record.line) == line
-        if not is_whole or seal.number <= self.used(machine, record.log):
-            return self._refused(machine, line)
+        if not is_whole or seal.number <= self.last_number(machine, record.log):
+            return self._refused_verdict(machine, line)
         is_known = self.is_key_of(machine, seal)
         if not is_known and machine in self.rights:
             self.strange.add(machine)
         if is_known and not machine_keys.is_available() and machine_trust.is_applied(self.directory):
-            machine_trust.save(self.directory, self.rights, applied=False)  # a process that can verify goes over it
+            # a process that can verify goes over it
+            machine_trust.save_rights(self.directory, self.rights, applied=False)
         if not is_known or not machine_keys.is_available():
             return Judged(record.line, proofs.WAITS)
         if not self.is_true(seal, record.log):
-            return self._refused(machine, line)
-        self.use({space_seals.sequence(record.log, machine): seal.number})
-        return self.weighed(seal, record.log, record.line, self._homes)
+            return self._refused_verdict(machine, line)
+        self.use_numbers({space_seals.sequence(record.log, machine): seal.number})
+        return self.weigh_seal(seal, record.log, record.line, self._homes)
 
-    def weighed(self, seal: SpaceSeal, log: str, line: bytes, homes: SessionMachines | None) -> Judged:
+    def weigh_seal(self, seal: SpaceSeal, log: str, line: bytes, homes: SessionMachines | None) -> Judged:
         """Return the verdict on a line with a true seal: it counts as far as the person says."""
         content = space_seals.without(line)
         if seal.proof is None or not proofs.is_seen_here(seal.proof):
             return Judged(content, None)
         if seal.machine == self.machine:
             return Judged(content, seal.proof)
-        decoded, rights = _decoded(log, content), self.rights.get(seal.machine)
+        decoded, rights = _decode_line(log, content), self.rights.get(seal.machine)
         if isinstance(decoded, BadLine) or rights is None or homes is None:
             return Judged(line, proofs.WAITS)
         if not may_say(seal.machine, rights, seal.proof, decoded, homes):
             return Judged(line, proofs.WAITS)
         return Judged(content, proofs.of_machine(seal.machine, seal.proof))
 
-    def _refused(self, machine: str, line: bytes) -> Judged:
+    def _refused_verdict(self, machine: str, line: bytes) -> Judged:
         self.refused[machine] = self.refused.get(machine, 0) + 1
         return Judged(line, None)
 
@@ -215,7 +222,7 @@ class SpaceJudge:
         if machine == self.machine:
             return self.key is not None and seal.key == self.key.public
         rights = self.rights.get(machine)
-        return rights is not None and machine_keys.fingerprint(seal.key) == rights.fingerprint
+        return rights is not None and machine_keys.key_fingerprint(seal.key) == rights.fingerprint
 
     def is_confirmed(self, seal: SpaceSeal, log: str) -> bool:
         """Return whether a confirmed key of its machine made the seal, for this space and that log of the order."""
@@ -236,7 +243,7 @@ def _is_sealable(line: bytes) -> bool:
     return line.startswith(b'{"') and line.endswith(b"}")
 
 
-def _decoded(log: str, line: bytes) -> Decoded:
+def _decode_line(log: str, line: bytes) -> Decoded:
     if log == MESSAGES:
         return codec.message(line)
     return codec.roster_event(line) if log == ROSTER else codec.read(line)

@@ -18,7 +18,7 @@ from ...errors import Malformed, Refused
 from ...store.archive.resealing import reseal
 from ...store.files import paths
 from . import machine_keys, machine_trust
-from .waiting_seals import TrueSeals, true_seals, waiting, waiting_at
+from .waiting_seals import TrueSeals, lines_that_wait, true_seals, waiting_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,17 +52,17 @@ class RightsChange(Record):
     sessions: tuple[str, ...] | None = None
 
 
-def read(keys: Sequence[str], words: Sequence[str]) -> list[RightsChange]:
+def read_changes(keys: Sequence[str], words: Sequence[str]) -> list[RightsChange]:
     """Return the changes that options say: ``MACHINE=FINGERPRINT`` and ``MACHINE=WHO,WHO``; raise ``Malformed``."""
     found = []
     for text in keys:
-        machine, fingerprint = _parted(text)
+        machine, fingerprint = _split_option(text)
         fingerprint = fingerprint.replace(":", "").replace("-", "").lower()
         if len(fingerprint) != FINGERPRINT or not HEX.issuperset(fingerprint):
             raise Malformed(f"fingerprint is not {FINGERPRINT} hex digits: {text}", "`engine status` there shows it")
         found.append(RightsChange(machine, fingerprint))
     for text in words:
-        machine, who = _parted(text)
+        machine, who = _split_option(text)
         said = [word for word in who.split(",") if word]
         if not said or (NOBODY in said and len(said) > 1):
             raise Malformed(f"speakers are missing: {text}", f"write {machine}=user,all, or {machine}={NOBODY}")
@@ -71,16 +71,16 @@ def read(keys: Sequence[str], words: Sequence[str]) -> list[RightsChange]:
     return found
 
 
-def _parted(text: str) -> tuple[str, str]:
+def _split_option(text: str) -> tuple[str, str]:
     machine, parted, rest = text.partition("=")
     if not parted or not is_machine(machine):
         raise Malformed(f"option is not MACHINE=…: {text}", "write it as in south=user,all")
     return machine, rest
 
 
-def change(directory: str, own: str, changes: Iterable[RightsChange]) -> None:
+def change_rights(directory: str, own: str, changes: Iterable[RightsChange]) -> None:
     """Keep the person's word. Raises ``Refused`` for this machine itself, and for one whose key is not confirmed."""
-    rights = dict(machine_trust.load(directory))
+    rights = dict(machine_trust.load_rights(directory))
     before = dict(rights)
     for one in changes:
         if one.machine == own:
@@ -96,17 +96,17 @@ def change(directory: str, own: str, changes: Iterable[RightsChange]) -> None:
         sessions = known.sessions if one.sessions is None else one.sessions
         rights[one.machine] = Rights(one.fingerprint or known.fingerprint, user, sessions)
     if rights != before:
-        machine_trust.save(directory, rights, applied=False)
+        machine_trust.save_rights(directory, rights, applied=False)
 
 
-def forget(directory: str, machine: str) -> None:
+def forget_rights(directory: str, machine: str) -> None:
     """Take back what the person said of a machine: its lines count from now on as any program's."""
-    rights = dict(machine_trust.load(directory))
+    rights = dict(machine_trust.load_rights(directory))
     if rights.pop(machine, None) is not None:
-        machine_trust.save(directory, rights, applied=machine_trust.is_applied(directory))
+        machine_trust.save_rights(directory, rights, applied=machine_trust.is_applied(directory))
 
 
-def apply(copy: Replica) -> int:
+def judge_waiting(copy: Replica) -> int:
     """Judge the lines that wait here by the person's present word, under the machine's lock; return how many count now.
 
     Nothing is done if the word did not change since, or if nothing here can verify."""
@@ -116,7 +116,7 @@ def apply(copy: Replica) -> int:
     copy.catch_up()
     logs = copy.logs.roster, copy.logs.messages, copy.logs.reads
     true = true_seals(judge.is_confirmed, logs)
-    copy.keep(true.numbers)  # before a line counts: so no copy of it ever does
+    copy.keep_state(true.numbers)  # before a line counts: so no copy of it ever does
     done = 0
     for log in logs:
         if true.signatures:
@@ -124,19 +124,19 @@ def apply(copy: Replica) -> int:
             count, fresh = reseal(copy.logs, log, _Again(judge, true, log, roster))
             done += count
             if fresh is not None:
-                copy.replaced(fresh)
-                copy.keep({})
-    machine_trust.save(copy.directory, judge.rights, applied=True)
+                copy.go_on_in(fresh)
+                copy.keep_state({})
+    machine_trust.save_rights(copy.directory, judge.rights, applied=True)
     copy.catch_up()
     return done
 
 
-def unheard(logs: Logs) -> list[Unheard]:
+def unheard_lines(logs: Logs) -> list[Unheard]:
     """Return what waits here for the person's word, by machine and key."""
     found: dict[tuple[str, str], int] = {}
     for log in (logs.roster, logs.messages, logs.reads):
-        for one in waiting(log):
-            key = one.seal.machine, machine_keys.fingerprint(one.seal.key)
+        for one in lines_that_wait(log):
+            key = one.seal.machine, machine_keys.key_fingerprint(one.seal.key)
             found[key] = found.get(key, 0) + 1
     return [Unheard(machine, fingerprint, lines) for (machine, fingerprint), lines in sorted(found.items())]
 
@@ -153,7 +153,7 @@ class _Again:
 
     def __call__(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
         """See ``resealing.Judge``."""
-        found = self._found(position, line, view)
+        found = self._judge_again(position, line, view)
         counted = line if found is None else found[0]
         event = codec.roster_event(counted) if self._log.path.endswith(paths.ROSTER) else None
         if isinstance(event, RosterEvent):
@@ -161,11 +161,11 @@ class _Again:
             self._roster.apply(event if proof is None else event.replace(proof=proof))
         return found
 
-    def _found(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
+    def _judge_again(self, position: int, line: bytes, view: ProofView) -> tuple[bytes, Proof] | None:
         one = waiting_at(self._log, position, line, view)
-        if one is None or not self._true.take(one.seal):
+        if one is None or not self._true.take_seal(one.seal):
             return None
-        judged = self._judge.weighed(one.seal, one.log, one.line, self._homes)
+        judged = self._judge.weigh_seal(one.seal, one.log, one.line, self._homes)
         if judged.proof is None or not proofs.proves(judged.proof):
             return None
         return judged.line, judged.proof

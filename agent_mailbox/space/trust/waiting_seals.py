@@ -33,11 +33,11 @@ def true_seals(is_confirmed: Callable[[SpaceSeal, str], bool], logs: Sequence[Lo
     """Return the true seals among those that wait in these local logs; see ``SpaceJudge.is_confirmed``."""
     found = TrueSeals(is_confirmed)
     for log in logs:
-        found.look(log)
+        found.take_log(log)
     return found
 
 
-def waiting(log: Log) -> Iterator[WaitingLine]:
+def lines_that_wait(log: Log) -> Iterator[WaitingLine]:
     """Yield the lines of a log that wait."""
     view = log.view()
     if view is not None:
@@ -72,17 +72,17 @@ class TrueSeals:
         self.numbers: dict[str, int] = {}
         self.signatures: set[bytes] = set()
 
-    def look(self, log: Log) -> None:
+    def take_log(self, log: Log) -> None:
         """Take in those of a local log. A log's lines stand in the order in which their machine made them; a copy does
         not."""
-        for one in waiting(log):
+        for one in lines_that_wait(log):
             seal, place = one.seal, space_seals.sequence(one.log, one.seal.machine)
             is_next = seal.number > self.numbers.get(place, 0)
             if is_next and self._is_confirmed(seal, one.log):
                 self.numbers[place] = seal.number
                 self.signatures.add(seal.signature)
 
-    def take(self, seal: SpaceSeal) -> bool:
+    def take_seal(self, seal: SpaceSeal) -> bool:
         """Return whether the seal is one of them, the first time."""
         if seal.signature not in self.signatures:
             return False

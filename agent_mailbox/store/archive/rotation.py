@@ -21,7 +21,7 @@ from portalocker import LockException
 
 from ...core import codec, instant
 from ...core.claims import Reads
-from ...core.inbox import MailState
+from ...core.inbox import InboxState
 from ...core.records import BadLine, Record
 from ...errors import Busy, Refused, StorageFailed
 from ..files import system
@@ -136,7 +136,7 @@ def rotate(
     logs: Logs,
     archive: Archive,
     ttls: Mapping[str, float | None],
-    decide: Callable[[MailState], RetentionPlan],
+    decide: Callable[[InboxState], RetentionPlan],
     order: SharedOrder | None = None,
 ) -> Rotated:
     """Move what ``decide`` says; the caller is ``alone``. ``order``: if several machines share the mailbox."""
@@ -148,7 +148,7 @@ def rotate(
         clear_leftover(reads)
         message_lines, messages_size = raw_lines(messages)
         read_lines, reads_size = raw_lines(reads)
-        state = MailState(
+        state = InboxState(
             messages=parse_messages(message_lines, messages.view()),
             reads=Reads(parse_reads(read_lines, reads.view())),
             roster=logs.read_roster(),
@@ -222,7 +222,7 @@ def _read_id(line: bytes) -> str | None:
     return None if isinstance(record, BadLine) else record.message_id
 
 
-def _strays(read_lines: Iterable[Place], state: MailState) -> set[str]:
+def _strays(read_lines: Iterable[Place], state: InboxState) -> set[str]:
     """Return the ids that reads name and that are not live: archived already, or foreign."""
     return {i for _, line in read_lines if (i := _read_id(line)) is not None and i not in state.messages}
 

@@ -11,7 +11,7 @@ import mimetypes
 from typing import TYPE_CHECKING
 
 from ...core import attachments, codec
-from ...core.attachments import DIRECTORY, File
+from ...core.attachments import DIRECTORY, AttachmentFile
 from ...core.instant import DAY
 from ...core.line_forms import may_have
 from ...core.records import BadLine
@@ -55,7 +55,7 @@ def room(directory: str, most: int) -> int:
         raise storage_failed("look through", home, error) from None
 
 
-def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = None) -> File:
+def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = None) -> AttachmentFile:
     """Keep a file in a mailbox, durably; return its entry's values. ``left``: the room that its caller knows of.
 
     Raises ``BadData`` if it is too large, ``Refused`` if the mailbox has no room for it, ``StorageFailed``.
@@ -73,7 +73,7 @@ def put(directory: str, name: str, chunks: Iterable[bytes], left: int | None = N
             system.fsync(fd)
             name = attachments.plain_name(name)
             kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-            file = File(name, kind, size, digest)
+            file = AttachmentFile(name, kind, size, digest)
             system.rename(aside, place(directory, file.stored))  # of the same content: its time is new, too
         except BaseException:
             system.unlink(aside)
@@ -123,7 +123,7 @@ def chunks_of(fd: int) -> Iterator[bytes]:
         yield chunk
 
 
-def is_there(directory: str, file: File) -> bool:
+def is_there(directory: str, file: AttachmentFile) -> bool:
     """Return whether the mailbox has the file in its size, as far as that can be told."""
     try:
         return _is_kept(directory, file)
@@ -131,7 +131,7 @@ def is_there(directory: str, file: File) -> bool:
         return False
 
 
-def missing(directory: str, message: Message) -> File | None:
+def missing(directory: str, message: Message) -> AttachmentFile | None:
     """Return a file that the message names and the mailbox does not have in that size; None if it has all.
 
     Raises ``StorageFailed`` if that cannot be told."""
@@ -141,7 +141,7 @@ def missing(directory: str, message: Message) -> File | None:
         raise storage_failed("look through", place(directory), error) from None
 
 
-def _is_kept(directory: str, file: File) -> bool:
+def _is_kept(directory: str, file: AttachmentFile) -> bool:
     try:
         found = system.lstat(place(directory, file.stored))
     except FileNotFoundError:
@@ -162,7 +162,7 @@ def check(directory: str, message: Message) -> None:
         raise NotFound(f"the mailbox has no such attachment: {lost.name}", "send it again with --attach")
 
 
-def read(directory: str, file: File) -> bytes | None:
+def read(directory: str, file: AttachmentFile) -> bytes | None:
     """Return a file's content; None if it is not there as its message says."""
     data = content(directory, file.stored)
     return data if data is not None and len(data) == file.size else None

@@ -1,6 +1,6 @@
 """The three logs of a mailbox, read together so that they agree.
 
-Belongs here: the content of each log, folding them into a ``MailState``, heartbeats. The codec tells records from
+Belongs here: the content of each log, folding them into a ``InboxState``, heartbeats. The codec tells records from
 foreign lines; the core knows their meaning.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Any, Self, TypeVar
 
-    from ...core.inbox import MailState
+    from ...core.inbox import InboxState
     from .proof_view import ProofView
 
     End = tuple[int, int]
@@ -86,15 +86,15 @@ class Logs:
         """Return a path among the derived files."""
         return "/".join((self.directory, paths.CACHE, *names))
 
-    def state(self, ttls: Mapping[str, float | None]) -> MailState:
+    def state(self, ttls: Mapping[str, float | None]) -> InboxState:
         """Return everything live, folded."""
         from ...core.claims import Reads  # whoever sends folds no mail
-        from ...core.inbox import MailState
+        from ...core.inbox import InboxState
 
         with self.open() as logs:
             messages = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
-            return MailState(
+            return InboxState(
                 messages=parse_messages(messages, self.messages.view()),
                 reads=Reads(parse_reads(reads, self.reads.view())),
                 roster=self.read_roster(),
@@ -102,11 +102,11 @@ class Logs:
                 sign=self.sign,
             )
 
-    def asking(self, ttls: Mapping[str, float | None]) -> MailState:
+    def asking(self, ttls: Mapping[str, float | None]) -> InboxState:
         """Return the same, reduced to mail that asks for an ack and mail that answers it: most mail is skipped
         undecoded."""
         from ...core.claims import Reads  # likewise
-        from ...core.inbox import MailState
+        from ...core.inbox import InboxState
 
         with self.open() as logs:
             lines = () if logs.messages is None else lines_of(logs.messages, 0, logs.messages_end)
@@ -114,7 +114,7 @@ class Logs:
             messages = parse_messages(asking, self.messages.view())
             about = {message_id.encode() for message_id in messages}
             reads = () if logs.reads is None else lines_of(logs.reads, 0, logs.reads_end)
-            return MailState(
+            return InboxState(
                 messages=messages,
                 reads=Reads(parse_reads((at for at in reads if may_be_about(at[1], about)), self.reads.view())),
                 roster=self.read_roster(),

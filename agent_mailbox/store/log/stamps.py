@@ -26,7 +26,7 @@ later write could change that:
    note (``doubt``). So no stamp counts until a writer or a poll removed all of them.
 7. A power failure may bring a removed stamp back: some file systems keep no order of changes, and the log may be in
    another one. It may take the word of a stamp. So one from before the machine's start is none (``STARTED``).
-   If that start is unknown, a session that starts removes its stamp (``session.enter``).
+   If that start is unknown, a session that starts removes its stamp (``session.enter_session``).
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ from __future__ import annotations
 from ...core import codec, inbox
 from ...core.address import route
 from ...core.claims import Reads
-from ...core.inbox import MailState
+from ...core.inbox import InboxState
 from ...core.line_forms import addresses, id_for_others, may_be_about, may_release
 from ...core.records import BadLine, Record
 from ..files import cache, system
@@ -262,7 +262,7 @@ class Poll:
         reads = self._reads_of(known, cursor, logs)
         if reads is None:
             return self._caught_up(Cursor(epoch=self._begun(logs, cursor.epoch)), logs, now)
-        state = MailState(known, Reads(reads.values()), roster, self._ttls, self._logs.sign)
+        state = InboxState(known, Reads(reads.values()), roster, self._ttls, self._logs.sign)
         items = inbox.waiting(self.session_id, state, now)
         if cursor.epoch >= 0 and cursor.messages[1] <= logs.messages_end:  # else another process is ahead
             self._advance(cursor, logs, messages, reads, items, reader, now)

@@ -54,7 +54,7 @@ MAX_PHRASES = 32
 
 
 def ask_index(
-    logs: Logs, archive: Archive, question: Callable[[IndexView], T], *, at_once: bool = False, patience: float = 0.0
+    logs: Logs, archive: Archive, question: Callable[[IndexLookup], T], *, at_once: bool = False, patience: float = 0.0
 ) -> T | None:
     """Return the answer from an index caught up with the logs, built again if need be; None if there is no index.
 
@@ -62,13 +62,13 @@ def ask_index(
     than ``NEWS`` bytes of logs.
     """
     return Projection(logs, archive).ask(
-        lambda db, live: question(IndexView(db, live, archive)),
+        lambda db, live: question(IndexLookup(db, live, archive)),
         patience=patience if at_once else None,
         most=NEWS if at_once else None,
     )
 
 
-class IndexView:
+class IndexLookup:
     """The index, opened and caught up, beside its logs."""
 
     def __init__(self, db: Connection, live: OpenLogs, archive: Archive) -> None:

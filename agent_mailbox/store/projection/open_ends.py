@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...core import codec
 from ...core.claims import Reads
-from ...core.inbox import MailState
+from ...core.inbox import InboxState
 from ...core.line_forms import may_be_read_by
 from ...core.records import BadLine
 from ..files.lines import line_at
@@ -37,10 +37,10 @@ ANSWERS = f"SELECT {ROW} FROM terms t CROSS JOIN messages m ON m.n = t.n WHERE t
 RECORDS = f"SELECT place FROM reads WHERE message IN (%s) AND {IS_LIVE}"
 
 
-def read_asks(logs: Logs, session_id: str, ttls: Mapping[str, float | None]) -> MailState:
+def read_asks(logs: Logs, session_id: str, ttls: Mapping[str, float | None]) -> InboxState:
     """Return the live mail that asks for an ack and concerns the session, with all answers and the reads that count."""
 
-    def question(db: Connection, live: OpenLogs) -> MailState:
+    def question(db: Connection, live: OpenLogs) -> InboxState:
         roster = logs.read_roster()
         numbers = [*map(number_of_id, roster.lineage(session_id))]
         sent = f"SELECT id FROM messages WHERE asks AND {IS_LIVE} AND sender IN (%s)"
@@ -49,7 +49,7 @@ def read_asks(logs: Logs, session_id: str, ttls: Mapping[str, float | None]) -> 
         messages = {row[0] for row in [*rows_of(db, OF_IDS, asked), *rows_of(db, ANSWERS, map(term_of_answer, asked))]}
         reads = {place for (place,) in rows_of(db, RECORDS, asked)}
         views = live.views()
-        return MailState(
+        return InboxState(
             messages=parse_messages(lines_at(live.messages, messages), views[0]),
             reads=Reads(parse_reads(lines_at(live.reads, reads), views[1])),
             roster=roster,

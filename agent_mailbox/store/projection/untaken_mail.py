@@ -14,7 +14,7 @@ from __future__ import annotations
 from ...core.address import ROLE, TAG, role_or_tag, route
 from ...core.claims import Reads
 from ...core.dead_letters import last_dead
-from ...core.inbox import MailState
+from ...core.inbox import InboxState
 from ...core.line_forms import words_of
 from ...core.records import Message, Record
 from ..files.lines import lines_of
@@ -67,7 +67,7 @@ def find_untaken(
 
     def question(db: Connection, live: OpenLogs) -> UntakenMail:
         others = [*map(number_of_id, about())]
-        state = MailState(messages={}, reads=Reads(), roster=logs.read_roster(), ttls=ttls)
+        state = InboxState(messages={}, reads=Reads(), roster=logs.read_roster(), ttls=ttls)
         lonely = LonelyMail(db, state, session_id, now, since)
         doubtful = db.execute(f"SELECT place, id FROM messages WHERE state = {DOUBTFUL} AND {IS_LIVE}").fetchall()
         ids = {*others, *(one for _, one in doubtful)}
@@ -108,7 +108,7 @@ class LonelyMail:
     A *span* is the mail to an address, of one sender or of all.
     """
 
-    def __init__(self, db: Connection, state: MailState, session_id: str | None, now: int, since: int) -> None:
+    def __init__(self, db: Connection, state: InboxState, session_id: str | None, now: int, since: int) -> None:
         self._db = db
         self._state = state
         self._now = now

@@ -9,8 +9,8 @@ alone.
     grants/CALL        a decision answers the question that follows it
 
 **Why nothing frees a bound session.** A stamp ``unbound/SESSION`` is made only while nothing binds that session, under
-the locks of messages and roster (``Permit._unbind``). Rules 2 and 4 to 7 of ``stamps`` hold for it as for the quiet
-stamps. Another mailbox than the stamp names makes the guard ask Python.
+the locks of messages and roster (``Permit._spare_hooks``). Rules 2 and 4 to 7 of ``stamps`` hold for it as for the
+quiet stamps. Another mailbox than the stamp names makes the guard ask Python.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ from __future__ import annotations
 from ...core import instant
 from ...core.records import Record
 from . import signing, wire
-from .envelope import Envelope, of
-from .membership import Knowledge, Member, Swarm
+from .envelope import Envelope, parse_envelope
+from .membership import Member, Memberships, Swarm
 from .refusal import Refusal
 
 KEYLESS = 5
@@ -26,13 +26,13 @@ class Accepted(Record):
     sender: Member
 
 
-def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONTENT) -> Accepted:
+def examine_message(data: bytes, known: Memberships, now: int, max_content: int = MAX_CONTENT) -> Accepted:
     """Return the message in a body, verified at ``now`` (ms); raise ``Refusal``."""
     value = wire.parse_json(data)
-    envelope = of(value)
+    envelope = parse_envelope(value)
     if not envelope.content.strip() or len(envelope.content.encode("utf-8")) > max_content:
         raise Refusal("INVALID_FORMAT", f"content is empty, or more than {max_content} bytes")
-    swarm = known.active(envelope.swarm_id)
+    swarm = known.active_swarm(envelope.swarm_id)
     if swarm is None:
         raise Refusal("SWARM_NOT_FOUND", "no such swarm here")
     sender = swarm.members.get(envelope.sender.agent_id)
@@ -44,7 +44,7 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
         raise Refusal("WRONG_RECIPIENT", "the message is for another agent")
     if not sender.public_key:  # its master named it without one: the carrier asks for it, and the mail may be genuine
         raise Refusal("UNAVAILABLE", "the sender's key is not known here yet", wait=KEYLESS)
-    if not signing.verifies(envelope, envelope.signature, sender.public_key):
+    if not signing.is_signed_by(envelope, envelope.signature, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
     if envelope.seal is None and sender.public_key in known.sealing:
         raise Refusal("INVALID_SIGNATURE", "the sender seals its messages, and this one bears no seal")
@@ -52,12 +52,12 @@ def examine(data: bytes, known: Knowledge, now: int, max_content: int = MAX_CONT
         raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this message as it stands")
     if abs(instant.parse(envelope.timestamp) - now) > wire.FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
-    if _expired(envelope, now):
+    if _is_expired(envelope, now):
         raise Refusal("MESSAGE_EXPIRED", "the message expired before it came")
     return Accepted(envelope, swarm, sender)
 
 
-def expiry(envelope: Envelope) -> int | None:
+def expiry_of(envelope: Envelope) -> int | None:
     """Return when the message expires (ms); None: never, or unreadable."""
     if envelope.expires_at is None:
         return None
@@ -67,8 +67,8 @@ def expiry(envelope: Envelope) -> int | None:
         return None
 
 
-def _expired(envelope: Envelope, now: int) -> bool:
-    at = expiry(envelope)
+def _is_expired(envelope: Envelope, now: int) -> bool:
+    at = expiry_of(envelope)
     if envelope.expires_at is not None and at is None:
         raise Refusal("INVALID_FORMAT", "expires_at is no instant")
     return at is not None and now >= at

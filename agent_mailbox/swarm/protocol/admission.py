@@ -15,8 +15,8 @@ from ...core import instant
 from ...core.records import Record
 from ...core.text import neutral
 from . import signing, tokens, wire
-from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read
-from .membership import MAX_MEMBERS, Event, Knowledge, Member, Swarm, Use, bearer_of
+from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read_model
+from .membership import MAX_MEMBERS, Event, Member, Memberships, Swarm, Use, bearer_of
 from .refusal import Refusal
 
 
@@ -44,7 +44,8 @@ class JoinRequest(Model):
 
 
 class Proven(JoinRequest):
-    """The same with an id, an instant and a seal (``signing.JOIN``) by the sender's key, which ``parse`` has verified.
+    """The same with an id, an instant and a seal (``signing.JOIN``) by the sender's key, which ``parse_join_request``
+    has verified.
 
     A ``signature``, for which the reference's schema has no rule, is ignored.
     """
@@ -65,23 +66,23 @@ class Admission(Record):
     events: tuple[Event, ...] = ()
 
 
-def parse(data: bytes) -> JoinRequest:
+def parse_join_request(data: bytes) -> JoinRequest:
     """Return the request in a body; raise ``Refusal`` (400; 401 if its seal does not hold)."""
     value = wire.parse_json(data)
     if value.get(signing.SEAL) is None:
-        return read(JoinRequest, value, "the request")
-    request = read(Proven, value, "the request")
+        return read_model(JoinRequest, value, "the request")
+    request = read_model(Proven, value, "the request")
     wire.check_version(request.protocol_version)
     if not signing.seal_holds(signing.JOIN, value, request.sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this request")
     return request
 
 
-def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False) -> Admission:
+def decide_admission(request: JoinRequest, known: Memberships, now: int, proof: bool = False) -> Admission:
     """Admit, let wait, or raise ``Refusal``. ``proof``: refuse unsealed requests."""
-    swarm, claims = _verified(request.invite_token, known)
+    swarm, claims = _verify_token(request.invite_token, known)
     asked = _answered_once(request, swarm, now, proof)
-    asking, token = request.sender, tokens.fingerprint(request.invite_token)
+    asking, token = request.sender, tokens.token_fingerprint(request.invite_token)
     new = Member(asking.agent_id, asking.endpoint, asking.public_key, instant.text(now))
     member = swarm.members.get(asking.agent_id)
     if member is not None:
@@ -90,7 +91,7 @@ def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False
             raise Refusal("KEY_MISMATCH", f"{new.agent_id} is a member with another key")
         if not asked:
             _check_unproven(claims, swarm.uses.get(token, Use()), member, now)
-        return Admission(swarm, True, events=_noted(swarm, asked, now))
+        return Admission(swarm, True, events=_asked_events(swarm, asked, now))
     if not wire.is_admissible(new.agent_id):
         raise Refusal("INVALID_FORMAT", "an id must not be reserved nor end in message, system or notification")
     use, waiting = swarm.uses.get(token, Use()), swarm.waiting.get(new.agent_id)
@@ -102,8 +103,10 @@ def decide(request: JoinRequest, known: Knowledge, now: int, proof: bool = False
         event = {"event": "requested", "swarm_id": swarm.swarm_id, "member": new.object, "token": token}
         at = instant.text(now)
         again = waiting is not None
-        return Admission(swarm, False, new, _noted(swarm, asked, now) if again else ({**event, **asked, "at": at},))
-    return Admission(swarm, True, new, ({**admitted(swarm, new, token, now), **asked},))
+        return Admission(
+            swarm, False, new, _asked_events(swarm, asked, now) if again else ({**event, **asked, "at": at},)
+        )
+    return Admission(swarm, True, new, ({**joined_event(swarm, new, token, now), **asked},))
 
 
 def _check_place(swarm: Swarm, use: Use, new: Member) -> None:
@@ -132,11 +135,11 @@ def _answered_once(request: JoinRequest, swarm: Swarm, now: int, proof: bool) ->
     return {"request": request.message_id}
 
 
-def _noted(swarm: Swarm, asked: dict[str, str], now: int) -> tuple[Event, ...]:
+def _asked_events(swarm: Swarm, asked: dict[str, str], now: int) -> tuple[Event, ...]:
     return ({"event": "asked", "swarm_id": swarm.swarm_id, **asked, "at": instant.text(now)},) if asked else ()
 
 
-def _check_unproven(claims: tokens.Claims, use: Use, member: Member, now: int) -> None:
+def _check_unproven(claims: tokens.TokenClaims, use: Use, member: Member, now: int) -> None:
     """Check an unsealed request in a member's name: it gets what anybody gets by that token.
 
     The answer to a joining may be lost: for a while the token that was used for it gets it again.
@@ -146,17 +149,17 @@ def _check_unproven(claims: tokens.Claims, use: Use, member: Member, now: int) -
         _check_token(claims, use, None, now)
 
 
-def admitted(swarm: Swarm, new: Member, token: str | None, now: int) -> dict[str, Any]:
+def joined_event(swarm: Swarm, new: Member, token: str | None, now: int) -> dict[str, Any]:
     """Return the event by which an agent joins."""
-    at = wire.later(now, swarm.departed.get(new.agent_id, ""))
+    at = wire.later_instant(now, swarm.departed.get(new.agent_id, ""))
     member = new.replace(joined_at=at).object
     return {"event": "joined", "swarm_id": swarm.swarm_id, "member": member, "token": token, "at": at}
 
 
-def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
+def _verify_token(token: str, known: Memberships) -> tuple[Swarm, tokens.TokenClaims]:
     """Return (the swarm a token is for, its verified claims); raise ``Refusal``, also if we are not its master."""
-    claims = tokens.claimed(token)
-    swarm = known.active(claims.swarm_id)
+    claims = tokens.unverified_claims(token)
+    swarm = known.active_swarm(claims.swarm_id)
     if swarm is None:
         raise Refusal("SWARM_NOT_FOUND", "no such swarm here")
     if swarm.master != known.agent_id:
@@ -166,18 +169,18 @@ def _verified(token: str, known: Knowledge) -> tuple[Swarm, tokens.Claims]:
         raise Refusal("NOT_AUTHORIZED", "members of this swarm do not invite")
     if issuer not in swarm.members:
         raise Refusal("INVALID_SIGNATURE", "whoever made this token is no member")
-    claims = tokens.verified(token, swarm.members[issuer].public_key)
+    claims = tokens.verified_claims(token, swarm.members[issuer].public_key)
     if claims.endpoint != known.endpoint or claims.master not in (known.agent_id, *swarm.members):
         raise Refusal("INVALID_TOKEN", "the invite token names another master")
     return swarm, claims
 
 
-def _check_token(claims: tokens.Claims, use: Use, new: Member | None, now: int, waits: bool = False) -> None:
+def _check_token(claims: tokens.TokenClaims, use: Use, new: Member | None, now: int, waits: bool = False) -> None:
     """Raise ``Refusal`` unless the token is good for ``new``, or (None) for anybody. ``waits``: it asked before the
     token expired."""
     if use.revoked:
         raise Refusal("TOKEN_REVOKED", "the invite token was revoked")
-    if claims.expired(now) and not waits:
+    if claims.is_expired(now) and not waits:
         raise Refusal("TOKEN_EXPIRED", f"the invite token expired at {claims.expires_at}")
     used = new is not None and (new.agent_id, new.public_key) in use.by
     if claims.max_uses is not None and not used and len(use.by) >= claims.max_uses:
@@ -197,7 +200,9 @@ def pending_reply(swarm: Swarm) -> dict[str, Any]:
     return {"status": "pending", "swarm_id": swarm.swarm_id, "message": said}
 
 
-def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: str, now: int) -> dict[str, Any]:
+def entered_event(
+    reply: Mapping[str, Any], claims: tokens.TokenClaims, me: Member, token: str, now: int
+) -> dict[str, Any]:
     """Return the event of an accepted join; raise ``Refusal`` for an unusable reply.
 
     The reply came by TLS from the invitation's endpoint. It counts only if the key it gives for the inviter signed the
@@ -215,7 +220,7 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         raise Refusal("INVALID_FORMAT", "the answer lists no members")
     for value in given:
         try:
-            found = read(Listed, value, "a member")
+            found = read_model(Listed, value, "a member")
         except Refusal:
             continue  # an ambiguous id, or no key: its mail would be refused anyway
         if wire.is_admissible(found.agent_id):
@@ -225,7 +230,7 @@ def entered(reply: Mapping[str, Any], claims: tokens.Claims, me: Member, token: 
         raise Refusal("INVALID_FORMAT", f"the answer lists more than {MAX_MEMBERS} members")
     if signer is None or master not in members:
         raise Refusal("INVALID_FORMAT", "the answer names no master, or without a key")
-    tokens.verified(token, signer["public_key"])
+    tokens.verified_claims(token, signer["public_key"])
     mine = members.setdefault(me.agent_id, {**me.object, "joined_at": since})
     if mine["public_key"] != me.public_key:
         raise Refusal("KEY_MISMATCH", "the swarm knows this agent under another key")

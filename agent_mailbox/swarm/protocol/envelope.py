@@ -35,20 +35,20 @@ MAX_ITEMS = 200
 """Most references, attachments or metadata keys of one message: "hundreds of issues" take several."""
 
 
-def _form(test: Any, need: str) -> Any:
-    def check(text: str) -> str:
+def _form_validator(test: Any, need: str) -> Any:
+    def check_form(text: str) -> str:
         if not test(text):
             raise ValueError(f"must be {need}")
         return text
 
-    return AfterValidator(check)
+    return AfterValidator(check_form)
 
 
-def _endpoint(text: str) -> str:
+def _check_endpoint(text: str) -> str:
     return wire.check_endpoint(text)
 
 
-def _key(text: str) -> str:
+def _check_key(text: str) -> str:
     return wire.base64_of(wire.raw_key(text))
 
 
@@ -64,17 +64,17 @@ def _is_known(reference: dict[str, Any]) -> bool:
     return (not isinstance(kind, str) or kind in REQUIRED) and (not isinstance(action, str) or action in ACTIONS)
 
 
-def _end(value: Any) -> str | None:
+def _suffix_of(value: Any) -> str | None:
     """Return the end of a text, where a name has its suffix; None for anything else."""
     return value[-255:] if isinstance(value, str) else None
 
 
-_TEXT = BeforeValidator(_end)
-Uuid = Annotated[str, _form(wire.is_uuid, "a UUID in lower case")]
-Instant = Annotated[str, _form(wire.is_instant, "an instant YYYY-MM-DDTHH:MM:SS.mmmZ")]
-AgentId = Annotated[str, _form(wire.is_agent_id, "an agent's id")]
-Endpoint = Annotated[str, AfterValidator(_endpoint)]
-PublicKey = Annotated[str, AfterValidator(_key)]
+_TEXT = BeforeValidator(_suffix_of)
+Uuid = Annotated[str, _form_validator(wire.is_uuid, "a UUID in lower case")]
+Instant = Annotated[str, _form_validator(wire.is_instant, "an instant YYYY-MM-DDTHH:MM:SS.mmmZ")]
+AgentId = Annotated[str, _form_validator(wire.is_agent_id, "an agent's id")]
+Endpoint = Annotated[str, AfterValidator(_check_endpoint)]
+PublicKey = Annotated[str, AfterValidator(_check_key)]
 Repo = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}/[A-Za-z0-9._-]{1,100}$")]
 
 
@@ -94,7 +94,7 @@ class Sender(Model):
     endpoint: Endpoint
 
 
-class Reference(Model):
+class EnvelopeReference(Model):
     """A link to something outside, and the action on it."""
 
     type: Literal["github_repo", "github_issue", "github_pr", "github_commit", "url"]
@@ -107,7 +107,7 @@ class Reference(Model):
     ) = None
 
     @model_validator(mode="after")
-    def _complete(self) -> Reference:
+    def _check_complete(self) -> EnvelopeReference:
         for name in REQUIRED[self.type]:
             if getattr(self, name) is None:
                 raise ValueError(f"a {self.type} needs {name}")
@@ -144,14 +144,14 @@ class Envelope(Model):
     priority: Literal["low", "normal", "high"] | None = None
     expires_at: Annotated[str, StringConstraints(max_length=40)] | None = None
     references: Annotated[
-        Annotated[list[Reference], Field(max_length=MAX_ITEMS)] | None, BeforeValidator(_known_references)
+        Annotated[list[EnvelopeReference], Field(max_length=MAX_ITEMS)] | None, BeforeValidator(_known_references)
     ] = None
     attachments: Annotated[list[Attachment], Field(max_length=MAX_ITEMS)] | None = None
     metadata: Annotated[dict[str, Any], Field(max_length=MAX_ITEMS)] | None = None
     seal: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
 
 
-def read(model: type[M], value: Any, what: str) -> M:
+def read_model(model: type[M], value: Any, what: str) -> M:
     """Return the value as a model; raise ``Refusal`` (400) naming the first wrong member."""
     try:
         return model.model_validate(value)
@@ -161,9 +161,9 @@ def read(model: type[M], value: Any, what: str) -> M:
         raise Refusal("INVALID_FORMAT", f"{where}: {first['msg'][:200]}") from None
 
 
-def of(value: dict[str, Any]) -> Envelope:
+def parse_envelope(value: dict[str, Any]) -> Envelope:
     """Return the envelope that a request's object is; raise ``Refusal`` (400)."""
-    found = read(Envelope, value, "the message")
+    found = read_model(Envelope, value, "the message")
     wire.check_version(found.protocol_version)
     if "\0" in found.content:
         raise Refusal("INVALID_FORMAT", "content holds a NUL character")
@@ -178,6 +178,6 @@ def object_of(envelope: Envelope) -> dict[str, Any]:
     return value
 
 
-def encode(envelope: Envelope) -> bytes:
+def encode_envelope(envelope: Envelope) -> bytes:
     """Return the body of a request, compact."""
-    return wire.dumps(object_of(envelope)).encode("utf-8")
+    return wire.dump_json(object_of(envelope)).encode("utf-8")

@@ -19,13 +19,13 @@ _PLAIN = re.compile(r"[12]\d{3}-(0[1-9]|1[0-2])-(0[1-9]|1\d|2[0-8])T([01]\d|2[0-
 """Our own spelling, on days that every month has: these need no parsing, which costs more than all the rest."""
 
 
-def _instant(text: str) -> str:
+def _check_instant(text: str) -> str:
     if _PLAIN.fullmatch(text) is None:
         instant.parse(text)
     return text
 
 
-Moment = Annotated[str, AfterValidator(_instant)]
+Moment = Annotated[str, AfterValidator(_check_instant)]
 """An instant of ours, in the form that compares as text."""
 
 
@@ -200,7 +200,7 @@ class Imported(LedgerEvent):
     muted_agents: list[str]
 
 
-class Queued(Model):
+class QueuedEvent(Model):
     """Mail, or an announcement, on its way out. A compacted log drops the text, and after a week the peers."""
 
     id: str
@@ -215,7 +215,7 @@ class Queued(Model):
     why: str | None = None
 
     @model_validator(mode="after")
-    def _addressed(self) -> Queued:
+    def _check_addressed(self) -> QueuedEvent:
         if (self.peers or self.why) and None in (self.swarm_id, self.recipient, self.type):
             raise ValueError("a parcel needs swarm_id, recipient and type")
         return self
@@ -257,7 +257,7 @@ KINDS: Mapping[str, type[Model]] = {
     "muted": Muting,
     "unmuted": Muting,
     "imported": Imported,
-    "queued": Queued,
+    "queued": QueuedEvent,
     "sent": Tried,
     "delivered": Tried,
     "failed": Tried,
@@ -265,7 +265,7 @@ KINDS: Mapping[str, type[Model]] = {
 """The type of each kind of event; a line without ``event`` is a status."""
 
 
-def problem(event: Mapping[str, Any]) -> str:
+def event_problem(event: Mapping[str, Any]) -> str:
     """Return the first thing wrong with an event; empty if nothing is, or if a later version wrote it."""
     kind = event.get("event")
     model = StatusGiven if kind is None else KINDS.get(kind) if isinstance(kind, str) else None

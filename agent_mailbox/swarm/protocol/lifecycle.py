@@ -4,8 +4,8 @@ Belongs here: the contents (signed, so only they are acted upon), the table of a
 JSON string with an ``action`` (the reference's way). Ours has ``at``, the instant of the event, the same in every
 retry: a belated ``member_left`` evicts no rejoined member.
 
-Clocks differ by minutes, so each event is dated after the one it follows (``wire.later``). Example: the master dates
-bob's joining 12:00. He leaves when his slow clock says 11:55, and dates that 12:00:00.001.
+Clocks differ by minutes, so each event is dated after the one it follows (``wire.later_instant``). Example: the master
+dates bob's joining 12:00. He leaves when his slow clock says 11:55, and dates that 12:00:00.001.
 """
 
 from __future__ import annotations
@@ -40,28 +40,30 @@ class Outcome(Record):
     told: str = ""
 
 
-def joined(swarm_id: str, new: Member) -> str:
+def joined_content(swarm_id: str, new: Member) -> str:
     """Return the news of a joining, with the key, so that nobody has to ask for it.
 
     The member is there twice: the reference reads it beside the action, its OPERATIONS.md in ``member``.
     """
     value = {"type": "system", "action": JOINED, "swarm_id": swarm_id}
-    return wire.dumps({**value, **new.object, "at": new.joined_at, "member": new.object})
+    return wire.dump_json({**value, **new.object, "at": new.joined_at, "member": new.object})
 
 
-def said(action: str, swarm_id: str, at: str, **more: Any) -> str:
+def lifecycle_content(action: str, swarm_id: str, at: str, **more: Any) -> str:
     """Return any other lifecycle message; members that are None are left out."""
     value = {"type": "system", "action": action, "swarm_id": swarm_id}
-    return wire.dumps({**value, **{key: word for key, word in more.items() if word is not None}, "at": at})
+    return wire.dump_json({**value, **{key: word for key, word in more.items() if word is not None}, "at": at})
 
 
-def notification(action: str, swarm_id: str, agent_id: str, by: str | None = None, reason: str | None = None) -> str:
+def notification_record(
+    action: str, swarm_id: str, agent_id: str, by: str | None = None, reason: str | None = None
+) -> str:
     """Return the record for one's own inbox (founding text, "Notification message format")."""
     value = {"type": "system", "action": action, "swarm_id": swarm_id, "agent_id": agent_id}
-    return wire.dumps({**value, "initiated_by": by, "reason": reason})
+    return wire.dump_json({**value, "initiated_by": by, "reason": reason})
 
 
-def _content(text: str) -> dict[str, Any] | None:
+def _parse_content(text: str) -> dict[str, Any] | None:
     try:
         return wire.parse_json(text, "the content")
     except Refusal:
@@ -69,9 +71,9 @@ def _content(text: str) -> dict[str, Any] | None:
         return {"action": spliced[1], "agent_id": spliced[2]} if spliced else None  # prose: mail like any other
 
 
-def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
+def decide_lifecycle(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
     """Return the effect of a member's verified system message. Raise ``Refusal`` if its sender lacks the authority."""
-    content = _content(envelope.content)
+    content = _parse_content(envelope.content)
     action = content.get("action") if content is not None else None
     if content is None or not isinstance(action, str):
         return Outcome()
@@ -87,28 +89,28 @@ def decide(envelope: Envelope, swarm: Swarm, me: str) -> Outcome:
     at = min(at, instant.text(instant.parse(envelope.timestamp) + wire.FRESH))
     about = content.get("agent_id")
     if action == JOINED:
-        return _joined(content, swarm, me, at)
+        return _joined_outcome(content, swarm, me, at)
     if action == LEFT:
         if about != sender:
             raise Refusal("NOT_AUTHORIZED", "an agent leaves by its own word")
-        return _left(swarm, sender, at, "left")
+        return _left_outcome(swarm, sender, at, "left")
     if action == TARGET_KICKED or (action == MEMBER_KICKED and about == me):
         return _kicked_me(envelope, swarm, me, at)
     if action == MEMBER_KICKED and isinstance(about, str):
         if about == swarm.master:
             raise Refusal("NOT_AUTHORIZED", "the master cannot be kicked")
-        return _left(swarm, about, at, "kicked")
+        return _left_outcome(swarm, about, at, "kicked")
     if action in (TRANSFER, CHANGED):
-        return _mastered(content, swarm, at)
+        return _mastered_outcome(content, swarm, at)
     if action == ENDED:
         events = ({"event": "ended", "swarm_id": swarm.swarm_id, "how": DISSOLVED, "at": at},)
         return Outcome(events, f"{swarm.name} was dissolved by its master")
     return Outcome()
 
 
-def _joined(content: dict[str, Any], swarm: Swarm, me: str, at: str) -> Outcome:
+def _joined_outcome(content: dict[str, Any], swarm: Swarm, me: str, at: str) -> Outcome:
     given = content.get("member") if isinstance(content.get("member"), dict) else content
-    new = _member({**content, **given, "joined_at": at} if given is not None else content)
+    new = _parse_member({**content, **given, "joined_at": at} if given is not None else content)
     if new.agent_id in (me, swarm.master):
         return Outcome(told=f"{new.agent_id} is in {swarm.name}")
     known, gone = swarm.members.get(new.agent_id), swarm.departed.get(new.agent_id, "")
@@ -122,7 +124,7 @@ def _joined(content: dict[str, Any], swarm: Swarm, me: str, at: str) -> Outcome:
     return Outcome((event,), f"{new.agent_id} joined {swarm.name}")
 
 
-def _member(value: dict[str, Any]) -> Member:
+def _parse_member(value: dict[str, Any]) -> Member:
     agent_id, endpoint, key = (value.get(name) for name in ("agent_id", "endpoint", "public_key"))
     try:
         if not isinstance(agent_id, str) or not isinstance(endpoint, str) or not wire.is_admissible(agent_id):
@@ -133,7 +135,7 @@ def _member(value: dict[str, Any]) -> Member:
         raise Refusal("INVALID_FORMAT", f"member_joined: {error}") from None
 
 
-def _left(swarm: Swarm, agent_id: str, at: str, how: str) -> Outcome:
+def _left_outcome(swarm: Swarm, agent_id: str, at: str, how: str) -> Outcome:
     known = swarm.members.get(agent_id)
     if known is None or at < known.joined_at:
         return Outcome(told=f"{agent_id} is no longer, or again, in {swarm.name}")
@@ -149,7 +151,7 @@ def _kicked_me(envelope: Envelope, swarm: Swarm, me: str, at: str) -> Outcome:
     return Outcome((event,), f"the master kicked this agent from {swarm.name}")
 
 
-def _mastered(content: dict[str, Any], swarm: Swarm, at: str) -> Outcome:
+def _mastered_outcome(content: dict[str, Any], swarm: Swarm, at: str) -> Outcome:
     new = content.get("new_master")
     if not isinstance(new, str) or new not in swarm.members:
         raise Refusal("INVALID_FORMAT", "the new master is no member")

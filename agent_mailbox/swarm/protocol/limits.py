@@ -17,7 +17,7 @@ MAX_KEYS = 20_000
 """Most keys remembered: the oldest give way, so that many addresses cost little memory."""
 
 
-class Window:
+class LimitWindow:
     """At most ``most`` within ``span`` ms, for each key."""
 
     def __init__(self, most: int, span: int) -> None:
@@ -25,7 +25,7 @@ class Window:
         self.span = span
         self._taken: OrderedDict[str, deque[int]] = OrderedDict()
 
-    def wait(self, key: str, now: int) -> int:
+    def seconds_to_wait(self, key: str, now: int) -> int:
         """Return the seconds until the key may have one more; 0: now."""
         taken = self._taken.get(key)
         if taken is None:
@@ -36,17 +36,17 @@ class Window:
             return 0
         return max(1, -(-(taken[0] + self.span - now) // 1000))
 
-    def take(self, key: str, now: int) -> int:
+    def take_one(self, key: str, now: int) -> int:
         """Count one for the key; return 0. Beyond the limit count nothing and return the seconds to wait."""
-        wait = self.wait(key, now)
+        wait = self.seconds_to_wait(key, now)
         if wait == 0:
             taken = self._taken.setdefault(key, deque())
             taken.append(now)
             self._taken.move_to_end(key)
-            self._forget(now)
+            self._forget_old_keys(now)
         return wait
 
-    def _forget(self, now: int) -> None:
+    def _forget_old_keys(self, now: int) -> None:
         """Drop keys with nothing left in the window, and the oldest beyond ``MAX_KEYS``: they are in the order of their
         last.
 
@@ -58,19 +58,19 @@ class Window:
                 return
             self._taken.popitem(last=False)
 
-    def left(self, key: str) -> int:
+    def count_left(self, key: str) -> int:
         """Return how many more the key may have, as of the last look."""
         return max(0, self.most - len(self._taken.get(key, ())))
 
-    def headers(self, key: str, now: int) -> dict[str, str]:
+    def limit_headers(self, key: str, now: int) -> dict[str, str]:
         """Return the limit, the rest of it, and when (Unix seconds) the key has the next one back."""
         taken = self._taken.get(key)
         back = -(-((taken[0] if taken else now) + self.span) // 1000)
-        told = {"Limit": self.most, "Remaining": self.left(key), "Reset": back}
+        told = {"Limit": self.most, "Remaining": self.count_left(key), "Reset": back}
         return {f"X-RateLimit-{name}": str(value) for name, value in told.items()}
 
 
-def origin(peer: str, forwarded: str | None, trusted: frozenset[str]) -> str:
+def origin_address(peer: str, forwarded: str | None, trusted: frozenset[str]) -> str:
     """Return the address to count a request for: the peer's, unless that is a trusted proxy.
 
     Behind one it is the rightmost other entry of ``X-Forwarded-For``: the client may have written those left of it.
@@ -78,17 +78,17 @@ def origin(peer: str, forwarded: str | None, trusted: frozenset[str]) -> str:
     found = peer
     if forwarded is not None:
         for hop in reversed(forwarded.split(",")):
-            if _plain(found) not in trusted:
+            if _plain_address(found) not in trusted:
                 break
             found = hop.strip()
-    return network(found, peer)
+    return counted_network(found, peer)
 
 
-def network(address: str, otherwise: str) -> str:
+def counted_network(address: str, otherwise: str) -> str:
     """Return the unit of counting: an IPv4 address, or the /64 of an IPv6 one, all of which its holder has;
     ``otherwise`` if invalid."""
     try:
-        ip = ip_address(_plain(address))
+        ip = ip_address(_plain_address(address))
     except ValueError:
         return otherwise
     if isinstance(ip, IPv6Address):
@@ -96,7 +96,7 @@ def network(address: str, otherwise: str) -> str:
     return str(ip)
 
 
-def _plain(address: str) -> str:
+def _plain_address(address: str) -> str:
     """Return the address without brackets, port or zone; an IPv4-mapped one as IPv4."""
     text = address.strip()
     if text.startswith("["):

@@ -1,6 +1,6 @@
 """Membership: the agents of each swarm, as the fold of the ledger's events.
 
-Belongs here: this gateway's knowledge of swarms (``Knowledge``) and how one event changes it. ``admission`` and
+Belongs here: this gateway's knowledge of swarms (``Memberships``) and how one event changes it. ``admission`` and
 ``lifecycle`` decide which event follows from a request. An event of an unknown kind, or about a swarm it does not fit,
 changes nothing: the table below has the kinds.
 """
@@ -82,7 +82,7 @@ class Swarm(Record):
     mailbox: str = ""
 
 
-class Knowledge(Record):
+class Memberships(Record):
     """Everything the ledger says: our identity, our swarms by id, the mutes. ``sealing``: keys that sealed a message
     once, and must since.
 
@@ -99,26 +99,26 @@ class Knowledge(Record):
     here: str = ""
     first: str = ""
 
-    def sees(self, swarm: Swarm) -> bool:
+    def is_visible(self, swarm: Swarm) -> bool:
         """Return whether the swarm belongs to the mailbox that looks."""
         return not self.here or (swarm.mailbox or self.first) == self.here
 
     @property
     def seen(self) -> list[Swarm]:
         """Return the swarms of the mailbox that looks."""
-        return [swarm for swarm in self.swarms.values() if self.sees(swarm)]
+        return [swarm for swarm in self.swarms.values() if self.is_visible(swarm)]
 
     def place_of(self, swarm_id: str) -> str:
         """Return the mailbox to which a swarm belongs; the first one for an unknown swarm."""
         swarm = self.swarms.get(swarm_id)
         return swarm.mailbox or self.first if swarm is not None else self.first
 
-    def active(self, swarm_id: str) -> Swarm | None:
+    def active_swarm(self, swarm_id: str) -> Swarm | None:
         """Return the swarm of that id, if we are in it."""
         swarm = self.swarms.get(swarm_id)
-        return swarm if swarm is not None and swarm.state == ACTIVE and self.sees(swarm) else None
+        return swarm if swarm is not None and swarm.state == ACTIVE and self.is_visible(swarm) else None
 
-    def named(self, word: str) -> Swarm | None:
+    def swarm_by_word(self, word: str) -> Swarm | None:
         """Return the swarm a person means: by alias, else id, else name; an active one first.
 
         The master chooses the name, so it never hides an alias or an id.
@@ -129,15 +129,15 @@ class Knowledge(Record):
                 return next((s for s in found if s.state == ACTIVE), found[-1])
         return None
 
-    def addressed(self, alias: str) -> Swarm | None:
+    def swarm_by_alias(self, alias: str) -> Swarm | None:
         """Return the swarm of an address: only its alias counts, which is ours to give."""
         return next((s for s in self.seen if s.alias == alias), None)
 
 
-NOTHING = Knowledge()
+NOTHING = Memberships()
 
 
-def member(value: Mapping[str, Any], at: str) -> Member:
+def member_from(value: Mapping[str, Any], at: str) -> Member:
     """Return a member from its object; ``at``: since when, if it does not say."""
     return Member(value["agent_id"], value["endpoint"], value.get("public_key") or "", value.get("joined_at") or at)
 
@@ -152,7 +152,7 @@ def bearer_of(public_key: str, swarm: Swarm, less: str) -> str:
     return next((agent for agent in both if agent != less), "") if public_key else ""
 
 
-def fold(events: Iterable[Event], start: Knowledge = NOTHING) -> Knowledge:
+def fold_events(events: Iterable[Event], start: Memberships = NOTHING) -> Memberships:
     """Return the knowledge after the events."""
     known = start
     for event in events:
@@ -162,42 +162,42 @@ def fold(events: Iterable[Event], start: Knowledge = NOTHING) -> Knowledge:
     return known
 
 
-def _put(known: Knowledge, swarm: Swarm) -> Knowledge:
+def _put_swarm(known: Memberships, swarm: Swarm) -> Memberships:
     return known.replace(swarms={**known.swarms, swarm.swarm_id: swarm})
 
 
-def _on_swarm(change: Callable[[Swarm, Event], Swarm]) -> Callable[[Knowledge, Event], Knowledge]:
-    def changed(known: Knowledge, event: Event) -> Knowledge:
+def _on_swarm(change: Callable[[Swarm, Event], Swarm]) -> Callable[[Memberships, Event], Memberships]:
+    def change_swarm(known: Memberships, event: Event) -> Memberships:
         swarm = known.swarms.get(event["swarm_id"])
-        return known if swarm is None else _put(known, change(swarm, event))
+        return known if swarm is None else _put_swarm(known, change(swarm, event))
 
-    return changed
+    return change_swarm
 
 
-def _identity(known: Knowledge, event: Event) -> Knowledge:
+def _fold_identity(known: Memberships, event: Event) -> Memberships:
     return known.replace(agent_id=event["agent_id"], endpoint=event["endpoint"])
 
 
-def _created(known: Knowledge, event: Event) -> Knowledge:
+def _fold_created(known: Memberships, event: Event) -> Memberships:
     at = event["at"]
     fresh = Swarm(
         swarm_id=event["swarm_id"],
         name=event["name"],
         alias=event["alias"],
         master=event["member"]["agent_id"],
-        members={event["member"]["agent_id"]: member(event["member"], at)},
+        members={event["member"]["agent_id"]: member_from(event["member"], at)},
         settings=dict(event["settings"]),
         joined_at=at,
         confirmed_at=at,
     )
-    return _put(known, fresh)
+    return _put_swarm(known, fresh)
 
 
-def _joining(known: Knowledge, event: Event) -> Knowledge:
+def _fold_joining(known: Memberships, event: Event) -> Memberships:
     swarm_id = event["swarm_id"]
     before = known.swarms.get(swarm_id)
     if before is not None and before.state == ACTIVE:
-        return _put(known, before.replace(invitation=event["invitation"]))
+        return _put_swarm(known, before.replace(invitation=event["invitation"]))
     blank = before or Swarm(
         swarm_id=swarm_id,
         name=swarm_id,
@@ -205,16 +205,16 @@ def _joining(known: Knowledge, event: Event) -> Knowledge:
         master=event["master"],
         joined_at=event["at"],
     )
-    return _put(known, blank.replace(state=JOINING, master=event["master"], invitation=event["invitation"]))
+    return _put_swarm(known, blank.replace(state=JOINING, master=event["master"], invitation=event["invitation"]))
 
 
-def _entered(swarm: Swarm, event: Event) -> Swarm:
+def _fold_entered(swarm: Swarm, event: Event) -> Swarm:
     """Take the membership of a reply that accepted, or confirmed, our joining; known keys stay."""
     at = event["at"]
     before = swarm.members if swarm.state == ACTIVE else {}
     members = {}
     for value in event["members"]:
-        new, old = member(value, at), before.get(value["agent_id"])
+        new, old = member_from(value, at), before.get(value["agent_id"])
         if old is not None:
             joined_at = max(old.joined_at, new.joined_at)
             new = new.replace(public_key=old.public_key or new.public_key, joined_at=joined_at)
@@ -231,7 +231,7 @@ def _entered(swarm: Swarm, event: Event) -> Swarm:
     )
 
 
-def _asked(swarm: Swarm, event: Event) -> Swarm:
+def _fold_asked(swarm: Swarm, event: Event) -> Swarm:
     """Remember a signed request that was answered: it is good for nothing else."""
     if event.get("request") is None:
         return swarm
@@ -240,53 +240,53 @@ def _asked(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(asked={**lately, event["request"]: event["at"]})
 
 
-def _requested(swarm: Swarm, event: Event) -> Swarm:
-    asked = member(event["member"], event["at"])
-    return _asked(swarm, event).replace(
+def _fold_requested(swarm: Swarm, event: Event) -> Swarm:
+    asked = member_from(event["member"], event["at"])
+    return _fold_asked(swarm, event).replace(
         waiting={**swarm.waiting, asked.agent_id: (asked, event["token"])},
-        uses=_used(swarm, event["token"], asked),
+        uses=_count_use(swarm, event["token"], asked),
         denied=tuple(agent for agent in swarm.denied if agent != asked.agent_id),
     )
 
 
-def _used(swarm: Swarm, token: str | None, who: Member) -> Mapping[str, Use]:
+def _count_use(swarm: Swarm, token: str | None, who: Member) -> Mapping[str, Use]:
     if token is None:
         return swarm.uses
     use, one = swarm.uses.get(token, Use()), (who.agent_id, who.public_key)
     return {**swarm.uses, token: use if one in use.by else use.replace(by=(*use.by, one))}
 
 
-def _without(known: Mapping[str, Any], agent_id: str) -> dict[str, Any]:
+def _drop_agent(known: Mapping[str, Any], agent_id: str) -> dict[str, Any]:
     return {agent: value for agent, value in known.items() if agent != agent_id}
 
 
-def _joined(swarm: Swarm, event: Event) -> Swarm:
-    new = member(event["member"], event["at"])
-    return _asked(swarm, event).replace(
+def _fold_joined(swarm: Swarm, event: Event) -> Swarm:
+    new = member_from(event["member"], event["at"])
+    return _fold_asked(swarm, event).replace(
         members={**swarm.members, new.agent_id: new},
-        waiting=_without(swarm.waiting, new.agent_id),
-        uses=_used(swarm, event.get("token"), new),
+        waiting=_drop_agent(swarm.waiting, new.agent_id),
+        uses=_count_use(swarm, event.get("token"), new),
         denied=tuple(agent for agent in swarm.denied if agent != new.agent_id),
-        departed=_without(swarm.departed, new.agent_id),
+        departed=_drop_agent(swarm.departed, new.agent_id),
     )
 
 
-def _gone(swarm: Swarm, event: Event) -> Swarm:
+def _fold_gone(swarm: Swarm, event: Event) -> Swarm:
     """Remove a member. A kicked one needs a new token: those it used let it in no more."""
     agent_id = event["agent_id"]
     return swarm.replace(
-        members=_without(swarm.members, agent_id),
+        members=_drop_agent(swarm.members, agent_id),
         departed={**swarm.departed, agent_id: event["at"]},
         denied=(*swarm.denied, agent_id) if event["event"] == "kicked" else swarm.denied,
     )
 
 
-def _denied(swarm: Swarm, event: Event) -> Swarm:
+def _fold_denied(swarm: Swarm, event: Event) -> Swarm:
     agent_id = event["agent_id"]
-    return swarm.replace(waiting=_without(swarm.waiting, agent_id), denied=(*swarm.denied, agent_id))
+    return swarm.replace(waiting=_drop_agent(swarm.waiting, agent_id), denied=(*swarm.denied, agent_id))
 
 
-def _key(swarm: Swarm, event: Event) -> Swarm:
+def _fold_key(swarm: Swarm, event: Event) -> Swarm:
     """Add a missing key; never replace one."""
     known = swarm.members.get(event["agent_id"])
     if known is None or known.public_key or bearer_of(event["public_key"], swarm, event["agent_id"]):
@@ -294,43 +294,43 @@ def _key(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(members={**swarm.members, known.agent_id: known.replace(public_key=event["public_key"])})
 
 
-def _revoked(swarm: Swarm, event: Event) -> Swarm:
+def _fold_revoked(swarm: Swarm, event: Event) -> Swarm:
     use = swarm.uses.get(event["token"], Use())
     return swarm.replace(uses={**swarm.uses, event["token"]: use.replace(revoked=True)})
 
 
-def _ended(swarm: Swarm, event: Event) -> Swarm:
+def _fold_ended(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(state=event["how"], members={}, waiting={})
 
 
-def _placed(swarm: Swarm, event: Event) -> Swarm:
+def _fold_placed(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(mailbox=event["mailbox"])
 
 
-def _mastered(swarm: Swarm, event: Event) -> Swarm:
+def _fold_mastered(swarm: Swarm, event: Event) -> Swarm:
     return swarm.replace(master=event["master"], handed={**swarm.handed, swarm.master: event["at"]})
 
 
-def _sealed(known: Knowledge, event: Event) -> Knowledge:
+def _fold_sealed(known: Memberships, event: Event) -> Memberships:
     return known.replace(sealing=known.sealing | {event["public_key"]})
 
 
-def _muting(known: Knowledge, event: Event) -> Knowledge:
+def _fold_muting(known: Memberships, event: Event) -> Memberships:
     field = "muted_swarms" if event["what"] == "swarm" else "muted_agents"
     others = tuple(word for word in getattr(known, field) if word != event["id"])
     return known.replace(**{field: (*others, event["id"]) if event["event"] == "muted" else others})
 
 
-def _imported(known: Knowledge, event: Event) -> Knowledge:
+def _fold_imported(known: Memberships, event: Event) -> Memberships:
     """Take a state file's swarms and mutes; keep what only we know (uses of tokens, waiting agents)."""
     merged = event["how"] == "merge"
     swarms = dict(known.swarms) if merged else {}
     for value in event["swarms"]:
         before = known.swarms.get(value["swarm_id"])
         if merged and before is not None and before.state == ACTIVE:
-            swarms[before.swarm_id] = _completed(before, value)
+            swarms[before.swarm_id] = _complete_swarm(before, value)
         else:
-            swarms[value["swarm_id"]] = _taken(known, before, value)
+            swarms[value["swarm_id"]] = _swarm_from_file(known, before, value)
     return known.replace(
         swarms=swarms,
         muted_swarms=tuple(dict.fromkeys((*(known.muted_swarms if merged else ()), *event["muted_swarms"]))),
@@ -338,9 +338,9 @@ def _imported(known: Knowledge, event: Event) -> Knowledge:
     )
 
 
-def _completed(swarm: Swarm, value: Mapping[str, Any]) -> Swarm:
+def _complete_swarm(swarm: Swarm, value: Mapping[str, Any]) -> Swarm:
     """Add the members that only the file has. It may be old: known members, departures and the master stay."""
-    listed = [member(one, value["joined_at"]) for one in value["members"]]
+    listed = [member_from(one, value["joined_at"]) for one in value["members"]]
     new = {one.agent_id: one for one in listed if one.joined_at > swarm.departed.get(one.agent_id, "")}
     return swarm.replace(members=_each_by_its_key({**swarm.members, **new, **swarm.members}))
 
@@ -353,39 +353,39 @@ def _each_by_its_key(members: Mapping[str, Member]) -> dict[str, Member]:
     return {agent: one for agent, one in members.items() if first[one.public_key or agent] == agent}
 
 
-def _taken(known: Knowledge, before: Swarm | None, value: Mapping[str, Any]) -> Swarm:
+def _swarm_from_file(known: Memberships, before: Swarm | None, value: Mapping[str, Any]) -> Swarm:
     """Return a swarm as the file has it."""
     made = {**value, "member": value["members"][0], "at": value["joined_at"]}
-    swarm = before or _created(known, made).swarms[value["swarm_id"]]
+    swarm = before or _fold_created(known, made).swarms[value["swarm_id"]]
     return swarm.replace(
         name=value["name"],
         master=value["master"],
         state=ACTIVE,
-        members=_each_by_its_key({one["agent_id"]: member(one, value["joined_at"]) for one in value["members"]}),
+        members=_each_by_its_key({one["agent_id"]: member_from(one, value["joined_at"]) for one in value["members"]}),
         settings=dict(value["settings"]),
         joined_at=value["joined_at"],
         confirmed_at=swarm.confirmed_at or value["joined_at"],
     )
 
 
-_CHANGES: Mapping[str, Callable[[Knowledge, Event], Knowledge]] = {
-    "identity": _identity,
-    "created": _created,
-    "joining": _joining,
-    "entered": _on_swarm(_entered),
-    "asked": _on_swarm(_asked),
-    "requested": _on_swarm(_requested),
-    "joined": _on_swarm(_joined),
-    "left": _on_swarm(_gone),
-    "kicked": _on_swarm(_gone),
-    "denied": _on_swarm(_denied),
-    "key": _on_swarm(_key),
-    "revoked": _on_swarm(_revoked),
-    "ended": _on_swarm(_ended),
-    "mastered": _on_swarm(_mastered),
-    "placed": _on_swarm(_placed),
-    "sealed": _sealed,
-    "muted": _muting,
-    "unmuted": _muting,
-    "imported": _imported,
+_CHANGES: Mapping[str, Callable[[Memberships, Event], Memberships]] = {
+    "identity": _fold_identity,
+    "created": _fold_created,
+    "joining": _fold_joining,
+    "entered": _on_swarm(_fold_entered),
+    "asked": _on_swarm(_fold_asked),
+    "requested": _on_swarm(_fold_requested),
+    "joined": _on_swarm(_fold_joined),
+    "left": _on_swarm(_fold_gone),
+    "kicked": _on_swarm(_fold_gone),
+    "denied": _on_swarm(_fold_denied),
+    "key": _on_swarm(_fold_key),
+    "revoked": _on_swarm(_fold_revoked),
+    "ended": _on_swarm(_fold_ended),
+    "mastered": _on_swarm(_fold_mastered),
+    "placed": _on_swarm(_fold_placed),
+    "sealed": _fold_sealed,
+    "muted": _fold_muting,
+    "unmuted": _fold_muting,
+    "imported": _fold_imported,
 }

@@ -43,7 +43,7 @@ class PeerAnswer(Record):
     final: bool = False
 
 
-def verdict(answer: PeerAnswer, queued_at: int, now: int) -> str:
+def verdict_on(answer: PeerAnswer, queued_at: int, now: int) -> str:
     """Return ``DELIVERED``, ``FAILED``, or ``SENT``: to be retried."""
     if answer.status in (200, 202):
         return DELIVERED
@@ -57,14 +57,14 @@ def verdict(answer: PeerAnswer, queued_at: int, now: int) -> str:
     return SENT if doubtful and now - queued_at < PATIENCE else FAILED
 
 
-def reason(answer: PeerAnswer) -> str:
+def failure_reason(answer: PeerAnswer) -> str:
     """Return why a message did not arrive, in our words: a peer's words stay out of our mail."""
     if answer.status == 0:
         return answer.message
     return f"it was refused with {answer.status} {answer.code if is_code(answer.code) else ''}".rstrip()
 
 
-def backoff(tries: int, most: float) -> float:
+def backoff_seconds(tries: int, most: float) -> float:
     """Return the seconds to wait after so many failures in a row: 1, 2, 4 … ``most``."""
     return min(most, float(1 << min(tries, 20)) / 2)
 
@@ -97,7 +97,7 @@ class Parcel:
         """Return whether it is on its way to this peer."""
         return agent in self.peers and self.peers[str(agent)][0] not in FINAL
 
-    def apply(self, outcome: str, agent: str, why: str | None) -> None:
+    def apply_outcome(self, outcome: str, agent: str, why: str | None) -> None:
         """Fold in the outcome of a try with a peer for which it is open."""
         self.peers[agent] = outcome, self.peers[agent][1] + 1, why
         self.left -= outcome in FINAL
@@ -130,32 +130,32 @@ class Outgoing:
         self._most = latest
         self._latest: dict[str, deque[tuple[int, Parcel]]] = {}
         for event in events:
-            self.apply(event)
+            self.apply_event(event)
 
-    def apply(self, event: Mapping[str, Any]) -> None:
+    def apply_event(self, event: Mapping[str, Any]) -> None:
         """Fold one more event in."""
         kind, message_id = event.get("event"), event.get("id")
         if not isinstance(message_id, str):
             return
         if kind == QUEUED and message_id not in self.senders:
             self.senders[message_id] = event.get("from") or ""
-            self._queue(event)
+            self._queue_parcel(event)
             self._note_claims(event)
         elif kind in (SENT, *FINAL) and message_id in self.open:
             parcel, peer = self.open[message_id], event.get("peer")
             if parcel.is_open_for(peer):
-                parcel.apply(str(kind), str(peer), event.get("why"))
+                parcel.apply_outcome(str(kind), str(peer), event.get("why"))
                 if not parcel.left:
                     del self.open[message_id]
                     parcel.event = _without_text(parcel.event)
 
-    def rows(self, limit: int, swarm_id: str | None = None) -> list[dict[str, Any]]:
+    def latest_rows(self, limit: int, swarm_id: str | None = None) -> list[dict[str, Any]]:
         """Return the latest parcels, of all swarms or of one, as listings show them, oldest first."""
         swarms = self._latest if swarm_id is None else (swarm_id,)
         found = sorted((row for one in swarms for row in self._latest.get(one, ())), key=lambda row: row[0])
         return [parcel.object for _, parcel in found[-limit:]]
 
-    def _queue(self, event: Mapping[str, Any]) -> None:
+    def _queue_parcel(self, event: Mapping[str, Any]) -> None:
         parcel = Parcel(event)
         if event.get("announces") and not parcel.peers:
             return  # only for those here
@@ -169,14 +169,14 @@ class Outgoing:
         latest.append((len(self.senders), parcel))
 
     def _note_claims(self, event: Mapping[str, Any]) -> None:
-        for repo, number, action in claimed(event.get("references")):
+        for repo, number, action in claimed_issues(event.get("references")):
             if action == "claimed":
                 self.claims[repo, number] = event.get("from") or ""
             elif action == "completed":
                 self.claims.pop((repo, number), None)
 
 
-def claimed(references: Any) -> list[tuple[str, int, str]]:
+def claimed_issues(references: Any) -> list[tuple[str, int, str]]:
     """Return the issues that references claim or complete: (repository in lower case, number, action)."""
     found = []
     for one in references if isinstance(references, list) else ():
@@ -187,7 +187,7 @@ def claimed(references: Any) -> list[tuple[str, int, str]]:
     return found
 
 
-def compacted(events: Iterable[Mapping[str, Any]], now: int) -> list[Mapping[str, Any]]:
+def compact_events(events: Iterable[Mapping[str, Any]], now: int) -> list[Mapping[str, Any]]:
     """Return the events that still matter at ``now``.
 
     Finished parcels keep no text. Older than ``REMEMBERED`` they go, all but the ids of the ledger's announcements.

@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from .refusal import Refusal
-from .wire import base64_of, raw_key, unbase64
+from .wire import base64_of, decode_base64, raw_key
 
 SEAL = "seal"
 """The member that holds a signature over everything beside it."""
@@ -26,7 +26,7 @@ MESSAGE, JOIN = b"agent-swarm-protocol/envelope/1\n", b"agent-swarm-protocol/joi
 """The words for the kinds of seal: a message with all members, which the six fields leave open; a request to join."""
 
 
-class Signed(Protocol):
+class SigningInput(Protocol):
     """The signed fields of a message."""
 
     @property
@@ -43,38 +43,38 @@ class Signed(Protocol):
     def content(self) -> str: ...
 
 
-def signing_string(m: Signed) -> str:
+def signing_string(m: SigningInput) -> str:
     """Return the six fields, one behind the other: ``…e2026-11-21T11:27:18.935Za8…49alphamessageHello``."""
     return m.message_id + m.timestamp + m.swarm_id + m.recipient + m.type + m.content
 
 
-def digest(m: Signed) -> bytes:
+def signed_digest(m: SigningInput) -> bytes:
     """Return the 32 bytes that are signed."""
     return sha256(signing_string(m).encode("utf-8")).digest()
 
 
-def sign(m: Signed, key: Ed25519PrivateKey) -> str:
+def sign_message(m: SigningInput, key: Ed25519PrivateKey) -> str:
     """Return the signature, in base64."""
-    return base64_of(key.sign(digest(m)))
+    return base64_of(key.sign(signed_digest(m)))
 
 
-def verifies(m: Signed, signature: str, public_key: str) -> bool:
+def is_signed_by(m: SigningInput, signature: str, public_key: str) -> bool:
     """Return whether the holder of the key (base64) signed the message; False for a malformed signature or key.
 
     OpenSSL refuses signatures whose scalar is not reduced (RFC 8032, 5.1.7), so each has one spelling.
     """
-    return _verifies(digest(m), signature, public_key)
+    return _verify_signature(signed_digest(m), signature, public_key)
 
 
-def _verifies(data: bytes, signature: str, public_key: str) -> bool:
+def _verify_signature(data: bytes, signature: str, public_key: str) -> bool:
     try:
-        Ed25519PublicKey.from_public_bytes(raw_key(public_key)).verify(unbase64(signature), data)
+        Ed25519PublicKey.from_public_bytes(raw_key(public_key)).verify(decode_base64(signature), data)
     except (InvalidSignature, ValueError):
         return False
     return True
 
 
-def whole(word: bytes, value: dict[str, Any]) -> bytes:
+def bytes_to_seal(word: bytes, value: dict[str, Any]) -> bytes:
     """Return the bytes to seal of an object; raise ``Refusal`` (400) for a number that RFC 8785 has no form for."""
     try:
         return word + rfc8785.dumps({key: one for key, one in value.items() if key != SEAL})
@@ -82,14 +82,14 @@ def whole(word: bytes, value: dict[str, Any]) -> bytes:
         raise Refusal("INVALID_FORMAT", "what is sealed holds no number beyond 53 bits") from None
 
 
-def sealed(word: bytes, value: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
+def seal_object(word: bytes, value: dict[str, Any], key: Ed25519PrivateKey) -> dict[str, Any]:
     """Return the object with its seal."""
-    return {**value, SEAL: base64_of(key.sign(whole(word, value)))}
+    return {**value, SEAL: base64_of(key.sign(bytes_to_seal(word, value)))}
 
 
 def seal_holds(word: bytes, value: dict[str, Any], public_key: str) -> bool:
     """Return whether the holder of the key sealed the object as it is."""
-    return _verifies(whole(word, value), str(value.get(SEAL)), public_key)
+    return _verify_signature(bytes_to_seal(word, value), str(value.get(SEAL)), public_key)
 
 
 def public_of(key: Ed25519PrivateKey) -> str:

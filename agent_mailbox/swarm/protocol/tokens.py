@@ -16,14 +16,14 @@ from pydantic import Field
 
 from ...core import instant
 from . import wire
-from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read
+from .envelope import AgentId, Endpoint, Instant, Model, PublicKey, Uuid, read_model
 from .refusal import Refusal
 
 MAX_TOKEN = 4096
 """Most characters of a token: a real one has some four hundred."""
 
 
-class Claims(Model):
+class TokenClaims(Model):
     """The claims of a token. ``max_uses`` None: any number; ``expires_at`` None: for ever. ``issuer``: the member that
     invites, in a swarm that lets members (ours; the founding text has no field for it)."""
 
@@ -35,7 +35,7 @@ class Claims(Model):
     expires_at: Instant | None = None
     issuer: AgentId | None = None
 
-    def expired(self, now: int) -> bool:
+    def is_expired(self, now: int) -> bool:
         """Return whether it has expired at ``now`` (ms)."""
         return self.expires_at is not None and now >= instant.parse(self.expires_at)
 
@@ -49,23 +49,23 @@ class Invitation(Model):
     swarm_id: Uuid
     host: str
     token: str
-    claims: Claims
+    claims: TokenClaims
     key: PublicKey | None = None
 
 
-def make(claims: Claims, key: Ed25519PrivateKey) -> str:
+def make_token(claims: TokenClaims, key: Ed25519PrivateKey) -> str:
     """Return the signed token."""
     payload = claims.model_dump(exclude_none=True)
     return jwt.encode(payload, key, algorithm="EdDSA", sort_headers=True)
 
 
-def url(claims: Claims, token: str, key: str | None = None) -> str:
+def invitation_url(claims: TokenClaims, token: str, key: str | None = None) -> str:
     """Return the URL to hand on; with the master's key, if that vouches for its certificate."""
     told = f"&key={wire.raw_key(key).hex()}" if key else ""
     return f"swarm://{claims.swarm_id}@{urlsplit(claims.endpoint).netloc}?token={token}{told}"
 
 
-def _payload(token: str, key: Ed25519PublicKey | None) -> Any:
+def _read_payload(token: str, key: Ed25519PublicKey | None) -> Any:
     """Return the verified payload, or without a key the claimed one. Raise ``Refusal``."""
     if len(token) > MAX_TOKEN or not token.isascii() or token.count(".") != 2:
         raise Refusal("INVALID_TOKEN", "the invite token has not the form of one")
@@ -82,24 +82,24 @@ def _payload(token: str, key: Ed25519PublicKey | None) -> Any:
     return wire.parse_json(data, "the invite token")
 
 
-def claimed(token: str) -> Claims:
+def unverified_claims(token: str) -> TokenClaims:
     """Return the unverified claims: they name the swarm, and so the key to verify the token with."""
-    return _claims(_payload(token, None))
+    return _parse_claims(_read_payload(token, None))
 
 
-def verified(token: str, public_key: str) -> Claims:
+def verified_claims(token: str, public_key: str) -> TokenClaims:
     """Return the claims of a token that the key's holder signed; raise ``Refusal`` (400 malformed, 401 forged)."""
-    return _claims(_payload(token, Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))))
+    return _parse_claims(_read_payload(token, Ed25519PublicKey.from_public_bytes(wire.raw_key(public_key))))
 
 
-def _claims(value: Any) -> Claims:
+def _parse_claims(value: Any) -> TokenClaims:
     try:
-        return read(Claims, value, "the invite token")
+        return read_model(TokenClaims, value, "the invite token")
     except Refusal as error:
         raise Refusal("INVALID_TOKEN", error.message) from None
 
 
-def fingerprint(token: str) -> str:
+def token_fingerprint(token: str) -> str:
     """Return the word by which a use is counted: the SHA-256 of the signed part.
 
     The signature is left out: base64 spells its last character in several ways, each of which would be a fresh token.
@@ -115,15 +115,15 @@ def parse_url(text: str) -> Invitation:
     token = told.get("token", "")
     if parts.scheme != "swarm" or not at or not token:
         raise Refusal("INVALID_TOKEN", "an invitation is swarm://SWARM@HOST?token=TOKEN")
-    claims = claimed(token)
+    claims = unverified_claims(token)
     if claims.swarm_id != swarm_id or urlsplit(claims.endpoint).netloc != host:
         raise Refusal("INVALID_TOKEN", "the invitation's address is not the one its token names")
     return Invitation(
-        swarm_id=swarm_id, host=host, token=token, claims=claims, key=_key(told.get("key"), claims, token)
+        swarm_id=swarm_id, host=host, token=token, claims=claims, key=_master_key_of(told.get("key"), claims, token)
     )
 
 
-def _key(told: str | None, claims: Claims, token: str) -> str | None:
+def _master_key_of(told: str | None, claims: TokenClaims, token: str) -> str | None:
     """Return the master's key that a URL tells; raise ``Refusal`` if it did not sign the master's token."""
     if told is None:
         return None
@@ -133,5 +133,5 @@ def _key(told: str | None, claims: Claims, token: str) -> str | None:
     except ValueError:
         raise Refusal("INVALID_TOKEN", "the invitation's key is none") from None
     if claims.issuer in (None, claims.master):
-        verified(token, key)
+        verified_claims(token, key)
     return key

@@ -43,27 +43,27 @@ _VERSION = re.compile(r"(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})\.(0|[1-9]\d{0,5})(?:[
 _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}", re.ASCII)
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a key stands there twice")
     return found
 
 
-def _integer(text: str) -> int:
+def _parse_integer(text: str) -> int:
     if len(text) > 20 or not -(1 << 63) <= int(text) < 1 << 63:
         raise ValueError("a number out of range")
     return int(text)
 
 
-def _decimal(text: str) -> float:
+def _parse_decimal(text: str) -> float:
     value = float(text)
     if len(text) > 64 or value - value != 0:
         raise ValueError("a number out of range")
     return value
 
 
-def _constant(text: str) -> float:
+def _refuse_constant(text: str) -> float:
     raise ValueError(f"{text} is not JSON")
 
 
@@ -76,11 +76,15 @@ def parse_json(data: bytes | str, what: str = "the body") -> dict[str, Any]:
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
         value = json.loads(
-            text, object_pairs_hook=_pairs, parse_int=_integer, parse_float=_decimal, parse_constant=_constant
+            text,
+            object_pairs_hook=_object_from_pairs,
+            parse_int=_parse_integer,
+            parse_float=_parse_decimal,
+            parse_constant=_refuse_constant,
         )
         if not isinstance(value, dict):
             raise ValueError("not a JSON object")
-        if _depth(value) > MAX_DEPTH:
+        if _nesting_depth(value) > MAX_DEPTH:
             raise ValueError("nested too deeply")
         if "\\u" in text:
             json.dumps(value, ensure_ascii=False).encode("utf-8")
@@ -97,7 +101,7 @@ def parse_json(data: bytes | str, what: str = "the body") -> dict[str, Any]:
     return value
 
 
-def _depth(value: Any) -> int:
+def _nesting_depth(value: Any) -> int:
     level, layer = 0, [value]
     while layer:
         level += 1
@@ -112,7 +116,7 @@ def _depth(value: Any) -> int:
     return level
 
 
-def dumps(value: Any) -> str:
+def dump_json(value: Any) -> str:
     """Return compact JSON: keys in their order, text as it is."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -132,7 +136,7 @@ def is_instant(text: str) -> bool:
         return False
 
 
-def later(now: int, past: str) -> str:
+def later_instant(now: int, past: str) -> str:
     """Return the instant of an event at ``now`` (ms) that follows another at ``past`` (empty: none).
 
     It is at least a millisecond after ``past``, whatever clock dated that: the decider knows what its event follows.
@@ -169,7 +173,7 @@ def raw_key(text: str) -> bytes:
 
     Points of small order are refused: anybody's signature verifies under one (RFC 8032 leaves that open).
     """
-    key = unbase64(text if len(text) != 43 else text + "=")
+    key = decode_base64(text if len(text) != 43 else text + "=")
     if len(key) != 32:
         raise ValueError("an Ed25519 key has 32 bytes")
     if key[:31] + bytes([key[31] & 0x7F]) in _SMALL:
@@ -177,7 +181,7 @@ def raw_key(text: str) -> bytes:
     return key
 
 
-def unbase64(text: str) -> bytes:
+def decode_base64(text: str) -> bytes:
     """Return the bytes of canonical standard base64; raise ``ValueError`` for any other spelling."""
     try:
         data = base64.b64decode(text.encode("ascii"), validate=True)

@@ -1,8 +1,8 @@
 """The doctor: find a mailbox's problems, one line and place each, and make the few repairs that are safe.
 
-Belongs here: the order of the checks (``examine``; the modules ``…_checks`` make them), and ``repair``. A repair
-corrects modes, removes wrong derived files, and removes provably torn lines after keeping them beside the log. It is
-idempotent, also after a kill.
+Belongs here: the order of the checks (``check_uses``; the modules ``…_checks`` make them), and ``repair_safely``. A
+repair corrects modes, removes wrong derived files, and removes provably torn lines after keeping them beside the log.
+It is idempotent, also after a kill.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from ...mailbox.facade import Mailbox
 
 
-def examine(
+def examine_mailbox(
     mailbox: Mailbox, environ: Mapping[str, str] | None = None, *, archived: bool = True, alone: bool = False
 ) -> Iterator[Problem]:
     """Yield the mailbox's problems and notes.
@@ -53,14 +53,14 @@ def examine(
 
     told: set[str] = set()
     for part in (
-        use_checks.examine(mailbox) if archived else iter(()),
-        place_checks.examine(mailbox, environ),
-        proof_checks.examine(mailbox),
-        log_checks.examine(mailbox, archived=archived, at_work=at_work),
-        archive_checks.examine(mailbox, at_work),
-        derived_checks.examine(mailbox),
-        attachment_checks.examine(mailbox),
-        agent_checks.examine(mailbox),
+        use_checks.check_uses(mailbox) if archived else iter(()),
+        place_checks.check_place(mailbox, environ),
+        proof_checks.check_proofs(mailbox),
+        log_checks.check_logs(mailbox, archived=archived, at_work=at_work),
+        archive_checks.check_archive(mailbox, at_work),
+        derived_checks.check_derived(mailbox),
+        attachment_checks.check_attachments(mailbox),
+        agent_checks.check_agents(mailbox),
     ):
         try:
             for problem in part:
@@ -72,31 +72,31 @@ def examine(
                 told.add(error.what.split()[0])
 
 
-def problems(found: Iterator[Problem]) -> list[Problem]:
+def problems_among(found: Iterator[Problem]) -> list[Problem]:
     """Return the findings that need action, without notes."""
     return [problem for problem in found if not problem.note]
 
 
-def repair(
+def repair_safely(
     mailbox: Mailbox, environ: Mapping[str, str] | None = None, tell: Callable[[Repaired], None] = lambda _: None
 ) -> list[Problem]:
     """Make the safe repairs; return the remaining findings. Raises ``Busy`` while a steward runs.
 
     ``tell`` hears of each thing that was changed, once it is."""
     with rotation.alone(mailbox.archive, mailbox.logs.wait):
-        found = list(examine(mailbox, environ, alone=True))
+        found = list(examine_mailbox(mailbox, environ, alone=True))
         for problem in found:
             if problem.repair == CHMOD:
-                tell(_close(problem.file))
+                tell(_close_mode(problem.file))
             elif problem.repair == REMOVE_DERIVED and _remove_derived(mailbox, problem.file):
                 tell(Repaired(problem.file, "removed; it is derived, and its next user makes it again"))
         for path in dict.fromkeys(p.file for p in found if p.repair == REMOVE_TORN):
-            for one in _without_torn_lines(_log(mailbox, path), instant.text(mailbox.now())):
+            for one in _without_torn_lines(_log_at(mailbox, path), instant.text(mailbox.now())):
                 tell(one)
-    return list(examine(mailbox, environ))
+    return list(examine_mailbox(mailbox, environ))
 
 
-def _close(path: str) -> Repaired:
+def _close_mode(path: str) -> Repaired:
     mode = 0o700 if system.is_directory(path) else 0o600
     try:
         before = system.stat(path).st_mode & 0o7777
@@ -125,7 +125,7 @@ def _remove_derived(mailbox: Mailbox, path: str) -> bool:
 # -- torn lines -------------------------------------------------------------------------------------------------------
 
 
-def _log(mailbox: Mailbox, path: str) -> Log:
+def _log_at(mailbox: Mailbox, path: str) -> Log:
     """Return the log at a path; a live one with its stamps and record."""
     live = (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster)
     return next((log for log in live if log.path == path), Log(path))
@@ -141,21 +141,21 @@ def _without_torn_lines(log: Log, when: str) -> list[Repaired]:
     beside = f"{log.path}{TORN}"
     with log.held() as held:
         size = system.fstat(held.fd).st_size
-        torn = [(at, line) for at, line in _lines(held.fd, size) if _is_torn(line)]
-        _keep(Log(beside, log.wait), [kept(at, line) for at, line in torn], when)
+        torn = [(at, line) for at, line in _lines_with_offsets(held.fd, size) if _is_torn(line)]
+        _keep_torn_lines(Log(beside, log.wait), [kept_record(at, line) for at, line in torn], when)
 
-        def lines(misplaced: bool) -> Iterator[bytes]:
-            whole = ((at, line) for at, line in _lines(held.fd, size) if not _is_torn(line))
+        def misplaced_lines(misplaced: bool) -> Iterator[bytes]:
+            whole = ((at, line) for at, line in _lines_with_offsets(held.fd, size) if not _is_torn(line))
             return (line for at, line in whole if replacement.is_misplaced(held, (at, line)) == misplaced)
 
-        replacement.replace(held, lines(False), size, lines(True))
+        replacement.replace(held, misplaced_lines(False), size, misplaced_lines(True))
     return [
         Repaired(log.path, f"cut a torn line of {len(line)} bytes at byte {at}; {beside} keeps it", beside)
         for at, line in torn
     ]
 
 
-def kept(position: int, torn: bytes) -> dict[str, Any]:
+def kept_record(position: int, torn: bytes) -> dict[str, Any]:
     """Return what is kept of a torn line: its byte offset in the log, and all its bytes."""
     if not torn.strip(b"\0"):
         return {"position": position, "zeros": len(torn)}
@@ -165,7 +165,7 @@ def kept(position: int, torn: bytes) -> dict[str, Any]:
         return {"position": position, "hex": torn.hex()}
 
 
-def _keep(beside: Log, torn: Sequence[dict[str, Any]], when: str) -> None:
+def _keep_torn_lines(beside: Log, torn: Sequence[dict[str, Any]], when: str) -> None:
     """Append what is cut, durably, before it is cut; a killed repair may have kept some of it already."""
     with beside.held() as held:
         there = [codec.parse(line, len(line), ours=False) for _, line in held.lines()]
@@ -176,7 +176,7 @@ def _keep(beside: Log, torn: Sequence[dict[str, Any]], when: str) -> None:
         held.sync()
 
 
-def _lines(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
+def _lines_with_offsets(fd: int, size: int) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, line without newline) of each line that is not empty, of any length; read one chunk at a time."""
     rest = b""
     position = 0

@@ -26,7 +26,7 @@ OVERDUE = 24 * instant.HOUR
 """Milliseconds without a steward run after which its pending work is reported; cron starts one every hour."""
 
 
-def examine(mailbox: Mailbox) -> Iterator[Problem]:
+def check_agents(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield notes of agents silent beyond the steward's limit, and of an overdue steward."""
     try:
         config = mailbox.config

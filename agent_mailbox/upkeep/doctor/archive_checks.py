@@ -23,11 +23,11 @@ RESTORE = "restore it from a backup, or accept it as it is: remove its lines fro
 RESTORE_ALL = "restore the archive from a backup, or accept it as it is: `agent-mailbox doctor --trust`"
 
 
-def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
+def check_archive(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     """Yield the problems of the archive's files and their manifest."""
     archive = mailbox.archive
     # In this order: bytes seen while no steward works were sealed, unless their steward was interrupted.
-    sizes = {name: _size(archive, name) for name in archive.files()}
+    sizes = {name: _size_of(archive, name) for name in archive.files()}
     moving = at_work()
     manifest = Manifest(archive)
     if not moving and manifest.is_lost():
@@ -41,7 +41,7 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     damaged = set()
     for damage in manifest.damage():
         damaged.add(damage.file)
-        yield Problem(system.join(archive.directory, damage.file), _line(damage), _what(damage))
+        yield Problem(system.join(archive.directory, damage.file), _damaged_line(damage), _describe_damage(damage))
     for name, size in sizes.items():
         path = system.join(archive.directory, name)
         unsealed = size - manifest.sealed(name)
@@ -54,21 +54,21 @@ def examine(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
             what = f"the last {unsealed} bytes are not sealed: an archive run was interrupted, or another program wrote"
             yield Problem(path, None, f"{what}; `agent-mailbox steward run` completes it")
     yield from _reads_alone(mailbox, manifest)
-    yield from _leftovers(mailbox, at_work)
+    yield from _find_leftovers(mailbox, at_work)
 
 
-def _size(archive: Archive, name: str) -> int:
+def _size_of(archive: Archive, name: str) -> int:
     try:
         return system.stat(system.join(archive.directory, name)).st_size
     except OSError:
         return 0
 
 
-def _line(damage: Damage) -> int | None:
+def _damaged_line(damage: Damage) -> int | None:
     return damage.first_line if damage.there else None
 
 
-def _what(damage: Damage) -> str:
+def _describe_damage(damage: Damage) -> str:
     stretch = damage.stretch
     if not damage.there:
         return f"the file is missing, or ends before byte {stretch.offset} (manifest line {stretch.line}); {RESTORE}"
@@ -88,7 +88,7 @@ def _reads_alone(mailbox: Mailbox, manifest: Manifest) -> Iterator[Problem]:
             yield Problem(system.join(archive.directory, name), None, what)
 
 
-def _leftovers(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
+def _find_leftovers(mailbox: Mailbox, at_work: Callable[[], bool]) -> Iterator[Problem]:
     for name in (paths.MESSAGES, paths.READS, paths.ROSTER):
         path = mailbox.logs.path(f"{name}.new")
         if system.exists(path) and not at_work() and system.exists(path):  # the steward may have ended by now

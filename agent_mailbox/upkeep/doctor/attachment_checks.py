@@ -16,14 +16,14 @@ from .findings import Problem
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ...core.attachments import File
+    from ...core.attachments import AttachmentFile
     from ...mailbox.facade import Mailbox
 
 
-def examine(mailbox: Mailbox) -> Iterator[Problem]:
+def check_attachments(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the files that are missing or damaged, each once; the mailbox has no other copy."""
-    seen = exchanged_files.awaited(mailbox.logs)
-    for message_id, file in _named(mailbox):
+    seen = exchanged_files.awaited_files(mailbox.logs)
+    for message_id, file in _named_files(mailbox):
         if file.stored not in seen and attachment_files.read(mailbox.directory, file) is None:
             path = attachment_files.place(mailbox.directory, file.stored)
             what = "is damaged" if system.exists(path) else "is missing"
@@ -31,7 +31,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         seen.add(file.stored)
 
 
-def _named(mailbox: Mailbox) -> Iterator[tuple[str, File]]:
+def _named_files(mailbox: Mailbox) -> Iterator[tuple[str, AttachmentFile]]:
     for _, line in mailbox.logs.messages.lines():
         message = codec.message(line) if b"sha256" in line else None
         if message is not None and not isinstance(message, BadLine):

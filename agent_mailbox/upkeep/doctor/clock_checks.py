@@ -25,7 +25,7 @@ class Clock:
         self._back = [0, 0, 0, 0]  # count, first line, its timestamp, the latest before
         self._ahead = [0, 0, 0]
 
-    def tick(self, line: int, timestamp: int) -> None:
+    def take_timestamp(self, line: int, timestamp: int) -> None:
         """Take the next record's timestamp (ms)."""
         if self._now is None:
             return
@@ -37,17 +37,21 @@ class Clock:
         else:
             self._latest = max(self._latest, timestamp)
 
-    def notes(self) -> Iterator[Problem]:
+    def clock_notes(self) -> Iterator[Problem]:
         """Yield the notes."""
         if self._back[0]:
             count, line, said, before = self._back
-            what = f"the clock went back here, from {instant.text(before)} to {instant.text(said)} ({_lines(count)})"
+            what = (
+                f"the clock went back here, from {instant.text(before)} to {instant.text(said)} ({_count_lines(count)})"
+            )
             yield Problem(self._path, line, f"{what}; harmless, because log order counts", note=True)
         if self._ahead[0]:
             count, line, said = self._ahead
-            what = f"dated in the future, {instant.text(said)} ({_lines(count)}): it expires late; check the clock"
+            what = (
+                f"dated in the future, {instant.text(said)} ({_count_lines(count)}): it expires late; check the clock"
+            )
             yield Problem(self._path, line, what, note=True)
 
 
-def _lines(count: int) -> str:
+def _count_lines(count: int) -> str:
     return "1 line" if count == 1 else f"{count} lines"

@@ -28,29 +28,29 @@ if TYPE_CHECKING:
 DOUBT = "steward-clock"
 
 
-def check(mailbox: Mailbox) -> None:
+def check_clock(mailbox: Mailbox) -> None:
     """Raise ``Refused`` if the clock is far from every sign, and keep the doubt for the next run."""
-    now, found = mailbox.now(), [*signs(mailbox)]
-    look = ClockDoubt(now, processes.here().partition(" ")[0], _uptime(), max(found, default=0))
+    now, found = mailbox.now(), [*signs_of_life(mailbox)]
+    look = ClockDoubt(now, processes.here().partition(" ")[0], _uptime_millis(), max(found, default=0))
     doubt = clocks.doubted(look, found, doubt_of(mailbox))
     if doubt is None:
         return
     cache.save(mailbox.logs.cache(DOUBT), codec.dumps(doubt.__dict__).encode())
     raise Refused(
-        f"the clock is {told(doubt, found)}: {instant.text(now)}",
+        f"the clock is {describe_doubt(doubt, found)}: {instant.text(now)}",
         "set the clock, or run `agent-mailbox steward run --trust-clock` if it is right",
         code="clock",
     )
 
 
-def told(doubt: ClockDoubt, found: list[int]) -> str:
+def describe_doubt(doubt: ClockDoubt, found: list[int]) -> str:
     """Return how far the clock is from the signs, in words."""
     away = clocks.distance(doubt.now, found) // instant.HOUR
     span = f"{away} hours" if away < 72 else f"{away // 24} days"
     return f"{span} {'ahead of' if doubt.now > doubt.newest else 'away from'} every time in the mailbox"
 
 
-def settled(mailbox: Mailbox) -> None:
+def forget_doubt(mailbox: Mailbox) -> None:
     """Forget a doubt: the steward ran."""
     try:
         system.unlink(mailbox.logs.cache(DOUBT))
@@ -70,20 +70,20 @@ def doubt_of(mailbox: Mailbox) -> ClockDoubt | None:
     return doubt if {*map(type, numbers)} <= {int} else None
 
 
-def signs(mailbox: Mailbox) -> Iterator[int]:
+def signs_of_life(mailbox: Mailbox) -> Iterator[int]:
     """Yield the times (ms) of the mailbox's files."""
     logs = mailbox.logs
-    for path in (*map(logs.path, LOGS), *_hearts(mailbox), logs.cache(rotation.LAST_RUN)):
-        if (changed := _changed(path)) is not None:
+    for path in (*map(logs.path, LOGS), *_heartbeat_files(mailbox), logs.cache(rotation.LAST_RUN)):
+        if (changed := _change_time(path)) is not None:
             yield changed
 
 
-def _hearts(mailbox: Mailbox) -> list[str]:
+def _heartbeat_files(mailbox: Mailbox) -> list[str]:
     directory = mailbox.logs.path(paths.HEARTBEATS)
     return [system.join(directory, name) for name in list_names(directory)]
 
 
-def _changed(path: str) -> int | None:
+def _change_time(path: str) -> int | None:
     """Return when (ms) a file changed; None if there is none. Only a time in the past was ever seen by the system."""
     try:
         there = system.lstat(path)
@@ -92,7 +92,7 @@ def _changed(path: str) -> int | None:
     return min(there.st_mtime_ns, there.st_ctime_ns) // 1_000_000
 
 
-def _uptime() -> int:
+def _uptime_millis() -> int:
     """Return the ms since the machine's start, sleep included; -1 if the system does not tell.
 
     The kernel tells it in a file, which no replaced clock of a process changes.

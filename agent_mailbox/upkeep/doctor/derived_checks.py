@@ -34,7 +34,7 @@ from .findings import REMOVE_DERIVED, Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from ...core.inbox import Item, MailState
+    from ...core.inbox import InboxState, Item
     from ...mailbox.facade import Mailbox
     from ...store.log.log import Log
     from ...store.log.proof_view import ProofView
@@ -65,26 +65,26 @@ class CursorlessPoll(Poll):
         return None
 
 
-class Truth:
+class UnreadToCheck:
     """A session's unread mail by the logs alone."""
 
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
         self.logs = LogsOnly(mailbox.logs)
-        self._state: MailState | None = None
+        self._state: InboxState | None = None
 
-    def unread(self, session_id: str) -> list[Item]:
+    def unread_by_logs(self, session_id: str) -> list[Item]:
         """Return the session's unread mail in the order of showing; nothing for a dead one."""
         config, now = self._mailbox.config, self._mailbox.now()
         if self.logs.read_roster().state(session_id) == DEAD:
             return []
-        if self._small():
+        if self._is_small():
             if self._state is None:
                 self._state = self.logs.state(config.ttls)
             return inbox.unread(session_id, self._state, now)
-        return self.polled(CursorlessPoll, session_id)
+        return self.unread_by_poll(CursorlessPoll, session_id)
 
-    def polled(self, kind: type[Poll], session_id: str) -> list[Item]:
+    def unread_by_poll(self, kind: type[Poll], session_id: str) -> list[Item]:
         """Return the unread mail that a poll of this kind finds."""
         config = self._mailbox.config
         poll = kind(self.logs, session_id, config.ttls, config.stamp)
@@ -95,33 +95,40 @@ class Truth:
         if self.logs.read_roster().state(session_id) == DEAD:
             return []
         try:
-            return self.polled(Poll, session_id)
+            return self.unread_by_poll(Poll, session_id)
         except (TypeError, ValueError, IndexError, KeyError):
             return None
 
-    def _small(self) -> bool:
+    def _is_small(self) -> bool:
         with self.logs.open() as logs:
             return logs.messages_end + logs.reads_end <= FOLDED
 
 
-def examine(mailbox: Mailbox) -> Iterator[Problem]:
+def check_derived(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the derived files that disagree with the logs."""
     try:
         mailbox.config  # noqa: B018 - unread mail depends on it
     except BadData:
         return  # place_checks reports it
-    for part in (_ends, _rollbook, _stamps, _unbound, _cursors, search_checks.examine):
+    for part in (
+        _check_ends,
+        _check_roster_cache,
+        _check_stamps,
+        _check_unbound,
+        _check_cursors,
+        search_checks.check_projection,
+    ):
         try:
             yield from part(mailbox)
         except StorageFailed:
             continue  # log_checks reports an unreadable log
 
 
-def _names(mailbox: Mailbox, directory: str) -> list[str]:
+def _names_in(mailbox: Mailbox, directory: str) -> list[str]:
     return list_names(mailbox.logs.cache(directory))
 
 
-def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
+def _is_still_wrong(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
     """Return whether it is wrong under the logs' locks, too; without write access, just check once more."""
     with ExitStack() as stack:
         try:
@@ -137,42 +144,42 @@ def _still(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
 # -- the guard's ------------------------------------------------------------------------------------------------------
 
 
-def _stamps(mailbox: Mailbox) -> Iterator[Problem]:
-    def hidden(truth: Truth) -> int:
-        return sum(not item.muted for item in truth.unread(session_id))
+def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
+    def count_hidden(truth: UnreadToCheck) -> int:
+        return sum(not item.muted for item in truth.unread_by_logs(session_id))
 
-    def hides(truth: Truth) -> bool:
-        return mailbox.logs.trail.counting(session_id, mailbox.now()) is not None and hidden(truth) > 0
+    def is_hiding(truth: UnreadToCheck) -> bool:
+        return mailbox.logs.trail.counting(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
 
-    truth = Truth(mailbox)
-    for session_id in _names(mailbox, stamps.QUIET):
-        if hides(truth) and _still(mailbox, lambda: hides(Truth(mailbox))):
-            count = hidden(truth)
+    truth = UnreadToCheck(mailbox)
+    for session_id in _names_in(mailbox, stamps.QUIET):
+        if is_hiding(truth) and _is_still_wrong(mailbox, lambda: is_hiding(UnreadToCheck(mailbox))):
+            count = count_hidden(truth)
             what = f"says that {session_id} has no unread mail, but it has {count} unread, which its hooks hide"
             yield Problem(mailbox.logs.cache(stamps.QUIET, session_id), None, what, REMOVE_DERIVED)
 
 
-def _unbound(mailbox: Mailbox) -> Iterator[Problem]:
-    def lies(desk: Coordination) -> bool:
+def _check_unbound(mailbox: Mailbox) -> Iterator[Problem]:
+    def is_wrong(desk: Coordination) -> bool:
         agent = desk.plane().roster.get(session_id)
         freed = bindings.frees(mailbox.logs.trail, session_id, mailbox.now())
         return freed and standing.binds(desk.standing(session_id), agent)
 
-    desk = _coordination(mailbox)
+    desk = _open_coordination(mailbox)
     for session_id in bindings.unbound(mailbox.logs.trail):
         path = mailbox.logs.trail.kept(stamps.UNBOUND, session_id)
-        if lies(desk) and _still(mailbox, lambda: lies(_coordination(mailbox))):
+        if is_wrong(desk) and _is_still_wrong(mailbox, lambda: is_wrong(_open_coordination(mailbox))):
             what = f"says that nothing binds {session_id}, but it has a lead or a policy, which its tool calls bypass"
             yield Problem(path, None, what, REMOVE_DERIVED)
 
 
-def _coordination(mailbox: Mailbox) -> Coordination:
+def _open_coordination(mailbox: Mailbox) -> Coordination:
     box = OpenMailbox(mailbox.directory, clock=mailbox.now)
     box.logs = LogsOnly(mailbox.logs)
     return Coordination(box)
 
 
-def _ends(mailbox: Mailbox) -> Iterator[Problem]:
+def _check_ends(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield notes of logs that end elsewhere than our last writer left them; that is safe, but another wrote."""
     if mailbox.logs.custody is not None and mailbox.logs.custody.broken() is not None:
         return  # a log that was cut is not harmless; ``proof_checks`` tells of it
@@ -180,7 +187,7 @@ def _ends(mailbox: Mailbox) -> Iterator[Problem]:
     if any(obstacles.to_create(mailbox.logs.cache(*name)) for name in ((), (stamps.ENDS,), (stamps.QUIET,))):
         return
     for log in (mailbox.logs.messages, mailbox.logs.reads, mailbox.logs.roster):
-        if _ended_elsewhere(mailbox, log) and _still(mailbox, partial(_ended_elsewhere, mailbox, log)):
+        if _ended_elsewhere(mailbox, log) and _is_still_wrong(mailbox, partial(_ended_elsewhere, mailbox, log)):
             what = f"{_ended_elsewhere(mailbox, log)}; harmless, the next writer notices"
             yield Problem(log.path, None, what, note=True)
 
@@ -204,12 +211,12 @@ def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
 # -- the polls' -------------------------------------------------------------------------------------------------------
 
 
-def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
+def _check_roster_cache(mailbox: Mailbox) -> Iterator[Problem]:
     view = mailbox.logs.roster.view()
     path = mailbox.logs.rollbook()
     body = cache.load(path)
     if body is None:
-        yield from _unsound(path)
+        yield from _note_unsound(path)
         return
     head, _, text = body.partition(b"\n")
     fd = mailbox.logs.roster.open()
@@ -220,7 +227,7 @@ def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
         told = Roster(parse_roster(lines_of(fd, 0, at[1]), view))
         if view is not None and view.counted != counted:
             return
-        if text != roster_cache.written(told) and _differs(RosterCache(text), told):
+        if text != roster_cache.written(told) and _is_different(RosterCache(text), told):
             yield Problem(path, None, "holds another roster than the log", REMOVE_DERIVED)
     except (ValueError, IndexError, TypeError, KeyError):
         yield Problem(path, None, "cannot be read", REMOVE_DERIVED)
@@ -229,27 +236,29 @@ def _rollbook(mailbox: Mailbox) -> Iterator[Problem]:
             system.close(fd)
 
 
-def _differs(written: RosterCache, told: Roster) -> bool:
+def _is_different(written: RosterCache, told: Roster) -> bool:
     same_lineages = all(written.lineage(i) == told.lineage(i) for i in told.agents)
     return written.agents != told.agents or written.roles_ever != told.roles_ever or not same_lineages
 
 
-def _cursors(mailbox: Mailbox) -> Iterator[Problem]:
-    def drifted(truth: Truth) -> bool:
+def _check_cursors(mailbox: Mailbox) -> Iterator[Problem]:
+    def has_drifted(truth: UnreadToCheck) -> bool:
         found = truth.by_cursor(session_id)
-        return found is None or [i.message.id for i in found] != [i.message.id for i in truth.unread(session_id)]
+        return found is None or [i.message.id for i in found] != [
+            i.message.id for i in truth.unread_by_logs(session_id)
+        ]
 
-    truth = Truth(mailbox)
-    for session_id in _names(mailbox, CURSORS):
+    truth = UnreadToCheck(mailbox)
+    for session_id in _names_in(mailbox, CURSORS):
         path = mailbox.logs.cache(CURSORS, session_id)
         if cache.load(path) is None:
-            yield from _unsound(path)
-        elif drifted(truth) and _still(mailbox, lambda: drifted(Truth(mailbox))):
+            yield from _note_unsound(path)
+        elif has_drifted(truth) and _is_still_wrong(mailbox, lambda: has_drifted(UnreadToCheck(mailbox))):
             what = f"makes {session_id} see other unread mail than the log holds"
             yield Problem(path, None, what, REMOVE_DERIVED)
 
 
-def _unsound(path: str) -> Iterator[Problem]:
+def _note_unsound(path: str) -> Iterator[Problem]:
     """Yield a note of a derived file with a bad checksum; it counts as missing and is rebuilt."""
     if (head := read_if_possible(path, 64)) is None:
         return  # ``use_checks`` tells what is in the place of this file

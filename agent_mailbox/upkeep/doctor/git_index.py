@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def tracked(directory: str, names: Iterable[str]) -> list[str]:
+def tracked_names(directory: str, names: Iterable[str]) -> list[str]:
     """Return the names in the directory that its git repository tracks; none if there is no repository."""
     directory = system.real_path(directory)
     root = directory
@@ -24,15 +24,15 @@ def tracked(directory: str, names: Iterable[str]) -> list[str]:
             return []
         root = system.dirname(root)
     try:
-        with system.stream(system.join(_gitdir(root), "index"), "rb") as file:
+        with system.stream(system.join(_git_directory(root), "index"), "rb") as file:
             index = file.read()
     except OSError:
         return []
     inside = directory[len(root) :].lstrip("/")
-    return [name for name in names if _holds(index, system.encoded(system.join(inside, name)))]
+    return [name for name in names if _has_entry(index, system.encoded(system.join(inside, name)))]
 
 
-def _gitdir(root: str) -> str:
+def _git_directory(root: str) -> str:
     """Return the repository's own directory: ``.git``, or the target of a linked worktree's ``.git`` file."""
     path = system.join(root, ".git")
     if main_worktree(root) is None or system.is_directory(path):
@@ -41,7 +41,7 @@ def _gitdir(root: str) -> str:
         return system.join(root, file.readline().strip().removeprefix("gitdir:").strip())
 
 
-def _holds(index: bytes, path: bytes) -> bool:
+def _has_entry(index: bytes, path: bytes) -> bool:
     """Return whether the index has an entry of that path: its length precedes it, in the lower twelve bits of two
     bytes."""
     place = index.find(path + b"\0")

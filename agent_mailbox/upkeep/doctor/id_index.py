@@ -36,22 +36,22 @@ class IdIndex:
     def __init__(self) -> None:
         self._ids: list[tuple[CheckedLog, array[int]]] = []
 
-    def of(self, source: CheckedLog) -> array[int]:
+    def hashes_of(self, source: CheckedLog) -> array[int]:
         """Return the list to which the caller adds the log's hashes."""
         found = array("q")
         self._ids.append((source, found))
         return found
 
-    def settle(self) -> None:
+    def sort_hashes(self) -> None:
         """Sort the lists after the last addition, before any query."""
         self._ids = [(source, array("q", sorted(ids))) for source, ids in self._ids]
 
-    def homes(self, message_id: str) -> list[CheckedLog]:
+    def logs_with(self, message_id: str) -> list[CheckedLog]:
         """Return the logs that may hold a message of that id."""
         wanted = hash(message_id)
         return [s for s, ids in self._ids if (at := bisect_left(ids, wanted)) < len(ids) and ids[at] == wanted]
 
-    def repeated(self) -> set[int]:
+    def repeated_hashes(self) -> set[int]:
         """Return the hashes that occur more than once."""
         found: set[int] = set()
         everything = array("q")
@@ -70,9 +70,9 @@ class IdIndex:
         return [source for source, _ in self._ids]
 
 
-def twins(census: IdIndex, moving: Callable[[], bool]) -> Iterator[Problem]:
+def find_duplicates(census: IdIndex, moving: Callable[[], bool]) -> Iterator[Problem]:
     """Yield the duplicate ids: read those with repeated hashes again, and compare them."""
-    repeated = census.repeated()
+    repeated = census.repeated_hashes()
     if not repeated:
         return
     met: dict[str, tuple[CheckedLog, Message]] = {}
@@ -91,14 +91,14 @@ def twins(census: IdIndex, moving: Callable[[], bool]) -> Iterator[Problem]:
                 first.setdefault(source.path, (number, message.id))
                 met[message.id] = (source, message)  # a second archived one is a duplicate
                 continue
-            yield Problem(source.path, number, _twin(message, earlier))
+            yield Problem(source.path, number, _describe_duplicate(message, earlier))
     if both and not moving():
         for path, (number, message_id) in first.items():
             what = f"{both[path]} archived and still live (the first is {message_id}): an archive run was interrupted"
             yield Problem(path, number, f"{what}; `agent-mailbox steward run` completes it")
 
 
-def _twin(message: Message, earlier: Message) -> str:
+def _describe_duplicate(message: Message, earlier: Message) -> str:
     same = message.replace(timestamp=0) == earlier.replace(timestamp=0)
     what = "is written twice" if same else "is used again with another body"
     return f"id {message.id} {what}; the first line counts: remove this one unless you need it"

@@ -15,7 +15,7 @@ from ...store.files import system
 from ...store.files.line_numbers import newlines, numbered, numbered_in
 from .clock_checks import Clock
 from .findings import Problem
-from .id_index import CheckedLog, IdIndex, twins
+from .id_index import CheckedLog, IdIndex, find_duplicates
 from .torn_lines import bad_line
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ...store.log.logs import OpenLogs
 
 
-def examine(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:
+def check_logs(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) -> Iterator[Problem]:
     """Yield the problems of the records, without ``archived`` only of the live logs.
 
     ``at_work`` returns whether a steward is moving mail now.
@@ -34,45 +34,47 @@ def examine(mailbox: Mailbox, *, archived: bool, at_work: Callable[[], bool]) ->
     # Archived reads, then the live logs, then archived messages: a message is written before its reads, and moves into
     # the archive before them, never back. So each read seen here precedes its message.
     archive = mailbox.archive
-    reads = {month: _size(archive.reads_log(month)) for month in archive.months()} if archived else {}
+    reads = {month: _size_of(archive.reads_log(month)) for month in archive.months()} if archived else {}
     with mailbox.logs.open() as live:
-        yield from _examine(mailbox, live, reads if archived else None, at_work)
+        yield from _check_all(mailbox, live, reads if archived else None, at_work)
 
 
-def _size(log: Log) -> int:
+def _size_of(log: Log) -> int:
     try:
         return system.stat(log.path).st_size
     except OSError:
         return 0
 
 
-def _examine(
+def _check_all(
     mailbox: Mailbox, live: OpenLogs, archived: Mapping[str, int] | None, at_work: Callable[[], bool]
 ) -> Iterator[Problem]:
     logs, archive, now = mailbox.logs, mailbox.archive, mailbox.now()
     months = archive.months() if archived is not None else []
     manifest = Manifest(archive)
     census = IdIndex()
-    newest = _opened(logs.messages, live.messages, live.messages_end)
-    yield from _messages(newest, census.of(newest), now)
+    newest = _checked_open_log(logs.messages, live.messages, live.messages_end)
+    yield from _check_messages(newest, census.hashes_of(newest), now)
     for month in months:
-        old = _archived(archive.log(month), manifest, month)
-        yield from _messages(old, census.of(old), None)
-    census.settle()
-    yield from twins(census, lambda: not logs.messages.is_at_path(live.messages) or at_work())
-    yield from _reads(_opened(logs.reads, live.reads, live.reads_end), None if archived is None else census, now)
+        old = _checked_archived_log(archive.log(month), manifest, month)
+        yield from _check_messages(old, census.hashes_of(old), None)
+    census.sort_hashes()
+    yield from find_duplicates(census, lambda: not logs.messages.is_at_path(live.messages) or at_work())
+    yield from _check_reads(
+        _checked_open_log(logs.reads, live.reads, live.reads_end), None if archived is None else census, now
+    )
     for month, end in (archived or {}).items():
-        yield from _reads(_archived(archive.reads_log(month), manifest, month, end), census, None)
-    yield from _roster(_opened(logs.roster, live.roster, live.roster_end), now)
+        yield from _check_reads(_checked_archived_log(archive.reads_log(month), manifest, month, end), census, None)
+    yield from _check_roster(_checked_open_log(logs.roster, live.roster, live.roster_end), now)
     if archived is not None:
-        yield from _roster(_archived(archive.roster_log(), manifest), None)
+        yield from _check_roster(_checked_archived_log(archive.roster_log(), manifest), None)
 
 
-def _opened(log: Log, fd: int | None, end: int) -> CheckedLog:
+def _checked_open_log(log: Log, fd: int | None, end: int) -> CheckedLog:
     return CheckedLog(log.path, lambda: iter(()) if fd is None else numbered_in(fd, end))
 
 
-def _archived(log: Log, manifest: Manifest, month: str | None = None, end: int | None = None) -> CheckedLog:
+def _checked_archived_log(log: Log, manifest: Manifest, month: str | None = None, end: int | None = None) -> CheckedLog:
     fd = log.open()
     if fd is None:
         return CheckedLog(log.path, lambda: iter(()), month)
@@ -83,7 +85,7 @@ def _archived(log: Log, manifest: Manifest, month: str | None = None, end: int |
     return CheckedLog(log.path, lambda: numbered(log, end), month, sealed)
 
 
-def _messages(source: CheckedLog, ids: array[int], now: int | None) -> Iterator[Problem]:
+def _check_messages(source: CheckedLog, ids: array[int], now: int | None) -> Iterator[Problem]:
     clock = Clock(source.path, now)
     for number, line in source.lines():
         message = codec.message(line)
@@ -91,14 +93,14 @@ def _messages(source: CheckedLog, ids: array[int], now: int | None) -> Iterator[
             yield bad_line(source, number, line, message)
             continue
         ids.append(hash(message.id))
-        clock.tick(number, message.timestamp)
+        clock.take_timestamp(number, message.timestamp)
         if source.month is not None and instant.month(message.timestamp) != source.month:
             what = f"the message is of {instant.month(message.timestamp)}: move the line into that month's file"
             yield Problem(source.path, number, what)
-    yield from clock.notes()
+    yield from clock.clock_notes()
 
 
-def _reads(source: CheckedLog, census: IdIndex | None, now: int | None) -> Iterator[Problem]:
+def _check_reads(source: CheckedLog, census: IdIndex | None, now: int | None) -> Iterator[Problem]:
     clock, lost, astray = Clock(source.path, now), CheckTally(), CheckTally()
     for number, line in source.lines():
         record = codec.read(line)
@@ -107,14 +109,14 @@ def _reads(source: CheckedLog, census: IdIndex | None, now: int | None) -> Itera
         if isinstance(record, BadLine):
             yield bad_line(source, number, line, record)
             continue
-        clock.tick(number, record.timestamp)
+        clock.take_timestamp(number, record.timestamp)
         if census is None:
             continue
-        homes = [home.month for home in census.homes(record.message_id)]
+        homes = [home.month for home in census.logs_with(record.message_id)]
         if not homes:
-            lost.add(number, record.message_id)
+            lost.count_finding(number, record.message_id)
         elif source.month is not None and source.month not in homes and None not in homes:
-            astray.add(number, record.message_id)
+            astray.count_finding(number, record.message_id)
     if lost:
         what = f"{lost} of a missing message: another program wrote this, or the message is lost; look in a backup"
         yield Problem(source.path, lost.line, what)
@@ -122,10 +124,10 @@ def _reads(source: CheckedLog, census: IdIndex | None, now: int | None) -> Itera
         yield Problem(
             source.path, astray.line, f"{astray} of a message in another month: move the lines into that month's file"
         )
-    yield from clock.notes()
+    yield from clock.clock_notes()
 
 
-def _roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
+def _check_roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
     clock = Clock(source.path, now)
     for number, line in source.lines():
         event = codec.roster_event(line)
@@ -134,8 +136,8 @@ def _roster(source: CheckedLog, now: int | None) -> Iterator[Problem]:
         if isinstance(event, BadLine):
             yield bad_line(source, number, line, event)
         elif event.timestamp:
-            clock.tick(number, event.timestamp)
-    yield from clock.notes()
+            clock.take_timestamp(number, event.timestamp)
+    yield from clock.clock_notes()
 
 
 class CheckTally:
@@ -144,7 +146,7 @@ class CheckTally:
     def __init__(self) -> None:
         self.count, self.line, self.first = 0, 0, ""
 
-    def add(self, line: int, message_id: str) -> None:
+    def count_finding(self, line: int, message_id: str) -> None:
         """Count one."""
         if not self.count:
             self.line, self.first = line, message_id

@@ -61,15 +61,15 @@ def to_create(directory: str) -> Obstacle | None:
         mode = system.stat(directory).st_mode
     except (FileNotFoundError, NotADirectoryError):
         is_link = paths.is_there(directory)
-        return _aside(directory, "a link to nothing is in the place of this directory") if is_link else None
+        return _advise_moving(directory, "a link to nothing is in the place of this directory") if is_link else None
     except OSError as error:
         return _of_error(directory, error)
     if mode & system.S_IFMT != system.S_IFDIR:
-        return _aside(directory, "a file is in the place of this directory")
+        return _advise_moving(directory, "a file is in the place of this directory")
     if not mode & 0o200:
         return _of_mode(directory, mode)
     try:
-        _make(directory)
+        _try_making_file(directory)
     except OSError as error:
         return _of_error(directory, error)
     return _of_mark(directory)
@@ -81,10 +81,10 @@ def to_own(directory: str) -> Obstacle | None:
         is_link = system.lstat(directory).st_mode & system.S_IFMT == system.S_IFLNK and system.is_directory(directory)
     except OSError:
         return None
-    return _aside(directory, "a symbolic link is in the place of this directory") if is_link else None
+    return _advise_moving(directory, "a symbolic link is in the place of this directory") if is_link else None
 
 
-def _make(directory: str) -> None:
+def _try_making_file(directory: str) -> None:
     """Make a file, and leave none. Only a name of its own is made and removed, whoever else tries or left one."""
     try:
         fd = system.open(directory, (_WRITES & ~system.O_NOFOLLOW) | getattr(system, "O_TMPFILE", 0), 0o600)
@@ -104,7 +104,7 @@ def _to_open(path: str, flags: int) -> Obstacle | None:
     try:
         mode = system.lstat(path).st_mode
         if (kind := _KINDS.get(mode & system.S_IFMT)) is not None:
-            return _aside(path, f"{kind} in the place of this file")
+            return _advise_moving(path, f"{kind} in the place of this file")
         if not mode & 0o200:
             return _of_mode(path, mode)
         system.close(system.open(path, flags))
@@ -115,7 +115,7 @@ def _to_open(path: str, flags: int) -> Obstacle | None:
     return None
 
 
-def _aside(path: str, why: str) -> Obstacle:
+def _advise_moving(path: str, why: str) -> Obstacle:
     return Obstacle(path, why, f"run `mv {typed(path)} {typed(path + '.away')}`")
 
 
@@ -140,21 +140,21 @@ def _of_error(path: str, error: OSError) -> Obstacle:
         point = mounts.point(path)
         return Obstacle(path, "on a read-only file system", f"run `sudo mount -o remount,rw {typed(point)}`")
     if error.errno in FULL:
-        return _full(path, error)
-    if error.errno == errno.EACCES and (owner := _owner(path)) not in (None, system.geteuid()):
+        return _advise_freeing(path, error)
+    if error.errno == errno.EACCES and (owner := _owner_of(path)) not in (None, system.geteuid()):
         return Obstacle(path, f"another user's (uid {owner})", f"run `sudo chown -R {system.geteuid()} {typed(path)}`")
     why = f"not to be opened ({error.strerror})"
     return Obstacle(path, why, f"look at it with `ls -ld {typed(path)}`")
 
 
-def _owner(path: str) -> int | None:
+def _owner_of(path: str) -> int | None:
     try:
         return system.lstat(path).st_uid
     except OSError:
         return None
 
 
-def _full(path: str, error: OSError) -> Obstacle:
+def _advise_freeing(path: str, error: OSError) -> Obstacle:
     if error.errno == errno.EDQUOT:
         return Obstacle(path, "without room: your quota is used up", "free some space; `quota -s` shows how much", True)
     place = typed(mounts.point(path) or path)

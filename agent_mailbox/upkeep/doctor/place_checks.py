@@ -11,7 +11,7 @@ from ...config import config, own_config
 from ...core.text import typed
 from ...store.files import mounts, paths, system
 from .findings import CHMOD, Problem
-from .git_index import tracked
+from .git_index import tracked_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
     from ...mailbox.facade import Mailbox
 
 
-def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Problem]:
+def check_place(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Problem]:
     """Yield the problems of the place; without ``environ``, do not check which user made the mailbox."""
-    yield from _reach(mailbox)
-    said, file = config.load(mailbox.directory), mailbox.logs.path(paths.CONFIG)
+    yield from _check_reach(mailbox)
+    said, file = config.load_config(mailbox.directory), mailbox.logs.path(paths.CONFIG)
     for key in said.misplaced:
-        yield Problem(file, None, own_config.misplaced(key))
+        yield Problem(file, None, own_config.misplaced_warning(key))
     for fault in said.faults:
         yield Problem(file, None, fault.text, note=fault.note)
-    for fault in own_config.load(mailbox.directory).faults:
-        yield Problem(own_config.place(), None, fault.text, note=fault.note)
+    for fault in own_config.load_own_config(mailbox.directory).faults:
+        yield Problem(own_config.own_config_path(), None, fault.text, note=fault.note)
     doubt = mounts.doubt(mailbox.directory)
     if doubt is not None:
         yield Problem(mailbox.directory, None, doubt, note=True)
     logs = (paths.MESSAGES, paths.READS, paths.ROSTER)
-    for name in tracked(mailbox.directory, logs):
+    for name in tracked_names(mailbox.directory, logs):
         what = "git tracks it: your mail leaves with the repository, and a clone brings a stranger's"
         yield Problem(
             mailbox.logs.path(name), None, f"{what}; run `git rm --cached` on it, and add the mailbox to .gitignore"
@@ -43,7 +43,7 @@ def examine(mailbox: Mailbox, environ: Mapping[str, str] | None) -> Iterator[Pro
         yield Problem(mailbox.directory, None, f"{what} `agent-mailbox init {typed(mailbox.directory)}`", note=True)
 
 
-def _reach(mailbox: Mailbox) -> Iterator[Problem]:
+def _check_reach(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the files and directories that belong to others, or that others may reach. The mailbox directory itself may
     be readable: it may be older than the mailbox. Others cannot reach what is below a
     directory that they cannot enter."""

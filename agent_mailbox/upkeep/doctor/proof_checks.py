@@ -46,41 +46,41 @@ class UnprovenLine(Record):
     kind: str
 
 
-def examine(mailbox: Mailbox) -> Iterator[Problem]:
+def check_proofs(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield a log that our writers did not leave so, and notes of unproven lines on which something hangs."""
     record = mailbox.logs.custody
     if record is None:
         return  # place_checks reports it
     logs = mailbox.logs
     for log in (logs.messages, logs.reads, logs.roster):
-        log.attentively(_read)
+        log.attentively(_read_deciding)
     if (why := record.broken()) is not None:
         what = f"{why}: nothing here counts as proven, and agents keep their restrictions, until you check the logs"
         yield Problem(mailbox.directory, None, f"{what} and run {TRUST}")
         return
-    roster, asked = logs.read_only().read_roster(), _asked(logs.messages)
-    yield from _told(logs.messages, lambda one: _of_message(one, roster))
-    yield from _told(logs.roster, _of_events(logs.roster))
-    yield from _told(logs.reads, lambda one: _of_read(one, asked, roster))
+    roster, asked = logs.read_only().read_roster(), _asked_messages(logs.messages)
+    yield from _note_effects(logs.messages, lambda one: _of_message(one, roster))
+    yield from _note_effects(logs.roster, _of_events(logs.roster))
+    yield from _note_effects(logs.reads, lambda one: _of_read(one, asked, roster))
 
 
-def _read(fd: int, view: ProofView | None) -> bool:
+def _read_deciding(fd: int, view: ProofView | None) -> bool:
     """Read the deciding lines, so that the record notices missing ones."""
     if view is not None:
-        for _, position, line in _lines(fd):
+        for _, position, line in _numbered_lines(fd):
             if view.kept.decides(line):
                 view.read(line, position)
     return True
 
 
-def _lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
+def _numbered_lines(fd: int) -> Iterator[tuple[int, int, bytes]]:
     """Yield (line number, byte offset, line) of an open log."""
     positions = lines_of(fd, 0, system.fstat(fd).st_size)
     for (number, line), (position, _) in zip(numbered_in(fd, system.fstat(fd).st_size), positions, strict=False):
         yield number, position, line
 
 
-def _asked(log: Log) -> dict[str, Message]:
+def _asked_messages(log: Log) -> dict[str, Message]:
     """Return the proven messages whose records only a proof settles (``claims.is_kept``), by id."""
     view, found = log.view(), dict[str, Message]()
     if view is None:
@@ -93,13 +93,13 @@ def _asked(log: Log) -> dict[str, Message]:
     return found
 
 
-def _unproven(log: Log) -> Iterator[UnprovenLine]:
+def _unproven_lines(log: Log) -> Iterator[UnprovenLine]:
     """Yield the log's unproven lines."""
     view, fd = log.view(), log.open()
     if view is None or fd is None:
         return
     try:
-        for number, position, line in _lines(fd):
+        for number, position, line in _numbered_lines(fd):
             proof = view.proof(line, position)
             if proves(proof):
                 continue
@@ -125,10 +125,10 @@ TOLD = {
 }
 
 
-def _told(log: Log, said: Callable[[UnprovenLine], str]) -> Iterator[Problem]:
+def _note_effects(log: Log, said: Callable[[UnprovenLine], str]) -> Iterator[Problem]:
     """Yield a note for each thing that unproven lines would have done; ``said`` tells it, empty for nothing."""
     found: dict[tuple[str, str], list[int]] = {}
-    for one in _unproven(log):
+    for one in _unproven_lines(log):
         if what := said(one):
             old = one.kind in ("before", "elsewhere")  # their writer is known: an earlier version, or a backup
             found.setdefault((one.kind, "" if old else what), []).append(one.number)
@@ -144,7 +144,7 @@ def _of_message(one: UnprovenLine, roster: Roster) -> str:
     message = codec.message(one.line)
     if isinstance(message, BadLine):
         return ""
-    to = ", ".join(_name(word, roster) for word in message.recipients)
+    to = ", ".join(_name_of_word(word, roster) for word in message.recipients)
     if message.type != "control":
         said = f"nothing proves that this mail to {to} is the person's, so it is shown as `user (unverified)`"
         return said if message.sender == USER else ""
@@ -153,7 +153,8 @@ def _of_message(one: UnprovenLine, roster: Roster) -> str:
     if message.sender != USER and not leads and not roster.has_client(message.sender):
         return ""  # whoever that is may order nobody around
     order = clipped(neutral(summary.line(message_text.parse(message.content))), SHOWN)
-    return f"nothing proves that {_name(message.sender, roster)} sent {to} `{order}`: it may forbid, and allows nothing"
+    sender = _name_of_word(message.sender, roster)
+    return f"nothing proves that {sender} sent {to} `{order}`: it may forbid, and allows nothing"
 
 
 def _of_events(log: Log) -> Callable[[UnprovenLine], str]:
@@ -167,10 +168,13 @@ def _of_events(log: Log) -> Callable[[UnprovenLine], str]:
         event = event.replace(proof=None if view is None else view.proof(line, position))
         agent = roster.get(event.session_id)
         if not proves(event.proof) and (roster.has_client(event.session_id) or (event.proof and event.lead)):
-            name, by = _name(event.session_id, roster), f" by {_name(event.by, roster)}" if event.by else ""
+            name, by = (
+                _name_of_word(event.session_id, roster),
+                f" by {_name_of_word(event.by, roster)}" if event.by else "",
+            )
             binds = narrowed(agent, event, None) is not None and event.lead is not None
             effect = (
-                f"it binds {name} to {_name(event.lead or '', roster)}, and allows nothing"
+                f"it binds {name} to {_name_of_word(event.lead or '', roster)}, and allows nothing"
                 if binds
                 else "it does not count"
             )
@@ -188,9 +192,9 @@ def _of_read(one: UnprovenLine, asked: dict[str, Message], roster: Roster) -> st
     if record.event not in ("ack", "release") and not roster.has_client(record.session_id):
         return ""
     title = clipped(neutral(frame.title(message)), SHOWN)
-    who = _name(record.session_id, roster)
+    who = _name_of_word(record.session_id, roster)
     return f"nothing proves that {who} did this {record.event} of `{title}`: it settles nothing"
 
 
-def _name(word: str, roster: Roster) -> str:
+def _name_of_word(word: str, roster: Roster) -> str:
     return frame.name_of(word, roster) if roster.meant(word) is not None else frame.word(word)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 UNSOUND = "changed since its last use (another program wrote, or a writer was killed); the next search rebuilds it"
 
 
-def examine(mailbox: Mailbox) -> Iterator[Problem]:
+def check_projection(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the problem of the projection; nothing if there is none, or a question is updating it."""
     path = mailbox.logs.cache(index_keys.FILE)
     if sqlite3 is None or not system.exists(path):
@@ -43,7 +43,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         try:
             db = sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)
             try:
-                found = _sound(db, path) or _drift(db, mailbox)
+                found = _why_unsound(db, path) or _describe_drift(db, mailbox)
             finally:
                 db.close()
         except (sqlite3.Error, OSError, ValueError):
@@ -53,7 +53,7 @@ def examine(mailbox: Mailbox) -> Iterator[Problem]:
         yield Problem(path, None, found, REMOVE_DERIVED if drifted else None, note=not drifted)
 
 
-def _sound(db: Connection, path: str) -> str | None:
+def _why_unsound(db: Connection, path: str) -> str | None:
     """Return why the next search would rebuild the file; None if it would use it."""
     (version,) = db.execute("PRAGMA user_version").fetchone()
     if version != projection_file.VERSION:
@@ -63,7 +63,7 @@ def _sound(db: Connection, path: str) -> str | None:
     return None
 
 
-def _drift(db: Connection, mailbox: Mailbox) -> str | None:
+def _describe_drift(db: Connection, mailbox: Mailbox) -> str | None:
     """Return how it differs from the logs, as far as it has read them; None if it agrees."""
     known = {name: at for name, *at in db.execute("SELECT * FROM sources")}
     with mailbox.logs.open() as live:
@@ -71,13 +71,13 @@ def _drift(db: Connection, mailbox: Mailbox) -> str | None:
             at = known.get(source.name)
             if source.fd is None or source.reads or at is None or not cache.holds(source.fd, at[:3]):
                 continue  # the next search reads it again
-            wrong = _differing(db, source, at[1])
+            wrong = _first_difference(db, source, at[1])
             if wrong is not None:
                 return f"disagrees with the line at byte {wrong} of the {source.name} log"
     return None
 
 
-def _differing(db: Connection, source: IndexSource, end: int) -> int | None:
+def _first_difference(db: Connection, source: IndexSource, end: int) -> int | None:
     """Return the offset of the first line, or entry, that has no equal on the other side; None if all agree."""
     assert source.fd is not None
     rows = iter(

@@ -39,21 +39,21 @@ SEALED = "what is written now may count as unproven"
 _ANOTHER = "`agent-mailbox init` makes another, and old seals prove nothing"
 
 
-def examine(mailbox: Mailbox) -> Iterator[Problem]:
+def check_uses(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield what cannot be written, what a process keeps locked, and a replicator that does not run."""
-    yield from _unwritable(mailbox)
-    yield from _locks(mailbox)
-    yield from _replicator(mailbox)
+    yield from _find_unwritable(mailbox)
+    yield from _check_locks(mailbox)
+    yield from _check_replicator(mailbox)
 
 
 # -- written ----------------------------------------------------------------------------------------------------------
 
 
-def _unwritable(mailbox: Mailbox) -> Iterator[Problem]:
+def _find_unwritable(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield what is in the way of writers, once for each repair."""
     first: dict[str, Obstacle] = {}
     failing: dict[str, dict[str, None]] = {}
-    for path, attempt, fails in _uses(mailbox):
+    for path, attempt, fails in _written_paths(mailbox):
         if (found := attempt(path)) is not None:
             first.setdefault(found.repair, found)
             failing.setdefault(found.repair, {})[fails] = None
@@ -68,7 +68,7 @@ def own_directories(mailbox: Mailbox) -> list[str]:
     return [*below, *(system.join(cache, name) for name in list_names(cache))]
 
 
-def _uses(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
+def _written_paths(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
     """Yield each path that commands write, how to try that, and what fails without it."""
     logs, here = mailbox.logs, mailbox.logs.path
     sent, shown = "no mail can be sent", "no mail can be shown or acknowledged"
@@ -126,23 +126,23 @@ def _written_below(directory: str, fails: str, *, but: Sequence[str] | None = No
 # -- locked -----------------------------------------------------------------------------------------------------------
 
 
-def _locks(mailbox: Mailbox) -> Iterator[Problem]:
+def _check_locks(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the locks that a process keeps. Those that are kept for long by right count only if it is stopped."""
     logs, custody = mailbox.logs, mailbox.logs.custody
     short = [log.path for log in (logs.messages, logs.reads, logs.roster)]
     if custody is not None:
         short += [custody.log(path).path for path in tuple(short)]
     for path in short:
-        yield from _busy(path)
+        yield from _check_busy(path)
     hearts = [logs.path(paths.HEARTBEATS, name) for name in list_names(logs.path(paths.HEARTBEATS))]
     derived = [logs.cache(index_keys.LOCK)]
     derived += [custody.path(index_keys.LOCK)] if custody is not None else []
     for path in (*hearts, system.join(mailbox.archive.directory, LOCK), *derived):
-        if (told := _stopped(path)) is not None:
+        if (told := _stopped_holder(path)) is not None:
             yield told
 
 
-def _busy(path: str) -> Iterator[Problem]:
+def _check_busy(path: str) -> Iterator[Problem]:
     try:
         with Patience(PATIENCE), ReadLock(path):
             return
@@ -153,7 +153,7 @@ def _busy(path: str) -> Iterator[Problem]:
             yield Problem(path, None, f"{error.what.removeprefix(f'{path} is ')}: end that process, or let it go on")
 
 
-def _stopped(path: str) -> Problem | None:
+def _stopped_holder(path: str) -> Problem | None:
     """Return the problem of a lock whose holder is stopped."""
     try:
         if not is_held(path):
@@ -171,7 +171,7 @@ def _stopped(path: str) -> Problem | None:
 # -- helpers ----------------------------------------------------------------------------------------------------------
 
 
-def _replicator(mailbox: Mailbox) -> Iterator[Problem]:
+def _check_replicator(mailbox: Mailbox) -> Iterator[Problem]:
     """Yield the problem of a shared mailbox that nobody keeps up with the other machines."""
     logs = mailbox.logs
     if not logs.is_shared or logs.custody is None:
@@ -181,5 +181,5 @@ def _replicator(mailbox: Mailbox) -> Iterator[Problem]:
     if not is_held(serving):
         what = "its replicator does not run: mail of other machines does not come here, and ours may not leave"
         yield Problem(mailbox.directory, None, f"{what}; run `{command}`, and keep it running")
-    elif (told := _stopped(serving)) is not None:
+    elif (told := _stopped_holder(serving)) is not None:
         yield told.replace(what=f"its replicator stands still: {neutral(told.what)}")

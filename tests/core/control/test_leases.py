@@ -209,7 +209,7 @@ def test_a_lease_that_holds_stays_in_the_log() -> None:
     assert ["m1", "m2"] in log.plane.groups()
 
 
-def test_an_id_is_one_lease_s() -> None:
+def test_a_lease_s_id_cannot_be_given_again() -> None:
     """Neither its holder nor another widens it by saying it again."""
     log = Log()
     log.leases("ada", "src/a.py")

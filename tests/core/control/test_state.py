@@ -367,7 +367,7 @@ def test_who_registers_again_is_not_shut_down_any_more() -> None:
     assert plane.is_shut_down(WORKER)
 
 
-def test_a_task_goes_its_way() -> None:
+def test_a_task_is_assigned_worked_on_and_done() -> None:
     """Assigned, worked on, done; only its worker tells; what is done stays so."""
     task = m.TaskAssignment(request_id="t-1", title="T")
     doing, done = m.TaskProgress(request_id="t-1", phase="implementing"), m.TaskCompleted(request_id="t-1")

@@ -76,7 +76,7 @@ def test_the_agent_s_own_word_ends_a_watch_once() -> None:
 
 @pytest.mark.parametrize(("who", "proven"), [("bob", False), ("cat", True), ("cat", False), ("ada", True)])
 @pytest.mark.parametrize("event", ["idle", "dead", "task"])
-def test_nobody_else_ends_it_by_a_lie(who: str, event: str, *, proven: bool) -> None:
+def test_a_false_report_ends_no_watch(who: str, event: str, *, proven: bool) -> None:
     """Idle is Bob's own to say. That he ended, or his task is done, the log must show."""
     log = Log()
     log.says("ada", TaskAssignment(request_id="t1", title="x"), "bob")

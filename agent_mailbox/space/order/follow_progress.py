@@ -22,47 +22,47 @@ if TYPE_CHECKING:
     from .order import Ordered
 
 
-def followed(applied: int) -> bytes:
+def followed_line(applied: int) -> bytes:
     """Return a machine's line: it has archived what was decided up to a position."""
-    return _line("applied", applied)
+    return _make_line("applied", applied)
 
 
 def gave_up(machine: str) -> bytes:
     """Return the line that gives up a machine."""
-    return _line("gave_up", machine)
+    return _make_line("gave_up", machine)
 
 
-def purged(floor: int) -> bytes:
+def purged_line(floor: int) -> bytes:
     """Return the line that comes ahead of removing records."""
-    return _line("purged", floor)
+    return _make_line("purged", floor)
 
 
-def damaged(position: int) -> bytes:
+def damaged_line(position: int) -> bytes:
     """Return the line that tells of a damaged record."""
-    return _line("damaged", position)
+    return _make_line("damaged", position)
 
 
-def _line(what: str, said: int | str) -> bytes:
+def _make_line(what: str, said: int | str) -> bytes:
     return codec.dumps({what: said, "mark": system.urandom(8).hex()}).encode()
 
 
-def damage(line: bytes) -> int | None:
+def damaged_position(line: bytes) -> int | None:
     """Return the position of the damaged record that the line tells of, if it does."""
-    found = _said(line).get("damaged")
+    found = _parse_line(line).get("damaged")
     return found if type(found) is int else None
 
 
 def is_purge(line: bytes) -> bool:
     """Return whether the line comes ahead of removing records."""
-    return "purged" in _said(line)
+    return "purged" in _parse_line(line)
 
 
-def _said(line: bytes) -> dict[str, Any]:
+def _parse_line(line: bytes) -> dict[str, Any]:
     said = codec.parse(line)
     return said if isinstance(said, dict) else {}
 
 
-class Followers:
+class FollowProgress:
     """The machines, and how far each has followed, by the records of the log in order."""
 
     def __init__(self) -> None:
@@ -71,9 +71,9 @@ class Followers:
         self.latest: dict[str, int] = {}
         """The position of the last record of each kind: earlier ones tell nothing more."""
 
-    def take(self, record: Ordered) -> None:
+    def take_record(self, record: Ordered) -> None:
         """Take in the next record of the log; one of another form counts for nothing."""
-        said = _said(record.line)
+        said = _parse_line(record.line)
         machine, applied = said.get("gave_up"), said.get("applied")
         if isinstance(machine, str):
             self.gone.add(machine)
@@ -85,6 +85,6 @@ class Followers:
         elif "purged" in said:
             self.latest["purged"] = record.position
 
-    def floor(self, machines: Iterable[str]) -> int:
+    def common_floor(self, machines: Iterable[str]) -> int:
         """Return up to where all of the machines have followed, those that were given up left out."""
         return min((self.applied.get(machine, 0) for machine in machines if machine not in self.gone), default=0)
