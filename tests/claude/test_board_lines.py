@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.control import task_offers
-from agent_mailbox.mailbox.delivery import Delivery
+from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def test_a_task_wakes_one_idle_session(team: Post) -> None:
     """One of two doorbells rings, once for each time that the task is opened; for one that holds a task none does."""
 
     def woken() -> list[str]:
-        desk = Delivery(str(team.box))
-        return [who for who in ("ann", "ben") if desk.logs.trail.is_offered(who) and task_offers.wakes(desk, who)]
+        box = OpenMailbox(str(team.box))
+        return [who for who in ("ann", "ben") if box.logs.trail.is_offered(who) and task_offers.wakes(box, who)]
 
     assert woken() == []
     add(team, "task-a", "First")
