@@ -15,6 +15,7 @@ from ..core.text import neutral
 from ..errors import NoMailbox, Refused
 from ..identity import callers
 from ..store.files import paths
+from ..store.user_state import bindings
 from . import new_place
 from .mailbox_place import locate_mailbox
 
@@ -99,9 +100,17 @@ def check_reserved(app: Context, words: Sequence[str], params: Params) -> None:
         return
     if caller.client or _is_reserved(THEIR_WORD, words, app, params):
         raise _refused_error(words, caller.why if caller.client else f"this is a program: {caller.why}", hint)
-    if bound := paths.bound_sessions(paths.state_directory(app.environ)):
-        who = frame.some([neutral(one) for one in bound if one], 3) or "nobody can tell which"
-        raise _refused_error(words, f"sessions are bound ({who}), and a program calls: {caller.why}", hint)
+    state = paths.state_directory(app.environ)
+    if bound := paths.bound_sessions(state):
+        who = frame.some([_told(one, state) for one in bound if one], 3) or "nobody can tell which"
+        why = f"sessions are bound ({who}), wherever that is, and a program calls: {caller.why}"
+        raise _refused_error(words, why, hint)
+
+
+def _told(session_id: str, state: str) -> str:
+    """Return a bound session with the mailboxes that bind it: they may be another project's."""
+    places = bindings.named(state, session_id) or []
+    return neutral(f"{session_id} by {', '.join(places)}" if places else session_id)
 
 
 def _is_reserved(

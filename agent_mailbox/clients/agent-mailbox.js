@@ -3,6 +3,7 @@
 // session on standard input, and the answer goes to the model. A hook never breaks a session: without an answer, or
 // without the program, all goes on.
 import { spawn } from "node:child_process"
+import { readFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 
@@ -34,6 +35,16 @@ const paths = (tool, args) => {
   if (tool !== "apply_patch") return typeof args.filePath === "string" ? [args.filePath] : []
   const lines = String(args.patchText).split("\n")
   return lines.map((line) => /^\*\*\* (?:(?:Add|Update|Delete) File|Move to):(.+)/s.exec(line)?.[1].trim()).filter(Boolean)
+}
+
+// Codex's AGENTS.md, which OpenCode reads as well, may hold the section already.
+const SECTION = fileURLToPath(new URL("../agent-mailbox.md", import.meta.url))
+const isTold = (directory) => {
+  try {
+    return readFileSync(resolve(directory, "AGENTS.md"), "utf8").includes("<!-- agent-mailbox:begin -->")
+  } catch {
+    return false
+  }
 }
 
 // Where the person's rules ask about every command, plain mail needs no asking: our rules come right behind that one, so
@@ -128,7 +139,7 @@ export const AgentMailbox = async ({ client, directory }) => {
   return {
     config: async (config) => {
       config.permission = permitted(config.permission)
-      config.instructions = [...(config.instructions ?? []), fileURLToPath(new URL("../agent-mailbox.md", import.meta.url))]
+      if (!isTold(directory)) config.instructions = [...(config.instructions ?? []), SECTION]
     },
 
     event: async ({ event: { type, properties } }) => {

@@ -79,6 +79,7 @@ COPILOT_CLI = KnownClient(
     limits={
         "permit": "a lead changes commands; any other call that it changes the model is told to make",
         "start": "the mail comes beside the first prompt: it may forget what the hook at the start says",
+        "prompt": "killed before the model's answer, it forgets the prompt, and the mail beside it",
         "stop": "the mail is the next prompt",
         "guard files": "not for the tools of MCP servers",
         "tasks": "at a terminal; `copilot -p /bye` passes the words on as they are",

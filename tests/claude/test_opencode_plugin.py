@@ -293,3 +293,23 @@ def test_the_doctor_looks_at_the_plugin(house: House) -> None:
     assert program.call("install", "opencode", "--user").rc == 0
     (note,) = doctor()["notes"]
     assert "OpenCode calls us 2 times" in note["what"]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="no node")
+def test_the_section_is_named_to_the_model_once(house: House) -> None:
+    """The plugin names no section where Codex's AGENTS.md holds it: OpenCode reads that file as well."""
+    plugin = house.project / ".opencode/plugins/agent-mailbox.js"
+    assert house.program.call("install", "opencode", "--project", house.project).rc == 0
+    (house.project / ".opencode/package.json").write_text('{"type": "module"}')
+    ask = f"""const {{ AgentMailbox }} = await import({json.dumps(plugin.as_uri())})
+        const config = {{ permission: {{}} }}
+        await (await AgentMailbox({{ client: {{}}, directory: {json.dumps(str(house.project))} }})).config(config)
+        console.log((config.instructions ?? []).length)"""
+
+    def named() -> int:
+        words = ["node", "--input-type=module", "-e", ask]
+        return int(subprocess.run(words, capture_output=True, check=True, timeout=PATIENCE).stdout)
+
+    assert named() == 1
+    assert house.program.call("install", "codex", "--project", house.project).rc == 0
+    assert named() == 0
