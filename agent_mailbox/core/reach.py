@@ -130,6 +130,7 @@ def sort_arrival(
     *,
     waking: Collection[str] = (),
     hooked: Collection[str] = (),
+    silent: Collection[str] = (),
     carried: Collection[str] = (),
     elsewhere: Collection[str] = (),
     queued: bool = False,
@@ -137,8 +138,9 @@ def sort_arrival(
     """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
 
     ``waking``: beside these sessions a process waits for mail, and wakes them. ``hooked``: their client called our
-    hooks, and its process lives. ``carried``: teammates whose team has a bridge. ``elsewhere``: another machine's.
-    ``queued``: the mail itself waits here for the engine.
+    hooks, and its process lives. ``silent``: their hooks were taken out since they called the last one. ``carried``:
+    teammates whose team has a bridge. ``elsewhere``: another machine's. ``queued``: the mail itself waits here for the
+    engine.
     """
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     reasons = {}
@@ -151,6 +153,8 @@ def sort_arrival(
             place, why = 2, "on another machine: once that takes it in"
         elif _is_muted(message, roster.get(who), roster):
             place, why = 2, "it muted the sender"
+        elif who in silent:
+            place, why = 2, "its hooks were taken out, and it called none since"
         elif who in waking:
             place, why = 0, "its doorbell waits for mail"
         elif who in carried:

@@ -48,17 +48,26 @@ def find_arrival(
     box: OpenMailbox, message: Message, reached: Reach, roster: Roster, *, queued: bool = False
 ) -> Arrival:
     """Return when the agents that a message reaches will see it; ``queued``: it waits here for an engine."""
-    readers = reached.agents
+    readers, running = reached.agents, reached.running
+    waking = find_armed(box.logs.cache(), readers)
     return reach.sort_arrival(
         message,
         reached,
         roster,
-        waking=find_armed(box.logs.cache(), readers),
-        hooked=reached.running,
+        waking=waking,
+        hooked=running,
+        silent=_find_silent(box, {*waking, *running}) if box.has_unhooked else (),
         carried=reach.find_mates(readers, roster),
         elsewhere=box.elsewhere(readers),
         queued=queued,
     )
+
+
+def _find_silent(box: OpenMailbox, sessions: Collection[str]) -> set[str]:
+    """Return those sessions whose hooks were taken out while they run."""
+    from ..store.user_state import removed_hooks  # beside clients that run
+
+    return removed_hooks.find_silent(box.logs.trail.kept(), sessions, box.logs.heart)
 
 
 def find_armed(cache: str, sessions: Collection[str]) -> set[str]:

@@ -82,6 +82,8 @@ class OpenMailbox:
         self.now = clock
         self.prove = prove or nobody
         self.complain: Callable[[str], None] = unheard
+        self.has_unhooked = False
+        """Whether hooks were taken out of any place, as far as a client was judged."""
         self._config: Config | None = None
         self._told: set[str] = set()
         self._made: dict[Callable[[], Any], Any] = {}
@@ -252,7 +254,15 @@ class OpenMailbox:
     def judge_clients(self, agents: Iterable[Agent]) -> tuple[set[str], set[str]]:
         """Return those of the agents that are gone, and those whose client certainly runs and called our hooks."""
         clients = {agent.session_id: agent.client for agent in agents if agent.may_be_gone}
-        return HostRecords(self.logs.trail.kept()).judge(clients) if clients else (set(), set())
+        if not clients:
+            return set(), set()
+        state = self.logs.trail.kept()
+        try:
+            system.stat(f"{state}/{paths.UNHOOKED}")
+            self.has_unhooked = True
+        except OSError:
+            pass  # mostly
+        return HostRecords(state).judge(clients)
 
     def gone_holders(self, roles: Iterable[str]) -> set[str]:
         """Return those sessions that hold one of the role tags, live by the roster, and are gone.

@@ -102,3 +102,25 @@ def test_every_form_of_send_and_reply_predicts_the_same_arrival(post: Post) -> N
         assert post.call(*words).stdout.endswith("  will see it when it looks: Bob\n"), words
     assert "will see it when it looks: user" in post.call("send", "--from", "bob", "--to", "user", "--body", "x").stdout
     assert "now:" not in post.call("send", "--from", "bob", "--to", f"{OTHER},user", "--body", "x").stdout
+
+
+def test_whose_hooks_were_taken_out_while_it_runs_sees_it_when_it_looks(
+    post: Post, pair: tuple[Killed, Killed]
+) -> None:
+    """Its client and its doorbell run on, and show nothing more. A hook that it calls since then, or a new
+    installation, proves otherwise."""
+    one, _ = pair
+    belled(post, one)
+    assert sent(post, "Ada")["now"] == [ADA]
+    post.ok("install", "claude-code", "--project", post.cwd)
+    post.ok("uninstall", "claude-code", "--project", post.scratch)  # somewhere above it
+    delivery = sent(post, "Ada")
+    assert (delivery["now"], delivery["at_next_turn"], delivery["when_it_looks"]) == ([], [], [ADA])
+    assert delivery["reasons"][ADA] == "its hooks were taken out, and it called none since"
+    post.ok("install", "claude-code", "--project", post.scratch)
+    assert sent(post, "Ada")["now"] == [ADA]
+    post.ok("uninstall", "claude-code", "--project", post.scratch)
+    assert sent(post, "Ada")["when_it_looks"] == [ADA]
+    os.utime(post.file("agent-heartbeats", ADA))  # as the shell guard does, without Python
+    assert sent(post, "Ada")["now"] == [ADA]
+    one.kill()  # it would wait for its doorbell

@@ -1,0 +1,61 @@
+"""The places out of which our hooks were taken while sessions ran: a session there calls none since.
+
+Belongs here: the note of them, among the user's own records, which an uninstallation writes and an installation takes
+back. A line is a project's directory, or empty for all of the user's sessions; the file's time is the last removal's.
+"""
+
+from __future__ import annotations
+
+from ..files import system
+from ..files.paths import UNHOOKED
+from ..files.small_files import read_if_possible, remove_if_possible, write_if_possible
+from . import whereabouts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+
+def note(state: str, place: str) -> None:
+    """Note that the hooks of a place are gone."""
+    _write(state, {*_places(state), place})
+
+
+def forget(state: str, place: str) -> None:
+    """Note that a place has hooks again; with those of the user, every place has."""
+    if left := _places(state):
+        _write(state, left - {place} if place else set())
+
+
+def find_silent(state: str, sessions: Iterable[str], heart_of: Callable[[str], str]) -> set[str]:
+    """Return those sessions that called no hook since the hooks of their place were taken out. ``heart_of`` gives the
+    file whose time is that of a session's last hook."""
+    places = _places(state)
+    return (
+        {who for who in sessions if _is_in(places, state, who) and _is_older(heart_of(who), state)} if places else set()
+    )
+
+
+def _is_in(places: set[str], state: str, session_id: str) -> bool:
+    where = whereabouts.of(session_id, state)
+    return "" in places or (where is not None and any(f"{where.directory}/".startswith(f"{p}/") for p in places))
+
+
+def _is_older(heart: str, state: str) -> bool:
+    try:
+        return system.stat(heart).st_mtime_ns <= system.stat(system.join(state, UNHOOKED)).st_mtime_ns
+    except OSError:
+        return True
+
+
+def _places(state: str) -> set[str]:
+    data = read_if_possible(system.join(state, UNHOOKED))
+    return {*data.decode("utf-8", "surrogateescape").split("\n")[:-1]} if data else set()
+
+
+def _write(state: str, places: set[str]) -> None:
+    path = system.join(state, UNHOOKED)
+    if places:
+        write_if_possible(path, b"".join(system.encoded(place) + b"\n" for place in sorted(places)))
+    else:
+        remove_if_possible(path)
