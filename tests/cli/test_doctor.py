@@ -566,6 +566,22 @@ def test_a_program_that_a_project_names_is_not_tried(post: Post) -> None:
     assert not ran.exists()
 
 
+def test_another_tool_s_hook_that_may_change_what_our_rules_let_pass_is_a_note(post: Post) -> None:
+    """Once something is withheld from an agent. Ours are none of them, nor are hooks of other events."""
+    program(post)
+    others = {"PreToolUse": [{"hooks": [{"type": "command", "command": "rewrite\x1b it"}]}]}
+    quiet = {"PostToolUse": [{"hooks": [{"type": "command", "command": "tidy"}]}]}
+    settings = hook("agent-mailbox hook Stop")
+    settle(post.cwd, {**settings, "hooks": {**settings["hooks"], **others, **quiet}}, "settings.local.json")
+    post.register("worker", "--lead", "boss")
+    assert not [note for note in told(post)[1] if "another tool's hook" in note[3]]
+    post.ok("control", "policy", "worker", "--deny", "Bash(touch:*)", "--session", "boss")
+    problems, notes = told(post)
+    assert problems == []
+    (named,) = [note[3] for note in notes if "another tool's hook" in note[3]]
+    assert named.startswith("rewrite\\x1b it: another tool's hook, which may change a command")
+
+
 def test_what_hooks_alone_keep_an_agent_from_is_a_note(post: Post) -> None:
     """Until the client's own rules ask; the agent is gone; or nothing is withheld from it."""
     program(post)

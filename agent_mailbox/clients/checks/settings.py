@@ -16,7 +16,7 @@ from ...control_plane.standing import withholds
 from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD
-from ...core.text import typed
+from ...core.text import clipped, neutral, typed
 from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
 from ...mailbox.opened import OpenMailbox
@@ -220,15 +220,23 @@ def _passed_by(
 
 
 def _note_open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence[HookSource]) -> Iterator[Problem]:
-    """Yield agents that only hooks restrict: a failing hook fails open."""
+    """Yield agents that only hooks restrict: a failing hook fails open, and one of another tool may change what ours
+    judged."""
+    control = Control(OpenMailbox(directory))
+    roster = control.plane().roster
+    bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
+    for source in all_of_them if bound else ():
+        for event, _, hook in source.each_hook():
+            if event == BEFORE_TOOL and isinstance(hook, dict) and not calls_us(hook):
+                what = "another tool's hook, which may change a command that our rules let pass"
+                yield Problem(
+                    source.path, None, f"{clipped(neutral(str(hook.get('command'))), 100)}: {what}", note=True
+                )
     for source in all_of_them:
         permissions = (source.settings or {}).get("permissions")
         asks = permissions.get("ask") if isinstance(permissions, dict) else None
         if isinstance(asks, list) and all(rule in asks for rule in texts.FLOOR):
             return
-    control = Control(OpenMailbox(directory))
-    roster = control.plane().roster
-    bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
     if bound:
         names = ", ".join(frame.name_of(agent.session_id, roster) for agent in bound[:3])
         more = f" and {len(bound) - 3} others" if len(bound) > 3 else ""
