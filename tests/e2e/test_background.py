@@ -167,7 +167,9 @@ def test_no_agent_comes_to_decide_by_the_background_service(background: Backgrou
         """Have a worker ask for its lead, which is to free it; what the lead's model was told of that."""
         lead, word = leads[number], f"PROMPT_OF_{number}"
         worker = client.ask(f"WORKER_{number}", env={**plain, "AGENT_MAILBOX_LEAD": lead})["session_id"]
-        calls[f"ASK_{number}"] = [f"{how} {client.binary} --bg --resume {lead} {word}"]  # and names the other's word
+        calls[f"ASK_{number}"] = [
+            f"{how} {client.binary} --bg --permission-mode default --resume {lead} {word}"
+        ]  # and names the other's word
         calls[word] = [f"agent-mailbox control mode {worker} acceptEdits", "agent-mailbox send --to bob --body X"]
         client.ask(f"ASK_{number}", "--resume", worker, env=plain)
         until(lambda: not calls[word])
