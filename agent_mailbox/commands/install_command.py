@@ -24,7 +24,6 @@ from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.cursor_cli import CURSOR_CLI
 from ..known_clients.every_client import CLIENTS, INSTALLED
 from ..store.files import paths
-from ..store.user_state import removed_hooks
 from .hook_command import program_call
 from .uninstall_all import uninstall_all
 
@@ -181,8 +180,6 @@ def _install_into(app: App, target: Target, dry_run: bool, bounds: installer.Bou
         )
     plan = installer.plan_installation(target, app.environ, word, bounds)
     _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
-    if not dry_run:
-        removed_hooks.forget(paths.state_directory(app.environ), _place(target))
 
 
 def _uninstall_from(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:
@@ -190,13 +187,6 @@ def _uninstall_from(app: App, client: KnownClient, project: str | None, user: bo
     target = _target_of(app, client, project, user)
     plan = installer.plan_removal(target, app.environ, word, _mailbox_of(app, target) or "")
     _carry_out(app, plan, dry_run, "not installed; nothing to change\n", forget=True)
-    if not dry_run:
-        removed_hooks.note(paths.state_directory(app.environ), _place(target))
-
-
-def _place(target: Target) -> str:
-    """Return whose sessions the target's hooks are for: a project's directory, or empty for all of the user's."""
-    return "" if target.user else os.path.dirname(target.base)
 
 
 @install.command("claude-code", cls=CommandWithOptions, widens=_describe_installed)

@@ -21,7 +21,6 @@ from ..store.files import paths
 from ..store.files.small_files import read_if_possible, storage_failed
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
-from ..store.user_state import removed_hooks
 from ..upkeep.crontab import TAG
 from .hook_command import program_call
 
@@ -57,7 +56,6 @@ def uninstall_all(app: App, *, state: bool, dry_run: bool, diff: bool = True, ma
             plan = make()
             if not dry_run:
                 installer.carry_out(plan, app.environ)
-                removed_hooks.note(paths.state_directory(app.environ), "")
         except MailboxError as error:
             left, code = [*left, (where, error.what)], error.exit_code
             continue

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 EVENTS = (
-    *("SessionStart", "UserPromptSubmit", "PostToolBatch", "Stop", "PreCompact", "SessionEnd", "PreToolUse"),
+    *("SessionStart", "UserPromptSubmit", "Stop", "PreCompact", "SessionEnd", "PostToolBatch", "PreToolUse"),
     "PermissionRequest",
 )
 FOREIGN = {"type": "command", "command": "echo 'agent-mailbox is nice'", "timeout": 3}
@@ -204,6 +204,8 @@ def test_only_plain_mail_needs_no_asking() -> None:
     assert plain == {
         *("check", "send", "reply", "status", "show", "thread", "history", "search", "ack", "release"),
         *("dead-letters", "wait", "roster list", "roster show", "roster retire"),
+        *(f"task {verb}" for verb in ("add", "list", "claim", "progress", "done", "drop", "cancel", "show")),
+        *(f"note {verb}" for verb in ("add", "list", "show", "drop")),
         *("lease take", "lease list", "lease release", "watch"),
         *(f"control request {what}" for what in ("permission", "plan", "sandbox")),
         *(f"control {verb}" for verb in ("wait", "pending", "log", "report")),

@@ -75,7 +75,7 @@ def leftover_plan(environ: Mapping[str, str], done: list[str]) -> installation.I
             changes.append(files.Change(path, data, None if data is None else entry.original, None))
         else:
             left.append((path, "it was edited; take out of it by hand what names agent-mailbox"))
-    return installation.InstallPlan(tuple(changes), (*left, *moved.items()))
+    return installation.InstallPlan(tuple(changes), (*left, *moved.items()), removes=True)
 
 
 def _missing_project(directory: str) -> str | None:

@@ -81,6 +81,8 @@ def carry_out(change: Change, records: FileRecords) -> None:
             sync_directory(os.path.dirname(change.path))
         except OSError as error:
             raise storage_failed("write", change.path, error) from None
+    if change.after is None and (made := records.find_record(change.path)):
+        remove_empty(made.directories)  # while the record names them: a repetition of a killed process goes on here
     if change.entry is None:
         records.forget_file(change.path)
 

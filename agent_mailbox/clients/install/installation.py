@@ -17,6 +17,7 @@ from ...errors import StorageFailed
 from ...store.files import paths
 from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
+from ...store.user_state import removed_hooks
 from .. import texts
 from ..permission import file_guard as ours
 from ..places import Target
@@ -59,10 +60,13 @@ class InstallPart(Record):
 
 
 class InstallPlan(Record):
-    """The changes, in order, and the files left alone: (path, why)."""
+    """The changes, in order, and the files left alone: (path, why). ``place``: whose sessions it is about, a project's
+    directory, or empty for all of the user's. ``removes``: it takes our hooks out there."""
 
     changes: tuple[files.Change, ...]
     left: tuple[tuple[str, str], ...]
+    place: str = ""
+    removes: bool = False
 
 
 # -- the shim ---------------------------------------------------------------------------------------------------------
@@ -205,7 +209,7 @@ def plan_installation(
             changes.append(files.Change(part.path, data, wanted, _record_after(part, data, wanted, entry, untouched)))
         elif part.whole and wanted != part.add(None, False):
             left.append((part.path, "it is not ours, or was edited"))
-    return InstallPlan(tuple(changes), tuple(left))
+    return InstallPlan(tuple(changes), tuple(left), _place(target))
 
 
 def _record_after(
@@ -245,7 +249,11 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
             left.append((part.path, "it was edited"))
         if after != data or entry is not None:
             changes.append(files.Change(part.path, data, after, None))
-    return InstallPlan(tuple(changes), tuple(left))
+    return InstallPlan(tuple(changes), tuple(left), _place(target), removes=True)
+
+
+def _place(target: Target) -> str:
+    return "" if target.user else os.path.dirname(target.base)
 
 
 def _is_bare(data: bytes | None) -> bool:
@@ -274,6 +282,9 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     Killed at any step, each file is the old or the new one, and a retry completes it. Raises ``Busy`` if a file changed
     meanwhile or another process installs, ``StorageFailed``.
     """
+    state = paths.state_directory(environ)
+    if not plan.removes:
+        removed_hooks.forget(state, plan.place)
     if not plan.changes:
         return []
     records = files.FileRecords(environ)
@@ -284,14 +295,13 @@ def carry_out(plan: InstallPlan, environ: Mapping[str, str]) -> list[str]:
     changed = []
     with FileLock(os.path.join(records.directory, "lock")):
         for change in plan.changes:
-            directories = entry.directories if (entry := records.find_record(change.path)) else ()
             files.carry_out(change, records)
-            if change.after is None:
-                files.remove_empty(directories)
-            elif os.path.basename(change.path) == hook_entries.SHIM:
+            if change.after is not None and os.path.basename(change.path) == hook_entries.SHIM:
                 _note_shim(change.path, environ)
             if change.after != change.before:
                 changed.append(change.path)
+    if plan.removes:
+        removed_hooks.note(state, plan.place)
     return changed
 
 
