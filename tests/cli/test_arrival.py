@@ -112,8 +112,8 @@ def test_whose_hooks_were_taken_out_while_it_runs_sees_it_when_it_looks(
     one, _ = pair
     belled(post, one)
     assert sent(post, "Ada")["now"] == [ADA]
-    post.ok("install", "claude-code", "--project", post.cwd)
-    post.ok("uninstall", "claude-code", "--project", post.scratch)  # somewhere above it
+    post.ok("install", "claude-code", "--project", post.scratch)  # somewhere above it
+    post.ok("uninstall", "claude-code", "--project", post.scratch)
     delivery = sent(post, "Ada")
     assert (delivery["now"], delivery["at_next_turn"], delivery["when_it_looks"]) == ([], [], [ADA])
     assert delivery["reasons"][ADA] == "its hooks were taken out, and it called none since"

@@ -167,7 +167,7 @@ def test_a_stamp_that_denies_what_binds_a_session_is_a_problem(used: Post, bound
     stamps = used.user_state / "unbound"
     assert [((used.box / p[0]).resolve(), *p[1:3]) for p in problems] == [(stamps / "bob", None, "remove derived file")]
     assert "nothing binds bob" in problems[0][3]
-    assert told(used, "--repair") == ([], [])
+    assert told(used, "--repair")[0] == []
     assert [(stamps / who).exists() for who in people] == [True, False, True]
 
 
@@ -340,7 +340,7 @@ def test_memory_grows_by_a_few_bytes_a_message(post: Post) -> None:
         finally:
             tracemalloc.stop()
 
-    few, many = 1_000, 4_000
+    few, many = 4_000, 10_000
     assert (peak(many) - peak(few)) / (many - few) < 150
 
 
@@ -584,26 +584,31 @@ def test_another_tool_s_hook_that_may_change_what_our_rules_let_pass_is_a_note(p
 
 def test_what_hooks_alone_keep_an_agent_from_is_a_note(post: Post) -> None:
     """Until the client's own rules ask; the agent is gone; or nothing is withheld from it."""
+
+    def found() -> tuple[list[tuple[Any, ...]], list[str]]:
+        problems, notes = told(post)
+        return problems, [note[3] for note in notes if not note[3].startswith("nothing enforces")]
+
     program(post)
     settle(post.cwd, hook("agent-mailbox hook Stop"), "settings.local.json")
     post.register("worker", "--lead", "boss")
-    assert told(post) == ([], [])
+    assert found() == ([], [])
     post.ok("control", "policy", "worker", "--deny", "Bash(rm:*)", "--session", "boss")
-    problems, (note,) = told(post)
+    problems, (note,) = found()
     assert problems == []
-    assert "worker: kept from something by our hooks alone" in note[3]
-    assert "--closed" in note[3]
+    assert "worker: kept from something by our hooks alone" in note
+    assert "--closed" in note
     closed = {**hook("agent-mailbox hook Stop"), "permissions": {"ask": list(FLOOR)}}
     settle(post.cwd, closed, "settings.local.json")
-    assert told(post) == ([], [])
+    assert found() == ([], [])
     settle(post.cwd, hook("agent-mailbox hook Stop"), "settings.local.json")
     post.ok("control", "policy", "worker", "--allow", "Bash(ls:*)", "--session", "boss")
     post.ok("control", "mode", "worker", "acceptEdits", "--session", "boss")
-    assert told(post) == ([], [])
+    assert found() == ([], [])
     post.ok("control", "mode", "worker", "locked-down", "--session", "boss")
-    assert len(told(post)[1]) == 1
+    assert len(found()[1]) == 1
     post.ok("roster", "retire", "worker")
-    assert told(post) == ([], [])
+    assert found() == ([], [])
 
 
 def test_hooks_that_the_client_passes_by_are_told(post: Post, monkeypatch: pytest.MonkeyPatch) -> None:

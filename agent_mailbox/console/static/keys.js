@@ -47,7 +47,10 @@ const keys = {
   n: () => next(),
   "?": () => $("#keys").showModal(),
 };
-const decide = (which) => prepare(which, current()?.matches(".card") ? current() : entries().find((node) => node.matches(".card")));
+const decide = (which) => {
+  const at = current();
+  prepare(which, at?.matches(".card") ? at : entries().find((node) => node.matches(".card")));
+};
 
 document.addEventListener("keydown", (event) => {
   const field = event.target.matches("input, textarea, select");
