@@ -31,7 +31,8 @@ COMMANDS = ("turn", "resume", "begin", "prompt", "lose", "speak", "answer", "use
 
 
 class Client:
-    """The client of one session, and its context: mail that the model was given, and has not spoken after."""
+    """The client of one session, and its context: mail that the model was given, and has not spoken after. It is in the
+    transcript, from which a client that comes back shows it."""
 
     def __init__(self) -> None:
         self.process: Process | None = None
@@ -70,8 +71,8 @@ class Turn:
 
         self.stage.judge.unclear(self.me.id, self.client.writing)
         self.client.writing = []
-        if event in ("SessionStart", "SessionEnd"):  # what the model did not answer by then is told again
-            self._lose_sight()
+        if event in ("SessionStart", "SessionEnd"):  # what the model did not answer by then may be told again
+            self.stage.judge.unclear(self.me.id, self.client.given)
         hosts.note(self.stage, self.me, first=event == "SessionStart")
         self.client.has_ended = event == "SessionEnd" or (self.client.has_ended and event != "SessionStart")
         around = SURROUNDINGS | hosts.surroundings(self.stage, self.me)
@@ -90,6 +91,7 @@ class Turn:
             self.stage.judge.unclear(self.me.id, self.stage.judge.letters)
         # What was shown and not recorded, for want of a lock, may come again whatever becomes of it here.
         ids = [i for i in ids if self.stage.judge.given[self.me.id, i][0] == OFFERED]
+        self.client.given = {i: event for i, event in self.client.given.items() if i not in ids}  # this delivery counts
         if not ids or not told:
             return
         if self.drops or self.drawn(0.2):  # the client drops it
@@ -124,6 +126,7 @@ class Turn:
 
     def _lose_sight(self) -> None:
         self.stage.judge.unclear(self.me.id, self.client.given)
+        self.stage.judge.replayed(self.me.id, self.client.given)
         self.client.given = {}
 
     def _ack(self, ids: Sequence[str]) -> None:

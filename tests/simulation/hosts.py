@@ -135,9 +135,9 @@ def _launch(stage: Stage, process: Process, me: Session, it: Turn) -> None:
     it.client.hosts.append(_begun(stage.world, process))
     it.client.is_recorded, me.is_gone = True, False
     known, me.may_seem_gone = me.may_seem_gone, True  # until its hook recorded it, which may be killed before
-    left = stage.judge.returns(me)
+    left = [i for i in stage.judge.returns(me) if i not in it.client.writing]  # else the transcript may have it, or not
     it.hook("SessionStart")
-    stage.judge.left(me, left)
+    stage.judge.left(me, left, it.client.given)
     if it.client.is_recorded:
         me.may_seem_gone = known
         stage.judge.lives(me)
@@ -180,5 +180,4 @@ def die(stage: Stage, process: Process, me: Session) -> None:
     if not client.hosts:
         stage.judge.gone(me, certainly=client.is_recorded and not client.has_ended)
         stage.judge.unclear(me.id, client.given)
-        client.given = {}
     world.hosts.end(number, world.now // 10_000_000, process.chance.random())

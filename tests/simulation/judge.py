@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tests.simulation.judge_clients import Clients
-from tests.simulation.letters import FREE, LEFT, MAYBE, OFFERED, READ, SHOWN, TAKEN, TAKING
+from tests.simulation.letters import BACK, FREE, LEFT, MAYBE, OFFERED, READ, SHOWN, TAKEN, TAKING
 from tests.simulation.places import ARCHIVE, BOX
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Judge(Clients):
                 session.registered = None  # nobody was told that it is registered
                 self._alone(session)
         for key, (state, _) in self.given.items():
-            if state in (SHOWN, MAYBE, OFFERED, TAKING, TAKEN, LEFT):
+            if state in (SHOWN, MAYBE, OFFERED, TAKING, TAKEN, LEFT, BACK):
                 self.given[key] = MAYBE, None  # a claim is not synced before showing, a transcript never
 
     def _alone(self, session: Session) -> None:
@@ -62,7 +62,7 @@ class Judge(Clients):
         self.durable()
         self._frozen_alive()
         for key, (state, _) in self.given.items():
-            if state == LEFT:
+            if state in (LEFT, BACK):
                 self.given[key] = FREE, None
         there = self.found(BOX)
         appended = self.appended if not self.world.befell("short", "full") else frozenset()

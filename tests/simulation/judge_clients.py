@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox.core import instant
 from tests.simulation.judge_showings import Showings
-from tests.simulation.letters import FREE, LEFT, MAYBE, OFFERED, TAKEN, TAKING
+from tests.simulation.letters import BACK, FREE, LEFT, MAYBE, OFFERED, TAKEN, TAKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from tests.simulation.letters import Session
     from tests.simulation.world import World
@@ -57,9 +57,9 @@ class Clients(Showings):
         for key, (state, _) in self.given.items():
             if key[0] != session.id or not self.letters[key[1]].is_role or key in self.replied:
                 continue
-            if state == OFFERED and certainly:
+            if state in (OFFERED, BACK) and certainly:
                 self.given[key] = LEFT, None
-            elif state in (OFFERED, TAKING, TAKEN):
+            elif state in (OFFERED, BACK, TAKING, TAKEN):
                 self.given[key] = MAYBE, None
 
     def returns(self, session: Session) -> list[str]:
@@ -69,14 +69,14 @@ class Clients(Showings):
         self.given.update({(session.id, i): (MAYBE, None) for i in left})
         return left
 
-    def left(self, session: Session, ids: Iterable[str]) -> None:
-        """Its first hook ended well and did not show these: they are left to the role still. A lock that another held
-        for long has the hook end without a word."""
+    def left(self, session: Session, ids: Iterable[str], held: Collection[str]) -> None:
+        """Its first hook ended well and did not show these: they are left to the role still, but for those that its
+        client shows from its own file (``held``). A lock that another held for long has the hook end without a word."""
         if self.world.befell("long"):
             return
         for message_id in ids:
             if self.given[session.id, message_id][0] == MAYBE:
-                self.given[session.id, message_id] = LEFT, None
+                self.given[session.id, message_id] = BACK if message_id in held else LEFT, None
 
     def ending(self, session_id: str) -> list[str]:
         """The hook of a session's end begins: if it is killed before it told what the model took in, the steward gives
@@ -97,6 +97,11 @@ class Clients(Showings):
     def taking(self, session_id: str, ids: Iterable[str]) -> None:
         """The model begins to speak after offered mail."""
         self._goes_on(session_id, ids, OFFERED, TAKING)
+        self.replayed(session_id, ids)
+
+    def replayed(self, session_id: str, ids: Iterable[str]) -> None:
+        """What a client that came back has in its own file, the model may have taken in."""
+        self._goes_on(session_id, ids, BACK, MAYBE)
 
     def took(self, session_id: str, ids: Iterable[str]) -> None:
         """The model spoke, and that is written down."""

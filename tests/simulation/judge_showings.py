@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from tests.simulation.judge_stamps import Stamped
-from tests.simulation.letters import FREE, LEFT, MAYBE, OFFERED, READ, RELEASING, SHOWN, TAKEN, TAKING
+from tests.simulation.letters import BACK, FREE, LEFT, MAYBE, OFFERED, READ, RELEASING, SHOWN, TAKEN, TAKING
 from tests.simulation.places import BOX
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ class Showings(Stamped):
         for (who, message_id), (state, _) in self.given.items():
             letter = self.letters[message_id]
             gives_back = state == READ and letter.ack and letter.is_role
-            if who == session.id and (gives_back or state in (OFFERED, TAKING, TAKEN, LEFT)):
+            if who == session.id and (gives_back or state in (OFFERED, TAKING, TAKEN, LEFT, BACK)):
                 self.given[who, message_id] = MAYBE, None
         for letter in () if session.heir else self.letters.values():  # dead letters, which the steward may archive
             if letter.to in session.line and self.given.get((session.id, letter.id), (FREE, None))[0] == FREE:

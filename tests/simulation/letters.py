@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from tests.simulation.process import Process
 
 SHOWN, READ, FREE, MAYBE, RELEASING = "shown", "read", "free", "maybe", "releasing"
-OFFERED, TAKING, TAKEN, LEFT = "offered", "taking", "taken", "left"
+OFFERED, TAKING, TAKEN, LEFT, BACK = "offered", "taking", "taken", "left", "back"
 """``OFFERED``: a hook gave it to the client, and nobody knows whether the model took it in. ``TAKING``: the model
 speaks after it, which may not be written down. ``LEFT``: its client was killed first, and a role brought it: so another
-holder gets it, once somebody looks. ``TAKEN``: it did, and need not be told again. ``RELEASING``: it is
-being given back, and nobody was shown it since. ``MAYBE``: its showing was interrupted, before or after it was
-recorded; it may come again, and need not."""
+holder gets it, once somebody looks. ``BACK``: that client came back, and shows it from its own file. ``TAKEN``: it did,
+and need not be told again. ``RELEASING``: it is being given back, and nobody was shown it since. ``MAYBE``: its showing
+was interrupted, before or after it was recorded; it may come again, and need not."""
 
 
 class Letter:
