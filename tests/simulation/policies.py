@@ -196,6 +196,6 @@ class Unended:
     def __exit__(self, *_: object) -> None:
         return None
 
-    def until(self, do: Any) -> Any:
+    def run_until_end(self, do: Any) -> Any:
         """Return the result."""
         return do()
