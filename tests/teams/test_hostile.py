@@ -211,7 +211,7 @@ def test_a_team_that_is_deleted_while_we_write_is_over(
         monkeypatch.setattr(owner, name, deleted)
 
     deleting(
-        *{"before": (FileBeside, "make"), "aside": (FileBeside, "append"), "lock": (WritingLock, "__enter__")}[moment]
+        *{"before": (FileBeside, "make_files"), "aside": (FileBeside, "append_entries"), "lock": (WritingLock, "__enter__")}[moment]
     )
     result = out.deliver_once()
     assert result.delivered == 0
