@@ -73,8 +73,11 @@ def test_a_claimer_that_is_killed_before_it_was_shown_its_task_holds_it(post: Po
     post.ok(*words, "--session", "ann")
     child = os.fork()
     if child == 0:
-        Control(OpenMailbox(str(post.box), prove=of_session)).claim_task("ann", "task-a")
-        os.kill(os.getpid(), signal.SIGKILL)
+        try:
+            Control(OpenMailbox(str(post.box), prove=of_session)).claim_task("ann", "task-a")
+            os.kill(os.getpid(), signal.SIGKILL)
+        finally:
+            os._exit(1)  # a failure must not go on with the other tests
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
     assert post.call("task", "claim", "--next", "--session", "ben").rc == 1
     for _ in range(2):
