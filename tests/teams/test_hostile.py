@@ -210,9 +210,8 @@ def test_a_team_that_is_deleted_while_we_write_is_over(
 
         monkeypatch.setattr(owner, name, deleted)
 
-    deleting(
-        *{"before": (FileBeside, "make_files"), "aside": (FileBeside, "append_entries"), "lock": (WritingLock, "__enter__")}[moment]
-    )
+    steps = {"before": (FileBeside, "make_files"), "aside": (FileBeside, "append_entries")}
+    deleting(*{**steps, "lock": (WritingLock, "__enter__")}[moment])
     result = out.deliver_once()
     assert result.delivered == 0
     assert any("cannot be" in problem for problem in result.problems), result
