@@ -40,7 +40,7 @@ def test_only_what_every_test_of_it_showed_is_in_the_table(outcomes: tuple[str, 
         rows = [shown(ability, outcome, str(number)) for number, outcome in enumerate(outcomes)]
         assert matrix.cell(CODEX, ability, rows) == right
         assert matrix.cell(CLAUDE_CODE, ability, rows) == matrix.NOT_RUN
-        assert matrix.cell(GEMINI_CLI, ability, rows) == matrix.NOT
+        assert matrix.cell(GEMINI_CLI, "start", rows) == matrix.NOT
 
 
 def test_a_run_records_the_worst_of_a_test_and_leaves_what_it_did_not_run(tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_run_records_the_worst_of_a_test_and_leaves_what_it_did_not_run(tmp_pa
 def test_nobody_shows_what_a_client_does_not_claim() -> None:
     """Its module is asked as the test is read."""
     with pytest.raises(AssertionError, match="gemini does not claim"):
-        shows(GEMINI_CLI, "stop", "permit")
+        shows(GEMINI_CLI, "stop", "start")
 
 
 def test_a_run_with_newer_versions_says_what_changed() -> None:

@@ -239,7 +239,7 @@ def test_a_group_lists_its_commands_in_whole_thoughts(path: tuple[str, ...]) -> 
     result = CliRunner().invoke(cli, [*path, "--help"] if path else ["help", "--all"], terminal_width=80)
     group = ALL[path]
     assert isinstance(group, CommandGroup)
-    titles = [f"{title}:" for title in group.sections or ["CommandGroup"]]
+    titles = [f"{title}:" for title in group.sections or ["Commands"]]
     rest = result.output[f"\n{result.output}".index(f"\n{titles[0]}\n") :].splitlines()
     assert [line for line in rest if line.endswith(":") and not line.startswith(" ")] == titles
     listed = [line for line in rest if line.startswith("  ")]

@@ -61,7 +61,7 @@ class CommandGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line per command."""
-        for title, listed in (self.sections or {"CommandGroup": tuple(self.list_commands(ctx))}).items():
+        for title, listed in (self.sections or {"Commands": tuple(self.list_commands(ctx))}).items():
             self._write_section(ctx, formatter, title, listed)
 
     def _write_section(
@@ -85,7 +85,7 @@ class Program(CommandGroup):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write one line for each of these, and where the others are."""
-        self._write_section(ctx, formatter, "CommandGroup", FIRST)
+        self._write_section(ctx, formatter, "Commands", FIRST)
         formatter.write_paragraph()
         formatter.write_text("All commands, by subject: agent-mailbox help --all")
 

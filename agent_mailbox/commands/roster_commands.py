@@ -80,7 +80,7 @@ def _registering(command: Callable[[App, Registration], None]) -> Any:
     return wanted
 
 
-@roster.command(cls=CommandWithOptions)
+@roster.command("register", cls=CommandWithOptions)
 @_registering
 def register_session(app: App, change: Registration) -> None:
     """Register a session, or revive a dead one.

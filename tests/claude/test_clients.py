@@ -172,7 +172,7 @@ EVENTS = {
     "codex": {
         *("SessionStart", "UserPromptSubmit", "PreToolUse", "PermissionRequest", "PostToolUse", "Stop", "SessionEnd")
     },
-    "gemini": {"BeforeAgent", "AfterTool", "AfterAgent", "SessionEnd"},
+    "gemini": {"BeforeAgent", "BeforeTool", "AfterTool", "AfterAgent", "SessionEnd"},
 }
 
 

@@ -164,7 +164,7 @@ def test_an_agent_names_no_lead_for_itself_where_its_command_passes_for_a_hook(p
         assert client.bash(hook, "w").rc == 0
         assert "only your person names one" in client.bash(hook, "w", AGENT_MAILBOX_LEAD="puppet").stdout
     agent = post.ok("roster", "show", "w")["agent"]
-    assert (agent["lead"], agent["state"]) == (None, "alive")
+    assert (agent["lead"], agent["state"]) == (None, "gone")
 
 
 def test_a_session_cannot_act_as_anybody_else(worker: Client) -> None:

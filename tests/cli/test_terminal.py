@@ -107,11 +107,11 @@ def test_colour_is_for_terminals_and_only_where_it_is_wanted(pair: Post) -> None
     assert pair.run(*words, env={"FORCE_COLOR": "1", "CLICOLOR_FORCE": "1", "TERM": "xterm"}).raw == plain
 
 
-def test_nothing_new_is_said_to_a_person_only(pair: Post) -> None:
-    """A command without results says so on a terminal and prints nothing into a pipe."""
+def test_nothing_new_is_said_on_a_terminal_and_into_a_pipe(pair: Post) -> None:
+    """A command without results says so: an agent could not tell silence from a failure."""
     pair.check("alice")
     assert on_terminal(pair, "check", "--session", "alice") == (0, b"no new mail\n")
-    assert pair.run("check", "--session", "alice").raw == b""
+    assert pair.run("check", "--session", "alice").raw == b"no new mail\n"
     nothing = {
         ("search", "zebra"): b"no message contains all these words\n",
         ("history", "--session", "nobody"): b"no mail\n",
@@ -119,7 +119,7 @@ def test_nothing_new_is_said_to_a_person_only(pair: Post) -> None:
     }
     for words, said in nothing.items():
         assert on_terminal(pair, *words) == (0, said)
-        assert pair.run(*words).raw == b""
+        assert pair.run(*words).raw == said
     code, said = on_terminal(pair, "show", "nothing")
     assert (code, said.count(b"\n")) == (1, 2)
     assert said.startswith(b"error: ")
@@ -187,7 +187,7 @@ def test_the_shell_completes_commands_options_and_addresses(pair: Post) -> None:
     assert complete(pair, "agent-mailbox check --session b") == ["bob"]
     assert complete(pair, "agent-mailbox roster freeze al") == ["alice"]
     assert complete(pair, "agent-mailbox send --priority h") == ["high"]
-    assert complete(pair, "agent-mailbox send --type no") == ["notification"]
+    assert complete(pair, "agent-mailbox send --type no") == ["notification", "note"]
     for which in ("perm-1", "perm-2"):
         pair.ok("control", "request", "permission", "--session", "bob", "--tool", "Bash", "--request-id", which)
     pair.ok("control", "deny", "perm-1", "--session", "user")

@@ -13,6 +13,7 @@ from ...control_plane.standing import binds
 from ...core import frame
 from ...core.records import USER
 from ...core.roster import ALIVE
+from ...errors import MailboxError
 from ...known_clients.every_client import CLIENTS
 from ...known_clients.known_client import PERMIT
 from ...mailbox.opened import OpenMailbox
@@ -63,11 +64,15 @@ def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> s
 
 def examine(directory: str, environ: Mapping[str, str]) -> Iterator[Problem]:
     """Yield a note for each reason why sessions that are bound may do anything."""
-    desk = OpenMailbox(directory)
-    roster, found = desk.logs.read_roster(), dict[str, list[str]]()
-    for agent in roster.agents.values():
-        if agent.state == ALIVE and (why := unenforced(desk, agent, environ)):
-            found.setdefault(why, []).append(frame.name_of(agent.session_id, roster))
+    found = dict[str, list[str]]()
+    try:
+        desk = OpenMailbox(directory)
+        roster = desk.logs.read_roster()
+        for agent in roster.agents.values():
+            if agent.state == ALIVE and (why := unenforced(desk, agent, environ)):
+                found.setdefault(why, []).append(frame.name_of(agent.session_id, roster))
+    except MailboxError:
+        return  # other checks name what cannot be read
     for why, names in found.items():
         more = f" and {len(names) - _MOST} more" if len(names) > _MOST else ""
         what = f"nothing enforces the lead, mode or rules of {', '.join(names[:_MOST])}{more}: {why}"
