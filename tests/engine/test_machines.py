@@ -197,8 +197,8 @@ class Space(RuleBasedStateMachine):
     @rule(machine=machines, other=machines)
     def forget(self, machine: str, other: str) -> None:
         """The person gives a machine up, which may come back: its role mail goes back if nothing tells that it was
-        seen."""
-        if machine == other:
+        seen. Machines that believe nobody do not believe that it is gone, so each would have a roster of its own."""
+        if machine == other or not self.trusting:
             return
         shipped = {
             (read.message_id, read.session_id)

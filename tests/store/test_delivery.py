@@ -14,6 +14,7 @@ from agent_mailbox.core import codec, inbox, obligations, proofs
 from agent_mailbox.core.inbox import Item
 from agent_mailbox.core.records import Message
 from agent_mailbox.core.roster_changes import Registration
+from agent_mailbox.mailbox.delivery import Delivery
 from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.stamps import StampFiles
 from agent_mailbox.upkeep import steward as stewards
@@ -256,12 +257,12 @@ def test_a_holder_is_not_left_quiet_while_another_may_give_back(holder: Mailbox,
     cat.deliver("cat", lambda items: items)
     assert not cat.logs.trail.is_quiet("cat")
     assert cat.peek("cat") == []
-    assert cat.withheld
+    assert cat.part(Delivery).withheld
     assert at_once(holder, clock, "bob") == ["role:ops"]
     cat.deliver("cat", lambda items: items)
     assert cat.logs.trail.is_quiet("cat")
     assert cat.peek("cat") == []
-    assert not cat.withheld
+    assert not cat.part(Delivery).withheld
 
 
 def test_a_check_that_goes_on_keeps_its_claim_however_long(holder: Mailbox, clock: Clock) -> None:
@@ -322,7 +323,7 @@ def test_only_role_mail_that_there_is_room_for_is_claimed(holder: Mailbox, clock
     """The rest is for another holder."""
     holder.send(Draft(sender="ann", to=("role:ops",), content="second"))
     assert holder.deliver("bob", lambda items: items, choose=lambda items: items[:1]) == 1
-    assert holder.left == 1
+    assert holder.part(Delivery).left == 1
     assert at_once(holder, clock, "cat") == ["second"]
 
 
