@@ -22,7 +22,7 @@ from ..core.records import BadLine, Message, Read, Record
 from ..errors import MailboxError
 from ..store.files.watch import Watch
 from ..store.log.growing_log import GrowingLog
-from ..store.log.logs import weighed
+from ..store.log.proof_view import weigh_message
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable
@@ -133,7 +133,7 @@ class Watcher:
             return [Event("resync")]
         view = self._logs.messages.view()
         read = ((at, line, codec.message(line)) for at, line in mail)
-        found = [Event("message", weighed(m, view, line, at)) for at, line, m in read if isinstance(m, Message)]
+        found = [Event("message", weigh_message(m, view, line, at)) for at, line, m in read if isinstance(m, Message)]
         if any(event.message is not None and event.message.type == "control" for event in found):
             found.append(Event("control"))
         ids = dict.fromkeys(

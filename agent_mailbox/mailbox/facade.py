@@ -15,7 +15,8 @@ from ..core.line_forms import may_be_about, may_be_message, may_begin_with
 from ..core.records import Message, Read, Record
 from ..errors import Busy, NotFound, Refused, StorageFailed
 from ..store.files.lines import line_at
-from ..store.log.logs import end_of, parse_reads, weighed
+from ..store.log.logs import end_of, parse_reads
+from ..store.log.proof_view import weigh_message
 from ..store.log.stamps import EVERYONE
 from ..store.projection.index_keys import NEWS
 from .delivery import Delivery
@@ -247,7 +248,7 @@ class Mailbox(OpenMailbox):
             if isinstance(message, Message):
                 found = message.id.casefold()
                 if found == wanted or (prefixes and found.startswith(wanted)):
-                    yield weighed(message, view, line, position), position
+                    yield weigh_message(message, view, line, position), position
 
 
 def _about(log: HeldLog | OrderedLog, found: FoundMessage) -> list[tuple[int, bytes]]:

@@ -19,7 +19,7 @@ from ..errors import Malformed, NotFound, Refused
 from ..store.files import system
 from ..store.files.board import NOTES, Board
 from ..store.files.lines import line_chunks
-from ..store.log.logs import proven
+from ..store.log.proof_view import add_proof
 from .sending import Sending
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Noting:
         for position, line in self._lines(may_be_note):
             message = codec.message(line)
             if isinstance(message, Message) and message.type == notes.NOTE:
-                found.append(proven(message, view, line, position))
+                found.append(add_proof(message, view, line, position))
         return notes.fold(found, self.box.logs.read_roster())
 
     def _lines(self, wanted: Callable[[bytes], bool]) -> Iterator[tuple[int, bytes]]:

@@ -12,7 +12,7 @@ from ..core.proofs import OURS, STEWARD
 from ..core.records import Message, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import MailboxError, Refused, StorageFailed, Unavailable
-from ..store.log.logs import weighed
+from ..store.log.proof_view import weigh_message
 from .arrivals import judge_reach
 
 TYPE_CHECKING = False
@@ -237,7 +237,7 @@ class Sending:
         for position, line in places:
             message = codec.message(line)
             if isinstance(message, Message) and message.id in ids:
-                known.setdefault(message.id, weighed(message, view, line, position))
+                known.setdefault(message.id, weigh_message(message, view, line, position))
         return known, found
 
 

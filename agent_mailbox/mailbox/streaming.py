@@ -17,7 +17,8 @@ from ..core.records import BadLine, Message
 from ..store.files import system
 from ..store.files.lines import line_at, lines_of
 from ..store.files.paths import MESSAGES, READS
-from ..store.log.logs import parse_reads, weighed
+from ..store.log.logs import parse_reads
+from ..store.log.proof_view import weigh_message
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -82,7 +83,7 @@ def stream(mailbox: Mailbox) -> Iterator[tuple[Message, Reads]]:
             (fd, _, view, is_live), position = messages[found.logs[number]], found.positions[number]
             message = codec.message(line := line_at(fd, position))
             if not isinstance(message, BadLine):
-                message = weighed(message, view, line, position if is_live else None)
+                message = weigh_message(message, view, line, position if is_live else None)
                 yield message, Reads(_read_back(reads, records.of(number), message.id))
 
 
@@ -100,7 +101,7 @@ class _Found:
             for position, line in lines_of(fd, 0, end):
                 message = codec.message(line)
                 if not isinstance(message, BadLine):
-                    message = weighed(message, view, line, position if is_live else None)
+                    message = weigh_message(message, view, line, position if is_live else None)
                     self._meet(message, log, position, is_live, sources)
 
     def _meet(self, message: Message, log: int, position: int, is_live: bool, sources: list[Source]) -> None:

@@ -18,7 +18,7 @@ from ..store.files import system
 from ..store.files.small_files import read_file, replace_file
 from ..store.locks.lock import FileLock
 from ..store.log import events
-from ..store.log.logs import proven
+from ..store.log.proof_view import add_proof
 from ..store.user_state import whereabouts
 from ..store.user_state.hosts import HostRecords
 from ..store.user_state.whereabouts import Whereabouts
@@ -77,7 +77,7 @@ def _proven_among(mailbox: Mailbox, wanted: Mapping[str, Message]) -> list[str]:
         message = codec.message(line)
         if not isinstance(message, Message) or message.id not in wanted:
             continue
-        if proven(message, view, line, position).proof is not None:
+        if add_proof(message, view, line, position).proof is not None:
             found[message.id] = None
     return list(found)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...core import codec, proofs
 from ...core.records import BadLine, Read, Record
-from ...store.log.logs import proven
+from ...store.log.proof_view import add_proof
 from .order import CLAIMS, MESSAGES, MOST, ROSTER, WIDEST, reads_of
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def taken_back(lines: Iterable[tuple[int, bytes]], view: ProofView | None, late:
         record = codec.read(line)
         if isinstance(record, BadLine):
             continue
-        is_proven = proofs.proves(proven(record, view, line, position).proof)
+        is_proven = proofs.proves(add_proof(record, view, line, position).proof)
         about = standing.setdefault((record.message_id, record.session_id), set())
         if record.event != "release" and position in late:
             about.add((position, is_proven))

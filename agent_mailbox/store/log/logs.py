@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...core import codec, proofs, roster_cache
 from ...core.address import check_id
 from ...core.line_forms import may_ask_or_answer, may_be_about
-from ...core.records import USER, BadLine, Message, Read, RosterEvent
+from ...core.records import BadLine, Message, Read, RosterEvent
 from ...core.roster import Roster
 from ...core.roster_cache import RosterCache
 from ...core.seals import SEALED
@@ -20,20 +20,20 @@ from ..files.small_files import open_file, storage_failed
 from ..locks.lock import WAIT, FileLock, is_held
 from . import custody
 from .log import Log
+from .proof_view import add_proof, weigh_message
 from .stamps import EVERYONE, StampFiles, new_epoch
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from types import TracebackType
-    from typing import Any, Self, TypeVar
+    from typing import Any, Self
 
     from ...core.inbox import InboxState
     from .proof_view import ProofView
 
     End = tuple[int, int]
     Ends = tuple[End, End, End]
-    R = TypeVar("R", Message, Read)
 
 ROLLBOOK = "roster"
 SHORT, NEWS = 1 << 18, 1 << 11
@@ -332,7 +332,7 @@ def parse_messages(lines: Iterable[tuple[int | None, bytes]], view: ProofView | 
     for position, line in lines:
         message = codec.message(line)
         if not isinstance(message, BadLine):
-            message = weighed(message, view, line, position)
+            message = weigh_message(message, view, line, position)
             first = found.setdefault(message.id, message)
             if proofs.proves(message.proof) and not proofs.proves(first.proof):
                 found[message.id] = message
@@ -344,7 +344,7 @@ def parse_reads(lines: Iterable[tuple[int | None, bytes]], view: ProofView | Non
     for position, line in lines:
         record = codec.read(line)
         if not isinstance(record, BadLine):
-            yield proven(record, view, line, position)
+            yield add_proof(record, view, line, position)
 
 
 def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = None) -> Iterator[RosterEvent]:
@@ -356,33 +356,6 @@ def parse_roster(lines: Iterable[tuple[int, bytes]], view: ProofView | None = No
         event = codec.roster_event(line)
         if not isinstance(event, BadLine):
             yield event if proof is None else event.replace(proof=proof)
-
-
-def weighed(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
-    """Return the message with what is proven of its writer, if that can matter.
-
-    It matters for control, for the person's words and the steward's, for notes, and for replies, which settle requests.
-    It is told to programs of any mail."""
-    if message.type == "control" or message.sender == USER:
-        proof = None if view is None else view.proof(line, position)  # the person may have adopted it
-        return named(message, view, line, position) if proof is None else message.replace(proof=proof)
-    if message.thread is not None or message.sender in proofs.OURS or message.type == "note":
-        found = proven(message, view, line, position)
-        return named(message, view, line, position) if found.proof is None else found
-    told = view is not None and view.kept.custody.weighs_mail
-    return message.replace(written_by=proven(message, view, line, position).proof) if told else message
-
-
-def named(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
-    """Return the message, of which nothing is proven, as another machine's word if its sender is none of that one's."""
-    proof = view.bare_word(line, position) if view is not None and SEALED in line else None
-    return message if proof is None else message.replace(proof=proof)
-
-
-def proven(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:
-    """Return the record with what is proven of its writer."""
-    proof = view.proof(line, position) if view is not None and SEALED in line else None
-    return record if proof is None else record.replace(proof=proof)
 
 
 class OpenLogs:

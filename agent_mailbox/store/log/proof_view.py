@@ -1,21 +1,26 @@
 """The proofs that a mailbox's record gives the readers of a log.
 
-Belongs here: weighing a line's seal at its place, and counting the deciding lines (``custody`` keeps the record).
+Belongs here: weighing a line's seal at its place, and counting the deciding lines (``custody`` keeps the record). A
+record is given what is proven of its writer.
 """
 
 from __future__ import annotations
 
 from ...core import proofs, seals
+from ...core.records import USER
+from ...core.seals import SEALED
 from .custody import LogEnd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import TypeVar
 
-    from ...core.records import Proof
+    from ...core.records import Message, Proof, Read
     from .custody import Kept
 
     Place = tuple[int, bytes]
+    R = TypeVar("R", Message, Read)
 
 
 class ProofView:
@@ -143,3 +148,30 @@ def counted(kept: Kept, lines: Iterable[Place], generation: int, base: int) -> L
     for position, line in lines:
         view.read(line, position)
     return LogEnd(generation=generation, base=base, count=view.count, digest=view.digest)
+
+
+def weigh_message(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
+    """Return the message with what is proven of its writer, if that can matter.
+
+    It matters for control, for the person's words and the steward's, for notes, and for replies, which settle requests.
+    It is told to programs of any mail."""
+    if message.type == "control" or message.sender == USER:
+        proof = None if view is None else view.proof(line, position)  # the person may have adopted it
+        return mark_bare_word(message, view, line, position) if proof is None else message.replace(proof=proof)
+    if message.thread is not None or message.sender in proofs.OURS or message.type == "note":
+        found = add_proof(message, view, line, position)
+        return mark_bare_word(message, view, line, position) if found.proof is None else found
+    told = view is not None and view.kept.custody.weighs_mail
+    return message.replace(written_by=add_proof(message, view, line, position).proof) if told else message
+
+
+def mark_bare_word(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
+    """Return the message, of which nothing is proven, as another machine's word if its sender is none of that one's."""
+    proof = view.bare_word(line, position) if view is not None and SEALED in line else None
+    return message if proof is None else message.replace(proof=proof)
+
+
+def add_proof(record: R, view: ProofView | None, line: bytes, position: int | None) -> R:
+    """Return the record with what is proven of its writer."""
+    proof = view.proof(line, position) if view is not None and SEALED in line else None
+    return record if proof is None else record.replace(proof=proof)

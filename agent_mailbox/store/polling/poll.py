@@ -36,7 +36,8 @@ from ...core.line_forms import addresses, id_for_others, may_be_about, may_relea
 from ...core.records import BadLine, Record
 from ..files import cache, system
 from ..files.lines import boundary, line_at, lines_of
-from ..log.logs import parse_roster, proven, weighed
+from ..log.logs import parse_roster
+from ..log.proof_view import add_proof, weigh_message
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -283,7 +284,7 @@ class Poll:
             if isinstance(record, BadLine):
                 continue
             if record.message_id in ids:
-                found[position] = proven(record, view, line, position)
+                found[position] = add_proof(record, view, line, position)
             elif position >= since and record.event == "release":
                 return None
         return found
@@ -342,7 +343,7 @@ def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader, view: ProofV
         seen.add(message.id)
         concerns = message.sender != reader.session_id and route(message.recipients, reader, message.bare) is not None
         if concerns and not _holds_message(fd, others.get(message.id.encode(), ())):
-            found[position] = weighed(message, view, line, position)
+            found[position] = weigh_message(message, view, line, position)
     return found
 
 

@@ -43,7 +43,8 @@ from ...core.line_forms import may_be_control
 from ...core.records import Message
 from ..files import cache, system
 from ..files.lines import boundary, line_at, lines_of
-from ..log.logs import end_of, named
+from ..log.logs import end_of
+from ..log.proof_view import mark_bare_word
 from .index_keys import FILE, HASTE, Doubt, number_of_id
 
 TYPE_CHECKING = False
@@ -76,7 +77,7 @@ def messages_on(position: int | None, line: bytes, view: ProofView | None) -> It
     message = _message_on(line)
     if message is not None:
         proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
-        yield named(message, view, line, position) if proof is None else message.replace(proof=proof)
+        yield mark_bare_word(message, view, line, position) if proof is None else message.replace(proof=proof)
 
 
 def _message_on(line: bytes) -> Message | None:
@@ -290,7 +291,7 @@ class _OpenTable:
         if message is None:
             raise Doubt("the line is another")
         proof = self._view.proof(line, at)
-        return named(message, self._view, line, at) if proof is None else message.replace(proof=proof)
+        return mark_bare_word(message, self._view, line, at) if proof is None else message.replace(proof=proof)
 
 
 def _payload(parse: Parse, message: Message) -> Payload:

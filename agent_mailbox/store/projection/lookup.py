@@ -13,7 +13,8 @@ from ...core.claims import Reads
 from ...core.records import BadLine
 from ..files import system
 from ..files.lines import boundary, line_at
-from ..log.logs import parse_reads, weighed
+from ..log.logs import parse_reads
+from ..log.proof_view import weigh_message
 from .index_keys import (
     EVER,
     LIVE,
@@ -284,7 +285,7 @@ class IndexLookup:
         message = codec.message(line)
         if number_of(line) != row[2] or isinstance(message, BadLine):
             raise Doubt("the line is another")
-        return weighed(message, self._views[0], line, _position(row[1]))
+        return weigh_message(message, self._views[0], line, _position(row[1]))
 
     def _line(self, place: int, reads: bool) -> bytes:
         if place >= LIVE:
