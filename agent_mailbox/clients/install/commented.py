@@ -42,7 +42,7 @@ def edited(text: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
     """Return the text of the settings ``old`` changed into ``new``: only values that differ are written again."""
     plain = blanked(text)
     edits: list[tuple[int, int, str]] = []
-    _compare(plain, _value(plain, _SPACE.match(plain).end()), old, new, edits)  # type: ignore[union-attr]
+    _compare(plain, _value(plain, _end_of(_SPACE, plain, 0)), old, new, edits)
     for start, end, written in sorted(edits, reverse=True):
         text = text[:start] + written + text[end:]
     return text
@@ -88,22 +88,29 @@ def _written(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
+def _end_of(pattern: re.Pattern[str], plain: str, at: int) -> int:
+    """Return where the pattern ends that begins at a place: the text was read as JSON before, so it does."""
+    found = pattern.match(plain, at)
+    assert found is not None, at
+    return found.end()
+
+
 def _value(plain: str, at: int) -> Value:
     """Return the value that begins at a place."""
     opening = plain[at]
     if opening not in "{[":
-        return Value(at, _SCALAR.match(plain, at).end(), {})  # type: ignore[union-attr]
+        return Value(at, _end_of(_SCALAR, plain, at), {})
     parts: dict[Any, tuple[int, Value]] = {}
-    place = _SPACE.match(plain, at + 1).end()  # type: ignore[union-attr]
+    place = _end_of(_SPACE, plain, at + 1)
     while plain[place] not in "}]":
         start, key = place, len(parts)
         if opening == "{":
-            end = _SCALAR.match(plain, place).end()  # type: ignore[union-attr]
+            end = _end_of(_SCALAR, plain, place)
             key = json.loads(plain[place:end])
-            place = _SPACE.match(plain, plain.index(":", end) + 1).end()  # type: ignore[union-attr]
+            place = _end_of(_SPACE, plain, plain.index(":", end) + 1)
         part = _value(plain, place)
         parts[key] = (start, part)
-        place = _SPACE.match(plain, part.end).end()  # type: ignore[union-attr]
+        place = _end_of(_SPACE, plain, part.end)
         if plain[place] == ",":
-            place = _SPACE.match(plain, place + 1).end()  # type: ignore[union-attr]
+            place = _end_of(_SPACE, plain, place + 1)
     return Value(at, place + 1, parts)
