@@ -16,7 +16,7 @@ from ..cli.mailbox_place import locate_mailbox
 from ..cli.options import App, CommandWithOptions, pass_app, set_json
 from ..clients import places, texts
 from ..clients.checks import settings
-from ..clients.checks.overview import installed_settings, overview_clients
+from ..clients.checks.overview import installed_settings
 from ..clients.install import installation as installer
 from ..core.text import neutral, neutral_lines, typed
 from ..errors import Malformed, NoMailbox, Refused
@@ -24,6 +24,7 @@ from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.cursor_cli import CURSOR_CLI
 from ..known_clients.every_client import CLIENTS, INSTALLED
 from ..store.files import paths
+from .client_list import list_clients
 from .hook_command import program_call
 from .uninstall_all import uninstall_all
 
@@ -33,37 +34,8 @@ HOST = re.compile(r"(\*\.)?[\w-]+(\.[\w-]+)*", re.ASCII)
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..clients.checks.overview import ClientOverview
     from ..clients.places import Target
     from ..known_clients.known_client import KnownClient
-
-
-def _list_clients(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    """Print the clients that ``install`` knows, and end the command."""
-    if not wanted or ctx.resilient_parsing:
-        return
-    app = ctx.ensure_object(App)
-    clients_here = overview_clients(os.getcwd(), app.environ)
-    value = [
-        {
-            "client": one.client.name,
-            "seen_with": next(reversed(one.client.seen_with), None),
-            "abilities": [*one.abilities],
-            "limits": {**one.client.limits},
-            "installed": [*one.installed],
-        }
-        for one in clients_here
-    ]
-    app.print_answer("".join(map(_describe_client, clients_here)), value)
-    ctx.exit()
-
-
-def _describe_client(one: ClientOverview) -> str:
-    where = ", ".join(map(neutral, one.installed)) or "not installed here"
-    limits = "".join(f"  {name}: {limit}\n" for name, limit in one.client.limits.items())
-    seen = next((f"seen with {version}" for version in reversed(one.client.seen_with)), "not run")
-    about = f"{one.client.name} ({seen})"
-    return f"{about}: {where}\n  {', '.join(one.abilities)}\n{limits}"
 
 
 class ClientsToInstall(CommandGroup):
@@ -83,7 +55,7 @@ class ClientsToInstall(CommandGroup):
     "--list",
     is_flag=True,
     expose_value=False,
-    callback=_list_clients,
+    callback=list_clients,
     help="List the clients: what each can do, its limits, and which settings here call us.",
 )
 @click.option(
@@ -173,13 +145,18 @@ def _target_of(app: App, client: KnownClient, project: str | None, user: bool) -
 
 
 def _install_into(app: App, target: Target, dry_run: bool, bounds: installer.Bounds = installer.UNBOUND) -> None:
+    plan = installer.plan_installation(target, app.environ, find_program(app), bounds)
+    _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
+
+
+def find_program(app: App) -> str:
+    """Return how an agent starts this program; warn if its name is not on the ``PATH``."""
     word = program_call(app.environ.get("PATH", ""))
     if word != "agent-mailbox":
         app.give_warning(
             f"agent-mailbox is not on your PATH, as the commands need; link {word} into one of its directories"
         )
-    plan = installer.plan_installation(target, app.environ, word, bounds)
-    _carry_out(app, plan, dry_run, "already installed; nothing to change\n", after=target.client.after)
+    return word
 
 
 def _uninstall_from(app: App, client: KnownClient, project: str | None, user: bool, dry_run: bool) -> None:

@@ -31,7 +31,7 @@ from ..store.files import paths
 from ..store.user_state import creation
 from ..upkeep import crontab
 from . import unused_mailbox
-from .hook_command import program_call
+from .install_command import find_program
 from .uninstall_all import uninstall_all
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def setup(
         return _remove(app, _place(app, where, in_git), dry_run=dry_run or diff, diff=diff)
     place = _place(app, where, in_git)
     is_new = not paths.is_mailbox(place)
-    word = program_call(app.environ.get("PATH", ""))
+    word = find_program(app)
     found = [_look(app, client, word, project=project) for client in _found(app)]
     lines = [*_told(place, found, is_new=is_new)]
     if not (dry_run or diff):
@@ -136,7 +136,7 @@ def _look(app: App, client: KnownClient, word: str, *, project: bool) -> ClientS
 
 
 def _install(app: App, target: Target, word: str) -> list[str]:
-    """Install into one client. The plan is made anew: the client before it wrote the shim, which they share."""
+    """Install into one client. The plan is made again: the client before it wrote the shim, which they share."""
     plan = installer.plan_installation(target, app.environ, word)
     for path, why in plan.left:
         app.give_warning(f"left unchanged: {path}: {why}")
