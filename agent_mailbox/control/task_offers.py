@@ -1,6 +1,6 @@
 """The tasks that are open to a session: what of them it was told, and whether one is to wake it.
 
-Belongs here: that memory, among the user's own records. A task counts anew each time it is opened.
+Belongs here: that memory, among the user's own records. A task counts again each time it is opened.
 """
 
 from __future__ import annotations
