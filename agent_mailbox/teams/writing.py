@@ -157,18 +157,22 @@ class FileBeside:
         self.path = f"{inbox}{_SIGN}{mark}.{nonce}"
 
     def make_files(self) -> None:
-        """Create it, and a missing inbox (as the client does: ``[]``)."""
+        """Create it, and a missing inbox: ``[]``, whole at once. The client makes an empty file first; a process killed
+        there leaves an inbox that its client can never read."""
         try:
             directory = os.path.dirname(self.inbox)
             if not os.path.isdir(directory):
                 os.mkdir(directory)
             if os.path.realpath(self.inbox) != os.path.join(os.path.realpath(directory), os.path.basename(self.inbox)):
                 raise Undeliverable("its inbox is a link to another place")
-            _make_file(self.path, b"")
+            _make_file(self.path, b"[]")
             try:
-                _make_file(self.inbox, b"[]")
-            except FileExistsError:
-                pass
+                os.link(self.path, self.inbox)
+            except OSError:  # it is there; or this file system has no hard links
+                if not os.path.lexists(self.inbox):
+                    _make_file(self.inbox, b"[]")
+            os.unlink(self.path)
+            _make_file(self.path, b"")
         except OSError as error:
             raise _unwritable_error(error) from None
 

@@ -244,6 +244,22 @@ def test_what_a_busy_mailbox_kept_out_comes_at_the_next_look(teams: Teams) -> No
     assert len(teams.mirrored()) == 2
 
 
+def test_a_new_inbox_is_whole_at_every_moment(teams: Teams, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client that reads at any moment finds no inbox or a whole one; so does one that reads after a kill."""
+    teams.make("t", "ann")
+    inbox, opened = teams.box_of("t", "ann"), os.open
+
+    def open_and_look(path: str, flags: int, mode: int = 0o777, **more: int) -> int:
+        number = opened(path, flags, mode, **more)
+        if str(path).startswith(str(inbox)):
+            assert not inbox.exists() or teams.holds("t", "ann") == []
+        return number
+
+    monkeypatch.setattr(os, "open", open_and_look)
+    FileBeside(str(inbox), "0a1b2c3d", "0badcafe").make_files()
+    assert teams.holds("t", "ann") == []
+
+
 @pytest.mark.usefixtures("impatient")
 def test_a_process_killed_before_the_rename_repeats_without_a_word(teams: Teams) -> None:
     """The file beside the inbox tells that it never got there; killed behind it, the inbox or the transcript tell."""
