@@ -17,7 +17,7 @@ from .arrivals import judge_reach
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from typing import TypeVar
 
     from ..core.compose import Draft, Resolved
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..core.roster import Roster
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
+    from ..store.projection.archived_mail import ArchivedMail
     from .opened import OpenMailbox
 
     T = TypeVar("T")
@@ -91,13 +92,15 @@ class Sending:
         try:
             were_read = bool(given) and self._are_read(given)
 
-            def append(held: HeldLog | OrderedLog) -> dict[str, Message]:
-                return self._append(held, prepared, given, sealed, were_read)
+            def decide(archived: ArchivedMail | None) -> dict[str, Message] | None:
+                def append(held: HeldLog | OrderedLog) -> dict[str, Message]:
+                    return self._append(held, prepared, archived, sealed, were_read)
 
-            if self.at_once or orders:
-                known = log.decide(append)
-            else:
-                known = log.decide_or_wait(append, lambda: self._waiting(prepared, sealed))
+                if self.at_once or orders:
+                    return log.decide(append)
+                return log.decide_or_wait(append, lambda: self._waiting(prepared, sealed))
+
+            known = self._looked_up(given, decide) if given else decide(None)
         except (StorageFailed, Unavailable) as error:
             raise (retryable(error, ids) if by_id else error) from None
         if known is None:
@@ -155,8 +158,16 @@ class Sending:
         """
         lines = {message.id: compose.stored_line(message) for message in messages}
         were_read = bool(lines) and self._are_read(lines)
+        if again:
+            self._looked_up({*again}, lambda archived: self._take_in(messages, lines, archived, were_read))
+        else:
+            self._take_in(messages, lines, None, were_read)
+
+    def _take_in(
+        self, messages: Sequence[Message], lines: Mapping[str, bytes], archived: ArchivedMail | None, were_read: bool
+    ) -> None:
         with self.box.logs.messages.held() as log:
-            known, found = self._known({*again}, log) if again else ({}, [])
+            known, found = self._known(archived, log) if archived is not None else ({}, [])
             new = [message for message in messages if message.id not in known]
             if new:
                 if were_read:
@@ -178,12 +189,12 @@ class Sending:
         self,
         log: HeldLog | OrderedLog,
         prepared: Sequence[_Prepared],
-        given: set[str],
+        archived: ArchivedMail | None,
         sealed: bool,
         were_read: bool,
     ) -> dict[str, Message]:
         """Append the messages whose id is new; return those that were there already, synced again."""
-        known, found = self._known(given, log) if given else ({}, [])
+        known, found = self._known(archived, log) if archived is not None else ({}, [])
         roster = self.box.logs.read_roster()  # under the messages' lock, so that no quiet stamp is newer
         _each(prepared, lambda made: _refuse_conflict(made, known.get(made.message.id), roster))
         new = [made for made in prepared if made.message.id not in known]
@@ -227,16 +238,31 @@ class Sending:
         warnings = (*told, *resolved.warnings, *compose.warnings_for(draft.content, config.long_words))
         return _Prepared(message, draft.to, compose.stored_line(message), resolved, warnings)
 
-    def _known(self, ids: set[str], log: HeldLog | OrderedLog) -> tuple[dict[str, Message], list[tuple[int, bytes]]]:
+    def _looked_up(self, ids: set[str], act: Callable[[ArchivedMail], T]) -> T:
+        """Return what ``act`` does with the archived mail of given ids, looked up ahead of the lock.
+
+        Once more if the steward moved mail meanwhile."""
+        from ..store.projection import archived_mail  # asked only for an id that is given
+
+        while True:
+            with archived_mail.ArchivedMail(self.box.logs, self.box.archive, ids) as archived:
+                try:
+                    return act(archived)
+                except archived_mail.ArchiveGrew:
+                    continue
+
+    def _known(
+        self, archived: ArchivedMail, log: HeldLog | OrderedLog
+    ) -> tuple[dict[str, Message], list[tuple[int, bytes]]]:
         """Return the messages, live or archived, that have one of the ids, and the live lines that may."""
         known: dict[str, Message] = {}
-        wanted = {i.encode() for i in ids}
+        wanted = {i.encode() for i in archived.ids}
         found = [at for at in log.lines() if may_be_message(at[1], wanted)]
         view = self.box.logs.messages.view()
-        places: list[tuple[int | None, bytes]] = [*found, *((None, line) for line in self.box.archive.mentioning(ids))]
+        places: list[tuple[int | None, bytes]] = [*found, *((None, line) for line in archived.lines())]
         for position, line in places:
             message = codec.message(line)
-            if isinstance(message, Message) and message.id in ids:
+            if isinstance(message, Message) and message.id in archived.ids:
                 known.setdefault(message.id, weigh_message(message, view, line, position))
         return known, found
 

@@ -141,13 +141,15 @@ def acts(console: Running) -> Iterator[tuple[str, float]]:
     """What a person does with messages: alone, and while another window opens one after the other."""
     old, live = some_ids(console.post)
     asked, held = iter(_asked(console.post, 2 * TIMES)), iter(_held(console.post, 2 * TIMES))
+    filled = {act: iter(_fill_in(console, act, old)) for act in ("/reply", "/resend", "/send")}
     does: dict[str, Callable[[int], object]] = {
         "open an old message": lambda n: console.ask(f"/archive?open={old[n]}"),
         "open a live message": lambda n: console.ask(f"/archive?open={live[n]}"),
-        "reply": lambda n: _done(console.does("/reply", id=old[n], body="timed")),
+        "send": lambda _: _done(console.does("/send", **next(filled["/send"]))),
+        "reply": lambda _: _done(console.does("/reply", **next(filled["/reply"]))),
         "ack": lambda _: _done(console.does("/ack", id=next(asked))),
         "release": lambda _: _done(console.does("/release", **next(held))),
-        "resend": lambda n: _done(console.does("/resend", id=old[n], to="agent01")),
+        "resend": lambda _: _done(console.does("/resend", **next(filled["/resend"]))),
     }
     pages = ("first page", "a channel", "dead letters", "timeline")
     looks = {name: (lambda _, path=PATHS[name]: console.ask(path)) for name in pages}
@@ -162,6 +164,14 @@ def acts(console: Running) -> Iterator[tuple[str, float]]:
                 yield f"{name}{' beside another window that opens one' if beside else ''}, ms", took
         over.set()
         other.join()
+
+
+def _fill_in(console: Running, action: str, ids: Sequence[str]) -> list[dict[str, str]]:
+    """The page's own forms, with every field that they post, ahead of the measured time."""
+    if action == "/send":
+        return [console.form("/channel?to=project:p1", action, body="timed") for _ in range(2 * TIMES)]
+    written = {"body": "timed"} | ({"to": "agent01"} if action == "/resend" else {})
+    return [console.form(f"/archive?open={one}", action, {"id": one}, **written) for one in (*ids, *ids)]
 
 
 def some_ids(post: Post) -> tuple[list[str], list[str]]:

@@ -10,8 +10,9 @@ from urllib.parse import urlencode
 import pytest
 
 from tests import browsers
+from tests.console.forms import find_form, read_forms
 from tests.e2e.conftest import npm_file
-from tests.helpers import PATIENCE, Post
+from tests.helpers import PATIENCE, PRODUCT, Post
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -41,7 +42,7 @@ class Running:
         from agent_mailbox.commands import console_command  # noqa: F401
 
         self.post = post
-        self._process = post.start("console", "--port", "0", "--json", *words, env=env, forked=True)
+        self._process = post.start("console", "--port", "0", "--json", *words, env=env, forked=bool(PRODUCT))
         assert self._process.stdout is not None
         told = json.loads(self._process.stdout.readline() or b"null")
         if told is None or "error" in told:
@@ -116,6 +117,24 @@ class Running:
         assert answer.status == 303, answer.text
         self.cookie = answer.headers["set-cookie"].partition(";")[0]
         return self
+
+    def form(
+        self, page: str, action: str, having: Mapping[str, str] | None = None, press: str = "", **written: str
+    ) -> dict[str, str]:
+        """A form of a page as it stands there, filled in: every field that its template gives, and what is typed.
+
+        ``having``: values by which the form is found; ``press``: the value of the button."""
+        form = find_form(read_forms(self.ask(page).text), action, **(having or {}))
+        assert written.keys() <= form.fields.keys(), (written, form.fields)
+        where, fields = form.pressed(press)
+        assert where == action
+        return {**fields, **written}
+
+    def submit(
+        self, page: str, action: str, having: Mapping[str, str] | None = None, press: str = "", **written: str
+    ) -> dict[str, Any]:
+        """Fill in and send a form of a page, as ``form`` does; what the page is told of it."""
+        return self.does(action, **self.form(page, action, having, press, **written))
 
     def does(self, path: str, **fields: str) -> dict[str, Any]:
         """What the person does by a button; what the page is told of it."""

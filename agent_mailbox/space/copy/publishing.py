@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ...core.line_forms import may_be_message, may_release
 from ...store.log.unordered import unsealed
+from ...store.projection.archived_mail import find_lines
 from ..order.order import CLAIMS, MESSAGES, Taken
 from ..order.waiting_lines import batch_lines, id_of, is_same, place_line, taken_back
 
@@ -91,7 +92,7 @@ def _drop_archived(copy: PublishingCopy, batch: Sequence[Waiting]) -> list[Waiti
 
     The order may have no more what is archived."""
     ids = {one.id or "" for one in batch}
-    archived = {id_of(line) for line in copy.archive.mentioning(ids)} & ids
+    archived = {id_of(line) for line in find_lines(copy.logs, copy.archive, ids)} & ids
     for one in batch:
         if one.id in archived:
             copy.parts[MESSAGES].settle(one.position)
@@ -127,5 +128,5 @@ def _archived_lines_with(copy: PublishingCopy, ids: Iterable[str]) -> list[bytes
     """Return the lines of this machine's files, archived ones too, whose message has one of the ids."""
     wanted = {message_id.encode() for message_id in ids}
     live = (line for _, line in copy.logs.messages.lines() if may_be_message(line, wanted))
-    found = (*live, *copy.archive.mentioning({*ids}))
+    found = (*live, *find_lines(copy.logs, copy.archive, {*ids}))
     return [unsealed(line) for line in found if id_of(line).encode() in wanted]

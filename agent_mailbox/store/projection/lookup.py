@@ -234,6 +234,14 @@ class IndexLookup:
         known = self._standing(message_id)
         return known[1] if known else None
 
+    def archived_lines(self, message_ids: Iterable[str]) -> list[bytes]:
+        """Return the archived lines of the messages that may have one of the ids."""
+        rows = [row for message_id in message_ids for row in self._with_id(message_id) if row[1] < LIVE]
+        lines = [self._line(row[1], False) for row in rows]
+        if any(number_of(line) != row[2] for line, row in zip(lines, rows, strict=True)):
+            raise Doubt("the line is another")
+        return lines
+
     def _counts(self, row: Row, message: Message) -> bool:
         """Return whether the message counts among its twins, as in ``_standing``; one row in a million has twins."""
         place = self._counting.get(message.id)
