@@ -89,13 +89,16 @@ def refuse(_: dict[str, Any]) -> list[dict[str, Any]]:
     raise Failed(400)
 
 
-@shows(GEMINI_CLI, "prompt", "once", "role once", "seen", "tasks", "undone")
+@shows(GEMINI_CLI, "prompt", "once", "role once", "seen", "tasks", "undone", "own session")
+@shows(GEMINI_CLI, "guard", "guard files", "permit")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
-    and one read record; mail that came meanwhile is there, too. The API refused a request in between, and the client
-    took its prompt back: the next one has the mail that was beside it. Another holder of its role gets none of the
-    first's. A foreign hook beside ours runs, and stays."""
+    and one read record; mail that came meanwhile is there, too, and the agent's commands are the session's own. The API
+    refused a request in between, and the client took its prompt back: the next one has the mail that was beside it.
+    Another holder of its role gets none of the first's; its lead and rules bind it, as below. A foreign hook beside
+    ours runs, and stays."""
     post, model = client.post, client.model
+    post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
     hooks = client.project / ".gemini/settings.json"
     hooks.parent.mkdir()
     ran = post.scratch / "ran"
@@ -110,23 +113,72 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
     assert {r["reader_session_id"] for r in post.objects(READS)} == {session}
     assert ran.exists()
     post.send("bob", session, "MAIL_MEANWHILE")
-    plain, model.script = model.script, refuse
+    model.script = refuse
     client.ask("PROMPT_REFUSED", "--resume", session, fails=True)
-    model.script = plain
-    assert client.ask("PROMPT_TWO", "--resume", session) == session
+    left = [shell("agent-mailbox send --to user --body RESUMED")]
+    model.script = lambda body: [left.pop() if left and body.get("tools") else said(ANSWER)]
+    assert client.ask("PROMPT_TWO", "--resume", session, "--approval-mode", "yolo") == session
     second = model.asked("PROMPT_TWO")[0]
     assert [second.count(word) for word in ("PROMPT_ONE", "MAIL_FOR_THE_ROLE", "MAIL_MEANWHILE")] == [1, 1, 1]
     events = [r["event"] for r in post.objects(READS)]
     assert events == ["claim", "read", "seen", "read", "release", "read", "seen"]
-    assert client.ask("/bye", env={"AGENT_MAILBOX_ROLE": "architect"}) != session
+    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
+    assert sent["RESUMED"] == session
+    assert its_lead_and_its_rules_bind_it(client, "/bye", AGENT_MAILBOX_ROLE="architect") != session
     other = conversation(model.requests[-1])
     assert "agent-mailbox roster retire" in other
     assert "MAIL_FOR_THE_ROLE" not in other
     post.ok("uninstall", "gemini", "--project", client.project)
     assert hooks.read_bytes() == before
-    post.send("bob", "all", "MAIL_FOR_ALL")
-    client.ask("PROMPT_THREE")
-    assert "MAIL_FOR_ALL" not in model.asked("PROMPT_THREE")[0]
+
+
+def its_lead_and_its_rules_bind_it(client: Client, prompt: str, **env: str) -> str:
+    """A file is not sent, and no tool writes the client's settings; the model is told why. A call runs where its lead
+    approves it, as the lead changed it, and nowhere else."""
+    post, model = client.post, client.model
+    post.register("boss")
+    known = {a["session_id"] for a in post.ok("roster", "list")["agents"]}
+    settings = client.project / ".gemini/settings.json"
+    installed = settings.read_bytes()
+
+    def writes(name: object) -> dict[str, Any]:
+        return use("write_file", file_path=str(client.project / str(name)), content="x")
+
+    file = shell("agent-mailbox send --to all --body @/etc/hostname")
+    calls = [file, writes(".gemini/settings.json"), writes("secret"), shell("touch denied"), shell("touch approved")]
+    desk = Control(OpenMailbox(str(post.box)))
+
+    def lead() -> None:
+        for _ in range(3):  # the client runs its hooks side by side: the write is asked about, too
+            (request,) = until(lambda: desk.pending("boss"))
+            changed = {"command": "touch changed"} if request.payload.arguments == "touch approved" else None
+            desk.answer("boss", request.id, changed is not None, notes="NOT_THAT", updated_input=changed)
+
+    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
+        done = len(used(body))
+        if body.get("tools") and not done:
+            (session,) = {a["session_id"] for a in post.ok("roster", "list")["agents"]} - known
+            post.ok("control", "mode", session, "safe", "--session", "boss")
+            post.ok("control", "policy", session, "--deny", "Write(secret)", "--session", "boss")
+        return [calls[done]] if body.get("tools") and done < len(calls) else [said(ANSWER)]
+
+    model.script = script
+    thread = threading.Thread(target=lead, daemon=True)
+    thread.start()
+    session = client.ask(prompt, "--approval-mode", "yolo", env={"AGENT_MAILBOX_LEAD": "boss", **env})
+    thread.join(PATIENCE)
+    told = [str(one) for one in used(model.requests[-1])]
+    words = (
+        "sends the file /etc/hostname",
+        "by which it calls agent-mailbox",
+        "denies Write",
+        "NOT_THAT",
+        "modified by a hook",
+    )
+    assert [word in text for word, text in zip(words, told, strict=True)] == [True] * 5, told
+    assert [n for n in ("secret", "denied", "approved", "changed") if (client.project / n).exists()] == ["changed"]
+    assert settings.read_bytes() == installed
+    return session
 
 
 @shows(GEMINI_CLI, "between tools", "stop", "end", "plain mail unasked", "own session", "own name")
@@ -135,8 +187,7 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
     failed the client would drop it, so it waits for the next one. A command in its own name runs unasked; one in
     another's name is refused."""
     post, model = client.post, client.model
-    tools = TOOLS
-    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
     post.ok("install", "gemini", "--user")
     calls = [
         use("read_file", file_path=str(client.project / "missing")),
@@ -165,59 +216,6 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends_and_the_session_knows_it
     sent = {m["content"]: (m["sender"], m["proof"]) for m in post.ok("history", "--all")["messages"]}
     assert sent["FROM_THE_AGENT"] == (session, f"session:{session}")
     assert "FORGED" not in sent
-    left = [shell("agent-mailbox send --to user --body RESUMED")]
-    model.script = lambda body: [left.pop() if left and body.get("tools") else said(ANSWER)]
-    client.ask("PROMPT_TWO", "--resume", session)
-    sent = {m["content"]: m["sender"] for m in post.ok("history", "--all")["messages"]}
-    assert sent["RESUMED"] == session
     assert [(a["session_id"], a["state"]) for a in post.ok("roster", "list")["agents"]] == [(session, "frozen")]
     post.ok("uninstall", "gemini", "--user")
     assert json.loads(client.settings.read_text()) == SETTINGS
-
-
-@shows(GEMINI_CLI, "guard", "guard files", "permit")
-def test_its_lead_and_its_rules_bind_it(client: Client) -> None:
-    """A file is not sent, and no tool writes the client's settings; the model is told why. A call runs where its lead
-    approves it, as the lead changed it, and nowhere else."""
-    post, model = client.post, client.model
-    post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"
-    post.ok("install", "gemini", "--user")
-    post.register("boss")
-
-    def writes(name: object) -> dict[str, Any]:
-        return use("write_file", file_path=str(client.project / str(name)), content="x")
-
-    file = shell("agent-mailbox send --to all --body @/etc/hostname")
-    calls = [file, writes(".gemini/settings.json"), writes("secret"), shell("touch denied"), shell("touch approved")]
-    desk = Control(OpenMailbox(str(post.box)))
-
-    def lead() -> None:
-        for _ in range(3):  # the client runs its hooks side by side: the write is asked about, too
-            (request,) = until(lambda: desk.pending("boss"))
-            changed = {"command": "touch changed"} if request.payload.arguments == "touch approved" else None
-            desk.answer("boss", request.id, changed is not None, notes="NOT_THAT", updated_input=changed)
-
-    def script(body: dict[str, Any]) -> list[dict[str, Any]]:
-        done = len(used(body))
-        if body.get("tools") and not done:
-            (session,) = [a["session_id"] for a in post.ok("roster", "list")["agents"] if a["session_id"] != "boss"]
-            post.ok("control", "mode", session, "safe", "--session", "boss")
-            post.ok("control", "policy", session, "--deny", "Write(secret)", "--session", "boss")
-        return [calls[done]] if body.get("tools") and done < len(calls) else [said(ANSWER)]
-
-    model.script = script
-    thread = threading.Thread(target=lead, daemon=True)
-    thread.start()
-    client.ask("PROMPT_ONE", "--approval-mode", "yolo", env={"AGENT_MAILBOX_LEAD": "boss"})
-    thread.join(PATIENCE)
-    told = [str(one) for one in used(model.requests[-1])]
-    words = (
-        "sends the file /etc/hostname",
-        "by which it calls agent-mailbox",
-        "denies Write",
-        "NOT_THAT",
-        "modified by a hook",
-    )
-    assert [word in text for word, text in zip(words, told, strict=True)] == [True] * 5, told
-    assert [n for n in ("secret", "denied", "approved", "changed") if (client.project / n).exists()] == ["changed"]
-    assert not (client.project / ".gemini").exists()

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import threading
 import urllib.request
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 import pytest
@@ -98,7 +99,8 @@ class OpenCode:
 
 
 class Served(OpenCode):
-    """The client as a server that a person's terminal is attached to, for a ``with`` block."""
+    """The client as a server that a person's terminal is attached to, for a ``with`` block. It takes a start, and so a
+    second of it, for any number of projects."""
 
     def __enter__(self) -> Self:
         words = [self.binary, "serve", "--port", "0"]
@@ -115,23 +117,55 @@ class Served(OpenCode):
         assert self.process.stdout is not None
         self.process.stdout.close()
 
-    def post_json(self, path: str, value: Any) -> Any:
-        """One call of its interface."""
-        request = urllib.request.Request(
-            f"{self.url}{path}", json.dumps(value).encode(), {"Content-Type": "application/json"}
-        )
+    def post_json(self, path: str, value: Any, project: Path | None = None) -> Any:
+        """One call of its interface, for its own project or another; nothing as the value: what it tells."""
+        data = None if value is None else json.dumps(value).encode()
+        where = f"{self.url}{path}?directory={project or self.project}"
+        request = urllib.request.Request(where, data, {"Content-Type": "application/json"})
         with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
             return json.loads(answer.read() or b"null")
 
-    def begin(self, prompt: str, **more: Any) -> str:
-        """A new session and its first prompt; its id."""
-        session = str(self.post_json("/session", {})["id"])
-        self.say(session, prompt, **more)
+    def begin(self, prompt: str, project: Path | None = None, **more: Any) -> str:
+        """A new session and its first prompt, or a command of its person's; its id."""
+        session = str(self.post_json("/session", {}, project)["id"])
+        self.say(session, prompt, project, **more)
         return session
 
-    def say(self, session: str, prompt: str, **more: Any) -> None:
-        """One prompt to a session, until its turn is over."""
-        self.post_json(f"/session/{session}/message", {"parts": [{"type": "text", "text": prompt}], **more})
+    def say(self, session: str, prompt: str, project: Path | None = None, **more: Any) -> None:
+        """One prompt to a session, until its turn is over. A slash is a command of its person's."""
+        if prompt.startswith("/"):
+            self.post_json(f"/session/{session}/command", {"command": prompt[1:], "arguments": ""}, project)
+        else:
+            value = {"parts": [{"type": "text", "text": prompt}], **more}
+            self.post_json(f"/session/{session}/message", value, project)
+
+    def errors(self, session: str, project: Path) -> list[str]:
+        """How each tool of a session failed; empty words for one that did not."""
+        told = self.post_json(f"/session/{session}/message", None, project)
+        return [p["state"].get("error", "") for m in told for p in m["parts"] if p["type"] == "tool"]
+
+    @contextmanager
+    def refusing(self, project: Path) -> Iterator[None]:
+        """A person who refuses whatever is asked about in a project, for a ``with`` block."""
+        over = threading.Event()
+
+        def refuse() -> None:
+            while not over.wait(0.05):
+                for asked in self.post_json("/permission", None, project):
+                    self.post_json(f"/permission/{asked['id']}/reply", {"reply": "reject"}, project)
+
+        person = threading.Thread(target=refuse, daemon=True)
+        person.start()
+        try:
+            yield
+        finally:
+            over.set()
+            person.join(PATIENCE)
+
+    def project_of(self, name: str) -> Path:
+        """Another project."""
+        (project := self.post.scratch / name).mkdir()
+        return project
 
 
 @pytest.fixture
@@ -144,7 +178,7 @@ def opencode(post: Post, binary: Path) -> Iterator[Served]:
 @shows(
     OPENCODE, "start", "prompt", "once", "role once", "end", "own session", "between tools", "wake when idle", "stop"
 )
-@shows(OPENCODE, "guard", "guard files", "permit", "own name")
+@shows(OPENCODE, "guard", "guard files", "permit", "own name", "plain mail unasked", "undone", "tasks")
 def test_a_server_s_sessions_have_their_mail_and_are_bound(opencode: Served) -> None:
     """Installed, started: the model has the mail beside the first prompt. A second holder of the role gets none of the
     first's. What comes later is each its own claim, below. Resumed by another client: once in the conversation, as
@@ -157,7 +191,7 @@ def test_a_server_s_sessions_have_their_mail_and_are_bound(opencode: Served) -> 
     with opencode:
         sessions = [opencode.begin(prompt) for prompt in ("PROMPT_ONE", "PROMPT_OTHER")]
         first, other = model.asked("PROMPT_ONE")[0], model.asked("PROMPT_OTHER")[0]
-        for claim in (mail_comes_between_two_tool_calls, mail_wakes_an_idle_session, its_lead_and_its_rules_bind_it):
+        for claim in CLAIMS:
             model.requests.clear()
             model.script = lambda _: [said("DONE")]
             claim(opencode)
@@ -284,20 +318,19 @@ def its_lead_and_its_rules_bind_it(opencode: Served) -> None:
     assert not post.file("config.toml").exists()
 
 
-@shows(OPENCODE, "plain mail unasked")
-def test_plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about(opencode: Served) -> None:
-    """A redirection still is, and what is not ours; a run refuses whatever it would ask about, and ends. The person's
-    own rules for our commands hold."""
-    opencode.install()
-    config = json.loads(opencode.config.read_text())
+def plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about(opencode: Served) -> None:
+    """A redirection still is, and what is not ours; the person refuses whatever is asked. Their own rules for our
+    commands hold."""
+    project = opencode.project_of("asks")
+    opencode.post.ok("install", "opencode", "--project", project)
     rules = {"*": "ask", "agent-mailbox history *": "deny"}
-    opencode.config.write_text(json.dumps({**config, "permission": {"bash": rules}}))
+    (project / "opencode.json").write_text(json.dumps({"permission": {"bash": rules}}))
     mail = "agent-mailbox send --to user --body FREE_MAIL"
     errors = []
-    for commands in ([mail, f"{mail} > taken"], ["agent-mailbox history --all", f"{mail} && touch taken"]):
-        opencode.model.script = by_prompt(PROMPT_ONE=list(map(shell, commands)))
-        opencode.ask("PROMPT_ONE")
-        errors += [used.get("error", "") for used in opencode.used]
+    with opencode.refusing(project):
+        for commands in ([mail, f"{mail} > taken"], ["agent-mailbox history --all", f"{mail} && touch taken"]):
+            opencode.model.script = by_prompt(PROMPT_ASKS=list(map(shell, commands)))
+            errors += opencode.errors(opencode.begin("PROMPT_ASKS", project), project)
     rejected, denied = "rejected permission", "prevents you from using"
     assert [[word in error for word in (rejected, denied)] for error in errors] == [
         [False, False],
@@ -307,21 +340,21 @@ def test_plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_
     ]
     sent = [m for m in opencode.post.ok("history", "--all")["messages"] if m["content"] == "FREE_MAIL"]
     assert len(sent) == 1
-    assert not (opencode.project / "taken").exists()
+    assert not (project / "taken").exists()
 
 
-def test_a_plugin_without_its_hook_breaks_nothing(opencode: Served) -> None:
+def a_plugin_without_its_hook_breaks_nothing(opencode: Served) -> None:
     """Prompts and tools go on as without it."""
-    opencode.install()
-    plugin = opencode.project / ".opencode/plugins/agent-mailbox.js"
+    project = opencode.project_of("broken")
+    opencode.post.ok("install", "opencode", "--project", project)
+    plugin = project / ".opencode/plugins/agent-mailbox.js"
     plugin.write_text(plugin.read_text().replace("agent-mailbox-hook", "gone"))
     opencode.model.script = by_prompt(PROMPT_ONE=[shell("touch there")])
-    opencode.ask("PROMPT_ONE")
-    assert (opencode.project / "there").exists()
+    opencode.begin("PROMPT_ONE", project)
+    assert (project / "there").exists()
 
 
-@shows(OPENCODE, "undone", "tasks")
-def test_uninstalled_it_leaves_everything_as_it_was(opencode: Served) -> None:
+def uninstalled_it_leaves_everything_as_it_was(opencode: Served) -> None:
     """``uninstall opencode`` leaves the person's own plugin and settings as they were, and no mail is shown any more.
     Before that, ``/bye`` is a command."""
     post, model = opencode.post, opencode.model
@@ -341,13 +374,26 @@ def test_uninstalled_it_leaves_everything_as_it_was(opencode: Served) -> None:
     before = tree()
     post.ok("install", "opencode", "--user")
     assert before.items() < tree().items()
-    post.send("bob", "all", "MAIL_FOR_ALL")
-    opencode.ask("", "--command", "bye")
-    assert "agent-mailbox roster retire" in model.asked("MAIL_FOR_ALL")[0]
+    for name in ("with", "without"):
+        post.send("bob", f"project:{name}", "MAIL_FOR_THE_PROJECT")
+    opencode.begin("/bye", opencode.project_of("with"))
+    assert "agent-mailbox roster retire" in model.asked("MAIL_FOR_THE_PROJECT")[0]
+    agents = len(post.ok("roster", "list")["agents"])
     post.ok("uninstall", "opencode", "--user")
     assert tree() == before
-    opencode.ask("PROMPT_TWO")
-    assert "MAIL_FOR_ALL" not in model.asked("PROMPT_TWO")[0]
-    assert "Mail from other agents" not in model.asked("PROMPT_TWO")[0]
+    opencode.begin("PROMPT_WITHOUT", opencode.project_of("without"))
+    assert "MAIL_FOR_THE_PROJECT" not in model.asked("PROMPT_WITHOUT")[0]
+    assert "Mail from other agents" not in model.asked("PROMPT_WITHOUT")[0]
     assert ran.read_text() == "xx"
-    assert len(post.ok("roster", "list")["agents"]) == 1
+    assert len(post.ok("roster", "list")["agents"]) == agents
+
+
+CLAIMS = (
+    mail_comes_between_two_tool_calls,
+    mail_wakes_an_idle_session,
+    its_lead_and_its_rules_bind_it,
+    plain_mail_is_not_asked_about_where_the_person_has_every_command_asked_about,
+    a_plugin_without_its_hook_breaks_nothing,
+    uninstalled_it_leaves_everything_as_it_was,
+)
+"""What one server shows beside its sessions' first mail."""
