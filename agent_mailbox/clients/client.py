@@ -90,6 +90,10 @@ class Client:
         session, status = entry.get("sessionId"), entry.get("status")
         return session if isinstance(session, str) else None, status if isinstance(status, str) else None
 
+    def may_be_left(self) -> bool:
+        """Return whether a turn of the session may run out of its person's sight: then nothing wakes it."""
+        return False
+
     def watched_path(self) -> str | None:
         """Return the path on which a change shows: the file, else the directory it will be in."""
         places = (self._file, self._directory) if self._idle is None else ()

@@ -7,8 +7,9 @@ session a minute after the last terminal left it. ``codex exec``, and a terminal
 ``--no-daemon``), run their sessions themselves, and take nothing from outside.
 
 The session's file says how its last turn ended: ``task_started``, ``task_complete``, ``turn_aborted``. The process that
-has a session loaded keeps a file of its name open, and locked. The client may change both any time; what is missing
-there is unknown, never guessed.
+has a session loaded keeps a file of its name open, and locked. A terminal has one connection to the server, and makes a
+file for each session that it opens. The client may change all of them any time; what is missing there is unknown, never
+guessed.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ HELD = BUSY[1]
 _STATES = {"task_started": BUSY[0], "task_complete": IDLE[0], "turn_aborted": HELD}
 _TAIL = 1 << 17
 """Bytes at the end of a session's file in which its last turn's end stands, if that is over."""
+_LOCKS, _CONNECTED = "thread-writer-locks", "03"
 PATIENCE = 60.0
 """Seconds that ``codex queue`` may take."""
 _SAID = 300
@@ -66,16 +68,37 @@ def is_loaded(rollout: str, session_id: str, server: int) -> bool | None:
 
     Its open files tell. The system's table of locks does not: its lines move while it is read, and some get lost.
     """
-    home, opened = rollout.rpartition("/sessions/")[0], f"/proc/{server}/fd"
-    path = os.path.join(home, "thread-writer-locks", f"{session_id}.lock")
+    home = rollout.rpartition("/sessions/")[0]
     try:
-        if not home or not os.path.exists(path):
-            return None
-        path = os.path.realpath(path)
-        names = os.listdir(opened)
+        known = bool(home) and os.path.exists(os.path.join(home, _LOCKS, f"{session_id}.lock"))
+        return session_id in _loaded_sessions(home, server) if known else None
     except (OSError, ValueError):
         return None
-    return any(_link_target(f"{opened}/{name}") == path for name in names)
+
+
+def may_be_left(rollout: str, server: int) -> bool:
+    """Return whether the server has more sessions of terminals loaded than there are terminals at it. Then their person
+    left one, by ``/clear`` or with its terminal, less than a minute ago. Nothing tells which one it is."""
+    home = rollout.rpartition("/sessions/")[0]
+    try:
+        opened = set(os.listdir(os.path.join(home, "tui-thread-reference-capabilities")))
+        return len(opened & _loaded_sessions(home, server)) > _count_terminals(home)
+    except (OSError, ValueError):
+        return False  # this version of Codex tells neither
+
+
+def _loaded_sessions(home: str, server: int) -> set[str]:
+    opened, place = f"/proc/{server}/fd", os.path.realpath(os.path.join(home, _LOCKS))
+    found = (_link_target(f"{opened}/{name}").rpartition("/") for name in os.listdir(opened))
+    return {name.removesuffix(".lock") for directory, _, name in found if directory == place}
+
+
+def _count_terminals(home: str) -> int:
+    """Return the connections to the server's socket, by the system's table."""
+    socket = os.path.realpath(os.path.join(home, "app-server-control", "app-server-control.sock"))
+    with open("/proc/net/unix", encoding="utf-8", errors="surrogateescape") as file:
+        rows = (line.rstrip("\n").split(maxsplit=7) for line in file)
+        return sum(row[5:6] == [_CONNECTED] and row[7:] == [socket] for row in rows)
 
 
 def _link_target(link: str) -> str:
@@ -100,6 +123,10 @@ class CodexSession(Client):
     def session_and_status(self) -> tuple[str | None, str | None]:
         """Return (session, status); the status is None if it is unknown."""
         return self._session, turn_status(self._rollout)
+
+    def may_be_left(self) -> bool:
+        """Return whether a turn of it may run out of its person's sight."""
+        return may_be_left(self._rollout, self.pid)
 
     def watched_path(self) -> str | None:
         """Return the session's file."""

@@ -191,6 +191,8 @@ class Doorbell:
             silent = self._silent_since(desk) + SILENT
             if silent > now:
                 return silent
+        if self._client.may_be_left():
+            return now + LOOKS
         delivery = Delivery(desk)
         items = [item for item in delivery.look(self._me) if not item.muted]
         if not items and self._is_task_waiting(desk):

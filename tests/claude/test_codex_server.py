@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+from contextlib import ExitStack
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -37,6 +39,9 @@ def rollout(tmp_path: Path) -> Path:
     path.parent.mkdir(parents=True)
     (tmp_path / "codex/thread-writer-locks").mkdir()
     return path
+
+
+OTHER = ME.replace("01a2", "01a3")
 
 
 @pytest.fixture
@@ -100,3 +105,32 @@ def test_an_unloaded_session_is_not_there_and_nothing_is_queued_to_it(
         assert not session.is_alive()
         assert "loaded" in session.wake_with("LINE")
     assert len(queued.read_text().splitlines()) == 2
+
+
+@pytest.mark.usefixtures("lock")
+def test_more_loaded_sessions_than_terminals_tell_that_one_was_left(rollout: Path, tmp_path: Path) -> None:
+    """A terminal has one connection to the server's socket, whose name may be a link. It makes a file for each session
+    that it opens; a subagent's session has none, and counts for nothing. Without these files nothing is known."""
+    home, place = rollout.parents[4], tmp_path / "socket"
+    opened, control = home / "tui-thread-reference-capabilities", home / "app-server-control/app-server-control.sock"
+    control.parent.mkdir()
+    control.symlink_to(place)
+
+    def may_be_left() -> bool:
+        return codex_server.may_be_left(str(rollout), os.getpid())
+
+    with ExitStack() as there, socket.socket(socket.AF_UNIX) as server:
+        assert not may_be_left()
+        opened.mkdir()
+        (opened / ME).touch()
+        assert may_be_left()
+        server.bind(str(place))
+        server.listen()
+        terminal = there.enter_context(socket.socket(socket.AF_UNIX))
+        terminal.connect(str(place))
+        there.enter_context(server.accept()[0])
+        assert not may_be_left()
+        there.enter_context(open(home / f"thread-writer-locks/{OTHER}.lock", "w"))
+        assert not may_be_left()
+        (opened / OTHER).touch()
+        assert may_be_left()

@@ -123,7 +123,8 @@ def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
 
 def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> None:  # noqa: F811
     """After Escape, Codex keeps what is queued until the next prompt: nothing is queued, and mail comes with that
-    prompt. A terminal without the server has no queue."""
+    prompt. After ``/clear`` the old session stays loaded for a minute, out of its person's sight: mail begins no turn
+    there. A terminal without the server has no queue."""
     post, model = codex.post, codex.model
     answer = threading.Event()
     model.script = lambda body: [said(ANSWER)] if "PROMPT_TWO" not in conversation(body) or answer.wait() else []
@@ -141,11 +142,16 @@ def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> N
             talk = terminal.ask("PROMPT_THREE")
             assert talk.count("| MAIL_AFTER_ESCAPE") == 1
             assert doorbell.LINE not in talk
+            terminal.wait(lambda: listens(codex, me) and turn_is_over(codex) and not unwoken(codex))
+            terminal.press("/clear\r", lambda _: unwoken(codex))
+            assert "by /clear" in unwoken(codex)[0]
+            post.send("bob", me, "MAIL_FOR_THE_CLEARED")
+            assert "PROMPT_THREE" not in terminal.ask("PROMPT_CLEARED")
         with CodexTerminal(codex, "--no-daemon") as terminal:
             terminal.ask("PROMPT_ALONE")
             (note,) = terminal.wait(lambda: [note for note in unwoken(codex) if "its terminal runs it" in note])
             assert "none runs" not in note
-    assert not any(doorbell.LINE in talk for talk in model.asked(""))
+    assert not any(doorbell.LINE in talk or "MAIL_FOR_THE_CLEARED" in talk for talk in model.asked(""))
 
 
 def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None:  # noqa: F811

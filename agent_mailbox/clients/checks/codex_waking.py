@@ -27,6 +27,7 @@ _ALONE = "its terminal runs it without Codex's background server, whose queue wa
 _PLAIN = "start codex without --no-daemon and -c"
 _UNLOADED = "Codex's background server does not have it loaded: `codex resume` opens it"
 _HELD = "Codex keeps its queue since its last turn was broken off: its next prompt lets it go on"
+_LEFT = "a session was left a moment ago, by /clear or with its terminal: Codex unloads it within a minute"
 _MOST = 5
 """Sessions named; the rest are of the same kinds."""
 
@@ -56,7 +57,9 @@ def _why_unwakeable(session_id: str, environ: Mapping[str, str]) -> str:
     if is_codex_server(pid):
         if codex_server.is_loaded(where.conversation, session_id, pid) is False:
             return _UNLOADED
-        return _HELD if codex_server.turn_status(where.conversation) == codex_server.HELD else ""
+        if codex_server.turn_status(where.conversation) == codex_server.HELD:
+            return _HELD
+        return _LEFT if codex_server.may_be_left(where.conversation, pid) else ""
     if not home or {"exec", "e"} & {*processes.words(pid)[1:]}:
         return ""  # it ends with its turn
     runs = os.path.exists(os.path.join(home, "app-server-control", "app-server-control.sock"))
