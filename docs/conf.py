@@ -11,21 +11,19 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 SECTIONS = {
-    "Guides": (
-        *("concepts", "clients", "claude-code", "coordination", "teams", "swarm", "engine"),
-        *("console", "operations", "trust"),
-    ),
+    "Install": ("installing", "clients", "claude-code"),
+    "First team": ("concepts", "coordination", "teams"),
+    "Approve from your phone": ("console",),
+    "Many repositories": ("repositories",),
+    "Many machines": ("engine", "swarm"),
+    "When something is wrong": ("operations", "trust", "owasp", "status"),
+    "Remove": ("removing",),
     "Reference": ("commands", "configuration", "file-format"),
     "Internals": (
-        *(
-            "internals/life-of-a-message",
-            "internals/hot-path",
-            "internals/client-observations",
-            "internals/clients-newest",
-            "internals/team-files",
-        ),
-        *("internals/swarm-wire", "internals/reliability", "internals/benchmarks", "internals/night"),
-        "internals/simulation",
+        *("internals/life-of-a-message", "internals/hot-path", "internals/threat-model", "internals/claude-code"),
+        *("internals/clients", "internals/console", "internals/shared-mailbox", "internals/gateway"),
+        *("internals/client-observations", "internals/clients-newest", "internals/team-files", "internals/swarm-wire"),
+        *("internals/reliability", "internals/benchmarks", "internals/night", "internals/simulation"),
     ),
 }
 """The pages of docs/, as the navigation lists them."""

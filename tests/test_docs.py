@@ -456,6 +456,25 @@ def test_the_modules_that_a_page_names_are_there(document: Path) -> None:
             assert re.search(defined, found[0].read_text(encoding="utf-8"), flags=re.MULTILINE), (place, name)
 
 
+@each("document", DOCUMENTS)
+def test_the_tests_that_a_page_names_are_there(document: Path) -> None:
+    """``test_file.py::test_name`` is a test; a name that ends in an ellipsis is the beginning of one."""
+    text = document.read_text(encoding="utf-8")
+    for place, name, cut in re.findall(r"`((?:\w+/)*test_\w+\.py)::(\w+)(…?)`", text):
+        files = [path for path in (ROOT / "tests").rglob(place.rpartition("/")[2]) if str(path).endswith(place)]
+        ending = "" if cut else r"\("
+        assert any(re.search(rf"^def {name}{ending}", path.read_text(), re.MULTILINE) for path in files), (place, name)
+
+
+def test_every_risk_of_the_list_has_its_tests() -> None:
+    """OWASP's ten risks each have a heading, what is done, at least two tests, and what is not done."""
+    parts = re.split(r"^## ", (DOCS / "owasp.md").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]
+    assert [part[:5] for part in parts] == [f"ASI{n:02}" for n in range(1, 11)]
+    for part in parts:
+        assert part.count("::test_") >= 2, part[:40]
+        assert [word in part for word in ("**We do**", "**Tests**", "**We do not**")] == [True] * 3, part[:40]
+
+
 def test_every_page_stands_in_the_navigation() -> None:
     """The site lists each page of docs/ once, by section, and README leads to the site's sections."""
     navigation = runpy.run_path(str(DOCS / "conf.py"))

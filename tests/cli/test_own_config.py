@@ -211,7 +211,7 @@ def test_a_table_that_stands_twice_is_told_with_its_line_and_the_way_out(post: P
 
 def test_readme_s_own_line_for_the_swarm_may_be_run_again(post: Post) -> None:
     """The file stays valid, and one that has the table stays as it is."""
-    (line,) = re.findall(r"^.*'\[swarm\]\\nnetworks.*$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    (line,) = re.findall(r"^.*'\[swarm\]\\nnetworks.*$", (ROOT / "docs/swarm.md").read_text(), re.MULTILINE)
     for _ in range(2):
         subprocess.run(["sh", "-c", f"mine={post.scratch}\n{line}"], check=True)
     found = tomllib.loads((post.scratch / "config.toml").read_text())

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.helpers import MESSAGES, ROOT
+from tests.helpers import MESSAGES
 
 if TYPE_CHECKING:
     from tests.helpers import Post, Result
@@ -164,20 +163,3 @@ def test_an_archived_task_is_found_and_an_open_one_stays(team: Post) -> None:
     for task_id, state in (("task-b", "done"), ("task-c", "cancelled")):
         assert team.ok("task", "show", task_id)["task"]["state"] == state
     assert does(team, "ben", "claim", "--next")["id"] == "task-d"
-
-
-def test_every_command_of_the_team_s_hour_runs(post: Post) -> None:
-    """The page's first block is a session of three agents, and each of its commands succeeds."""
-    page = (ROOT / "docs/coordination.md").read_text(encoding="utf-8")
-    block = page.partition("```text\n")[2].partition("```")[0]
-    post.register("lee")
-    for worker in ("ann", "ben"):
-        post.register(worker, "--role", "worker", "--lead", "lee")
-    shown = {}
-    for line in block.splitlines():
-        who, _, command = line.partition("$ agent-mailbox ")
-        result = post.call(*shlex.split(command), env={"AGENT_MAILBOX_SESSION": who})
-        assert result.rc == 0, (line, result)
-        shown[line] = result.stdout
-    assert "blocked by task-filter" in shown["ben$ agent-mailbox task list"]
-    assert "task_completed task-filter: It takes UTC" in shown["lee$ agent-mailbox check"]

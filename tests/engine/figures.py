@@ -1,6 +1,7 @@
 """A shared mailbox in numbers: how long a send takes, when others see it, the replicator's cost, how fast one joins.
 
-Belongs here: measuring it with real servers, replicators and commands, and the table of docs/engine.md.
+Belongs here: measuring it with real servers, replicators and commands, and the table of
+docs/internals/shared-mailbox.md.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 ROUNDS, COMMANDS, RECORDS, IDLE = 500, 50, 100_000, 30
-DOCUMENT = ROOT / "docs/engine.md"
+DOCUMENT = ROOT / "docs/internals/shared-mailbox.md"
 BEGIN, END = "<!-- scripts/bench-engine writes this -->\n", "<!-- to here -->\n"
 LOG = "agent-mailbox.jsonl"
 

@@ -94,7 +94,7 @@ HEADERS: list[dict[str, str]] = [
     {"Nats-Expected-Last-Sequence": "0"},
     {"Nats-Expected-Last-Subject-Sequence": "0", "Nats-Expected-Last-Subject-Sequence-Subject": "mbx.team.south.*"},
     {"Nats-Expected-Stream": "MBX_ops"},
-    *([{"Nats-Expected-Last-Msg-Id": "x"}] if NODES == 1 else []),  # on a cluster it stops the stream: docs/engine.md
+    *([{"Nats-Expected-Last-Msg-Id": "x"}] if NODES == 1 else []),  # on a cluster it stops the stream
     {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "1"},
     {"Nats-Batch-Id": "b", "Nats-Batch-Sequence": "2", "Nats-Batch-Commit": "1"},
     {"Nats-Trace-Dest": "mbx.team.south.roster"},

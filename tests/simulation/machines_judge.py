@@ -12,8 +12,8 @@ holds:
 - Who ended for good is dead on every machine, and nobody else is.
 - What is proven on a machine of a line's writer is true (``machines_proofs``).
 
-If the engine lost a claim, two may hold that mail (docs/engine.md), so role mail of before is not judged. If it lost
-mail that waits on its sender's machine, who had it may be shown it again.
+If the engine lost a claim, two may hold that mail (docs/internals/shared-mailbox.md), so role mail of before is not
+judged. If it lost mail that waits on its sender's machine, who had it may be shown it again.
 """
 
 from __future__ import annotations

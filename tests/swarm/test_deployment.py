@@ -88,7 +88,9 @@ def test_the_proxy_that_gets_its_certificate(machine: Make, tmp_path: Path) -> N
     if caddy is None:
         pytest.skip("caddy is not installed")
     a, port = machine("alpha", trusted_proxies=["127.0.0.1"]).serve("--behind-proxy"), free_port()
-    found = re.search(r"```text\n(alpha\.example \{\n.*?)```", (ROOT / "docs" / "swarm.md").read_text(), re.DOTALL)
+    found = re.search(
+        r"```text\n(alpha\.example \{\n.*?)```", (ROOT / "docs/internals/gateway.md").read_text(), re.DOTALL
+    )
     assert found is not None
     text = found[1].replace("alpha.example", f"localhost:{port}").replace("127.0.0.1:8443", f"127.0.0.1:{a.port}")
     around = "{\n admin off\n local_certs\n skip_install_trust\n auto_https disable_redirects\n"

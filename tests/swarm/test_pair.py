@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import re
-import signal
 import socket
 import ssl
-import subprocess
 import threading
 from asyncio.sslproto import _SSLProtocolTransport  # type: ignore[attr-defined] # private: typeshed leaves it out
 from collections.abc import Iterator
@@ -28,8 +24,7 @@ from agent_mailbox.swarm.listener import LONGEST, Served
 from agent_mailbox.swarm.peer_client import Peers
 from agent_mailbox.swarm.protocol import signing, tokens
 from agent_mailbox.swarm.protocol.refusal import Refusal
-from tests.helpers import PATIENCE, ROOT, TOOLS, Program, refused, until
-from tests.ports import free_port
+from tests.helpers import refused, until
 from tests.swarm.conftest import Make
 from tests.swarm.machine import Authority, Machine
 from tests.swarm.test_protocol import NOW, SWARM
@@ -283,27 +278,3 @@ def test_two_ways_to_serve_at_once_are_refused(lan: Any) -> None:
     for words in (("--behind-proxy",), ("--cert", "x", "--key", "y")):
         refused(a.call("swarm", "serve", "--self-signed", *words), 2, "options exclude each other")
     refused(a.call("swarm", "pair", "swarm://x"), 1, "invitation is swarm://")
-
-
-def test_the_lines_of_the_readme_as_they_stand_there(tmp_path: Path) -> None:
-    """Pasted at once into a shell, with the installed command and free ports: mail goes from one gateway to the
-    other."""
-    found = re.search(
-        r"^## Two machines\n.*?```sh\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE
-    )
-    assert found is not None
-    lines = found[1].replace("8443", str(free_port())).replace("8444", str(free_port()))
-    program, said = Program(tmp_path), tmp_path / "said"
-    own = program.home / ".config" / "agent-mailbox"
-    path = f"{TOOLS}{os.pathsep}{os.environ['PATH']}"
-    env = program.environ({"PATH": path, "AGENT_MAILBOX_TEST_STATE": str(own), "PYTHONPATH": None})
-    with said.open("wb") as out:
-        words = ["bash", "-e", "-o", "pipefail", "-c", lines]
-        shell = subprocess.Popen(
-            words, env=env, cwd=program.cwd, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-        )
-        try:
-            code = shell.wait(PATIENCE)
-        finally:
-            os.killpg(shell.pid, signal.SIGTERM)
-    assert (code, "| Hello, other machine." in said.read_text()) == (0, True), said.read_text()

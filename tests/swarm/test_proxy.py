@@ -1,4 +1,4 @@
-"""The proxy's configuration in docs/swarm.md, as it stands there, with a real nginx before a real gateway."""
+"""The proxy's configuration in docs/internals/gateway.md, as it is written there, with a real nginx and gateway."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.swarm.wirework import Line, Person, refused
 
 def example() -> str:
     """The first of the page's examples."""
-    text = (ROOT / "docs" / "swarm.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs/internals/gateway.md").read_text(encoding="utf-8")
     found = re.search(r"```nginx\n(.*?)```", text, re.DOTALL)
     assert found is not None
     return found[1]
