@@ -23,15 +23,12 @@ def as_it_is(text: str) -> str:
     return text
 
 
-def run_guarded(work: Callable[[], int], as_json: Callable[[], bool], complete: Callable[[str], str] = as_it_is) -> int:
-    """Run ``work`` and report its error, if any; return the exit code of either. ``complete`` gives the commands in a
-    hint the options that they need."""
-    try:
-        return work()
-    except KeyboardInterrupt:
-        return 130
-    except Exception as error:
-        return report_error(as_mailbox_error(error), as_json(), complete)
+def report_failure(error: BaseException, as_json: bool, complete: Callable[[str], str] = as_it_is) -> int:
+    """Report what ended a command, an ``Exception`` or Ctrl-C; return the exit code. ``complete`` gives the commands in
+    a hint the options that they need."""
+    if isinstance(error, Exception):
+        return report_error(as_mailbox_error(error), as_json, complete)
+    return 130
 
 
 def as_mailbox_error(error: Exception) -> MailboxError:

@@ -72,9 +72,11 @@ def main(arguments: Sequence[str]) -> int:
         _flush_output()
         return result if isinstance(result, int) else 0
 
-    return boundary.run_guarded(
-        run_command, lambda: (app.json and not app.answered) or (unparsed and "--json" in arguments), app.complete_hint
-    )
+    try:
+        return run_command()
+    except (Exception, KeyboardInterrupt) as error:
+        as_json = (app.json and not app.answered) or (unparsed and "--json" in arguments)
+        return boundary.report_failure(error, as_json, app.complete_hint)
 
 
 def _flush_output() -> None:

@@ -9,8 +9,8 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import frame
+from ..core.address import uuid_of
 from ..core.compose import Draft, check_id_form
-from ..core.ids import uuid_of
 from ..core.records import USER
 from ..errors import MailboxError, Malformed, Refused
 from . import presenters

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..core import frame, ids
+from ..core import address, frame
 from ..errors import NotFound, Refused
 from .orders import MIN_PREFIX, Coordination
 
@@ -38,7 +38,7 @@ class NoticeDesk(Coordination):
         if notice is None:
             known = {one.id: one for one in live}
             matches = [one for one in known if len(word) >= MIN_PREFIX and one.startswith(word)]
-            found = ids.only_match(word, matches, fold.plural)
+            found = address.only_match(word, matches, fold.plural)
             if found is None:
                 raise NotFound(f"no {fold.KIND} {word!r}", hint() or f"`agent-mailbox {fold.KIND} list` lists them")
             notice = known[found]

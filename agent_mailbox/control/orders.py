@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..control_plane import control_log, standing, watch_reports
 from ..control_plane.control_log import ControlStep, note
-from ..core import codec, ids
+from ..core import address, codec
 from ..core.address import ALL
 from ..core.compose import Draft
 from ..core.control import authority, message_fields, message_text, messages, transitions
@@ -100,7 +100,7 @@ class Coordination:
     def find(self, word: str) -> ControlRequest:
         """Return the request of an id, of its message's id, or of a unique prefix of either, live or archived; raises
         ``NotFound`` or ``Ambiguous``."""
-        whole = None if len(word) == ids.SHOWN else _meant(word, control_log.of_request(self.box, word))
+        whole = None if len(word) == address.ID_SHOWN else _meant(word, control_log.of_request(self.box, word))
         found = whole or _meant(word, control_log.of_beginning(self.box, word))
         if found is None and len(word) >= MIN_PREFIX:
             found = _meant(
@@ -225,5 +225,7 @@ def _meant(word: str, fold: ControlState) -> ControlRequest | None:
     everything = {**fold.tasks, **fold.requests}
     named = {name: request.id for request in everything.values() for name in (request.message_id, request.id)}
     begin = [name for name in named if name == word or (len(word) >= MIN_PREFIX and name.startswith(word))]
-    found = ids.only_match(word, list(dict.fromkeys(named[name] for name in ids.meant(word, begin))), "requests")
+    found = address.only_match(
+        word, list(dict.fromkeys(named[name] for name in address.meant_ids(word, begin))), "requests"
+    )
     return None if found is None else everything[found]

@@ -11,10 +11,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import frame
-from ..core.address import ALL
+from ..core.address import ALL, uuid_of
 from ..core.compose import Draft
 from ..core.control import authority, message_fields, messages, verdicts
-from ..core.ids import uuid_of
 from ..core.records import USER
 from ..errors import MailboxError
 from ..store.user_state import bindings

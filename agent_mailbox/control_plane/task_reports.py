@@ -10,10 +10,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import compose, frame
-from ..core.address import ALL
+from ..core.address import ALL, uuid_of
 from ..core.compose import Draft
 from ..core.control import authority
-from ..core.ids import uuid_of
 from ..core.proofs import STEWARD
 from ..core.records import USER
 from ..core.roster import DEAD

@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..core import compose, frame
+from ..core.address import uuid_of
 from ..core.compose import Draft
 from ..core.control import message_text, messages
 from ..core.control.watches import DEAD, TASK
-from ..core.ids import uuid_of
 from ..core.proofs import STEWARD
 from ..core.text import clipped, neutral
 from ..store.files import system

@@ -1,6 +1,7 @@
 """Addresses: their grammar, their modes, and which of them brings a message to a reader.
 
-Belongs here: the form of ids, names, roles and tags, and the matching rule. Must not know how the roster is kept
+Belongs here: the form of ids, names, roles and tags, which id the beginning of one means, and the matching rule. Must
+not know how the roster is kept
 (``roster``) or which messages are read (``claims``).
 
 Stored addresses: ``all`` (broadcast), ``role:x`` (role), ``ns:value`` (tag), a session id (direct). A foreign writer
@@ -13,12 +14,12 @@ whose id is ``n@t``; ``team:t`` is the tag of all of them.
 
 from __future__ import annotations
 
-from ..errors import Malformed
+from ..errors import Ambiguous, Malformed
 from .records import MAX_WORD, USER, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
+    from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
@@ -44,6 +45,11 @@ SHOWN = frozenset(
 """Words by which readers know everyone, the person, themselves, or a word of ours: no name may consist of them."""
 MAX_ID = 128
 """Characters in an id, name, role or tag value: a UUID has 36; a longer one risks the file name that each agent has."""
+EXAMPLE_ID = "3e0372f9-8dd5-42a4-86dc-24f763ea5cb1"
+"""An id as errors show it to somebody who never saw one."""
+
+ID_SHOWN = 8
+"""Characters of a UUID that are shown."""
 _ID = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@+-")
 _WORD = _ID - {*"@+"}
 _SIGNS = dict.fromkeys(map(ord, "._@+-/#:"), " ")
@@ -245,3 +251,39 @@ def route(recipients: tuple[str, ...], reader: Reader, bare: Container[str] = ()
     if role is not None and own[0] != DIRECT:
         return Route(mode=ROLE, via=own[1], claims=False)
     return Route(mode=own[0], via=own[1], claims=False)
+
+
+def uuid_of(digits: str, version: str, variant: str = "") -> str:
+    """Return 32 or more hexadecimal digits as a UUID (RFC 9562), without the 8 ms of ``import uuid``.
+
+    ``version`` takes the place of digit 12, ``variant`` that of digit 16; by default that one's last two bits stay.
+    """
+    variant = variant or "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-{version}{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:32]}"
+
+
+def shorten_id(text: str) -> str:
+    """Return the part of an id that is shown: the beginning of a UUID, else all of it."""
+    is_uuid = len(text) == 36 and text[8] == text[13] == text[18] == text[23] == "-"
+    return text[:ID_SHOWN] if is_uuid else text
+
+
+def meant_ids(word: str, ids: Collection[str]) -> list[str]:
+    """Return which of the ids that begin with a word it means, in any case: the one that it is whole, or all.
+
+    Any program may take an id, and so what we show of a longer one. Such an id never hides that one.
+    """
+    word = word.casefold()
+    whole = [i for i in ids if i.casefold() == word]
+    return whole if whole and not any(shorten_id(i).casefold() == word for i in ids if i not in whole) else [*ids]
+
+
+def only_match(word: str, ids: Sequence[str], kinds: str) -> str | None:
+    """Return the one id that matches a word, None if none does; raise ``Ambiguous`` with the candidates if several do.
+
+    ``kinds`` names the things in the error: ``agents``.
+    """
+    if len(ids) > 1:
+        shown = ", ".join(ids[:5]) + (", …" if len(ids) > 5 else "")
+        raise Ambiguous(f"{word!r} could be {len(ids)} {kinds}", f"write more of the id: {shown}")
+    return ids[0] if ids else None

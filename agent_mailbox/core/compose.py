@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, instant, text
-from .address import ALL, MAX_ID, check_name, check_role, check_tag, is_value, teammate
-from .ids import EXAMPLE
+from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, is_value, teammate
 from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, Message, Record
 from .roster import DEAD, TOO_SHORT, Agent, Roster
 
@@ -104,7 +103,7 @@ def check_id_form(message_id: str) -> str:
     groups = wanted.split("-")
     if [len(g) for g in groups] != [8, 4, 4, 4, 12] or any(c not in "0123456789abcdef-" for c in wanted):
         raise Malformed(
-            f"not a message id: {message_id!r}", f"pass a UUID such as {EXAMPLE}, or leave --id out to have one made"
+            f"not a message id: {message_id!r}", f"pass a UUID such as {EXAMPLE_ID}, or leave --id out to have one made"
         )
     return wanted
 

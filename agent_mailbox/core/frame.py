@@ -6,7 +6,7 @@ Belongs here: the words of a line of the frame, for the command line and the hoo
 
 from __future__ import annotations
 
-from . import ids, instant, proofs
+from . import address, instant, proofs
 from .address import ALL, is_remote, is_shown
 from .records import USER
 from .text import USUAL, WORD, clipped, neutral, typed, within_quotes
@@ -36,12 +36,12 @@ def plain(text: str, _style: str) -> str:
 
 def short(message_id: str) -> str:
     """Return the part of an id that is shown, for a line of the frame."""
-    return _own(ids.beginning(message_id))
+    return _own(address.shorten_id(message_id))
 
 
 def short_typed(message_id: str) -> str:
     """Return the same for a command that somebody will paste."""
-    return typed(ids.beginning(message_id))
+    return typed(address.shorten_id(message_id))
 
 
 def _own(text: str) -> str:

@@ -1,13 +1,12 @@
 """The mailbox's names for teams and their members.
 
-Belongs here: a client's names as ids, tags and message ids of ours. ``address.teammate`` reads ``team:t/n``.
+Belongs here: a client's names as ids and tags of ours. ``address.teammate`` reads ``team:t/n``.
 """
 
 from __future__ import annotations
 
 import hashlib
 
-from .ids import uuid_of
 from .records import MAX_WORD
 
 _HEX = frozenset("0123456789abcdef")
@@ -31,11 +30,6 @@ def word(text: str) -> str:
 def session_id(team_name: str, name: str) -> str:
     """Return the id under which a member is an agent here, as its client spells it: ``worker@session-1a2b3c4d``."""
     return f"{word(name)}@{word(team_name)}"
-
-
-def message_id(team_name: str, inbox_name: str, key: str) -> str:
-    """Return the id of an entry's message here, the same at every import: a UUID of version 8 (RFC 9562)."""
-    return uuid_of(digest("agent-mailbox team", team_name, inbox_name, key), "8")
 
 
 def tag(team_name: str) -> str:

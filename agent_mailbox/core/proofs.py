@@ -1,16 +1,31 @@
-"""The proofs of a record's writer: the words for them, and for whom each speaks.
+"""The proofs of a record's writer: the words for them, for whom each speaks, and the seal that puts one on a line.
 
-Belongs here: those words. ``identity.callers`` decides which proof a process has; ``core.seals`` puts it into a record.
-A record without a proof is only mail: it decides nothing.
+Belongs here: those words, and the form of a sealed line. ``identity.callers`` decides which proof a process has. Keys
+and positions are the store's (``store.log.keys``, ``store.log.custody``). A record without a proof is only mail: it
+decides nothing.
 
 A proof has three parts: the machine whose word it is, its kind, and a session's id. Nothing else takes its text apart:
 ``parse`` does so once, and takes only what ``_made`` could have made.
+
+A seal is the last key of the line's object:
+
+    {"id":"…","sender":"user",…,"seal":"1 3f2a9c01 0 4711 user@terminal 0123456789abcdef0123456789abcdef"}
+
+Its words, in this order:
+
+- the version of the form
+- the id of the key
+- the generation of the log, and the position in it, at which the line was written
+- the proof
+- a MAC (32 hex digits) over the mailbox, the log and every byte before the MAC
+
+So a line counts in its own mailbox, in its own log, at its own place, and once.
 """
 
 from __future__ import annotations
 
 from .address import is_id
-from .records import USER, Proof
+from .records import USER, Proof, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -141,3 +156,56 @@ def speaker(proof: Proof | None, claimed: str) -> str | None:
 def is_machine(name: str) -> bool:
     """Return whether a machine may have that name: lower-case letters, digits and ``-``, at most ``MAX_MACHINE``."""
     return 0 < len(name) <= MAX_MACHINE and _MACHINE.issuperset(name)
+
+
+# -- the seal ----------------------------------------------------------------------------------------------------------
+
+_FORM = b"1"
+MAC_DIGITS = 32
+"""Hex digits of a MAC: 128 bits."""
+SEALED = b',"seal":"'
+"""The beginning of every seal of ours: these bytes are in each sealed line."""
+SEAL_END = b'"}'
+_LONGEST = 320
+"""Bytes of the longest seal with its key: the longest session id has 128."""
+
+
+class Seal(Record):
+    """A seal, taken apart but not verified: ``signed`` is what its MAC covers, beside the mailbox and the log.
+
+    ``proof`` is None for a word that is no proof: the seal proves nothing."""
+
+    key_id: bytes
+    generation: int
+    position: int
+    proof: Proof | None
+    signed: bytes
+    mac: bytes
+
+
+def begin_seal(line: bytes, key_id: bytes, generation: int, position: int, proof: str) -> bytes:
+    """Return the line (an object without newline) with its seal up to the MAC, which covers these bytes. The MAC and
+    ``SEAL_END`` follow."""
+    return b"%s%s%s %s %d %d %s " % (line[:-1], SEALED, _FORM, key_id, generation, position, proof.encode())
+
+
+def parse_seal(line: bytes) -> Seal | None:
+    """Return the seal of a line; None if it has none of this form."""
+    line = line.rstrip(b" \t\r\n")
+    place = line.rfind(SEALED, -_LONGEST)
+    if place < 0 or not line.endswith(SEAL_END):
+        return None
+    words = line[place + len(SEALED) : -len(SEAL_END)].split(b" ")
+    if len(words) != 6 or words[0] != _FORM or len(words[5]) != MAC_DIGITS:
+        return None
+    _, key_id, generation, position, proof, mac = words
+    if not (generation.isdigit() and position.isdigit() and len(generation) < 20 and len(position) < 20):
+        return None
+    signed = line[: -len(SEAL_END) - MAC_DIGITS]
+    return Seal(key_id, int(generation), int(position), parse(proof), signed, mac)
+
+
+def remove_seal(line: bytes) -> bytes:
+    """Return a sealed line as it was before it was sealed."""
+    line = line.rstrip(b" \t\r\n")
+    return line[: line.rfind(SEALED, -_LONGEST)] + b"}"

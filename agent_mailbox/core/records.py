@@ -36,12 +36,9 @@ class Record:
             mine.update(zip(self._fields, args, strict=False))
         mine.update(values)
         given = len(args) + len(values)
-        if given != len(self._fields) or (values and mine.keys() != self._names):
-            self._complete(given)
-
-    def _complete(self, given: int) -> None:
-        cls, mine = type(self), self.__dict__
-        unknown = mine.keys() - self._names
+        if given == len(self._fields) and (not values or mine.keys() == self._names):
+            return
+        cls, unknown = type(self), mine.keys() - self._names
         if unknown or given != len(mine):
             raise TypeError(f"{cls.__name__} has no such fields: {sorted(unknown) or 'one is surplus or given twice'}")
         for name in self._fields:

@@ -7,7 +7,7 @@ are the table below; a pair that is not in it changes nothing.
 from __future__ import annotations
 
 from ..errors import NotFound
-from . import address, ids, proofs
+from . import address, proofs
 from .address import Reader
 from .records import USER, Record, RosterEvent
 from .text import near
@@ -378,7 +378,7 @@ class Roster:
         if prefixes and len(word) >= MIN_PREFIX:
             matches = [a for a in self.agents.values() if a.session_id.startswith(word) or a is agent]
             matches = [a for a in matches if a.state != DEAD] or matches
-            if (found := ids.only_match(word, [a.session_id for a in matches], "agents")) is not None:
+            if (found := address.only_match(word, [a.session_id for a in matches], "agents")) is not None:
                 return self.agents[found]
         short = prefixes and self.begins_too_shortly(word)
         raise NotFound(f"no agent {word!r}", TOO_SHORT if short else _did_you_mean(self.near(word)))
@@ -386,7 +386,9 @@ class Roster:
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
         """Return whether the word is what is shown of another living agent's id. Any program may take that word."""
         others = (a for a in self.agents.values() if a is not agent and a.state != DEAD)
-        return len(word) == ids.SHOWN and any(ids.beginning(a.session_id) == word != a.session_id for a in others)
+        return len(word) == address.ID_SHOWN and any(
+            address.shorten_id(a.session_id) == word != a.session_id for a in others
+        )
 
     def begins_too_shortly(self, word: str) -> bool:
         """Return whether the word is the beginning of an agent's id, but too short to name it."""

@@ -22,8 +22,8 @@ from __future__ import annotations
 from itertools import chain, islice
 
 from . import codec
+from .address import ID_SHOWN, shorten_id
 from .frame import shown_words, whole_id
-from .ids import SHOWN, beginning
 from .records import USER
 from .roster import ALIVE, DEAD, Agent, Roster
 
@@ -113,11 +113,11 @@ class RosterCache(Roster):
         return self._got[session_id]
 
     def is_shown_of_another(self, word: str, agent: Agent | None = None) -> bool:
-        if len(word) != SHOWN:
+        if len(word) != ID_SHOWN:
             return False
         mine = None if agent is None else agent.session_id
         others = (a for _, a in self._mentioning(whole_id(word).casefold()) if a.session_id != mine and a.state != DEAD)
-        return any(beginning(a.session_id) == word != a.session_id for a in others)
+        return any(shorten_id(a.session_id) == word != a.session_id for a in others)
 
     def heirs(self, session_id: str) -> list[str]:
         if session_id not in self._heirs:

@@ -19,7 +19,7 @@ So a line counts in its own space, in its own log, from its own machine, and onc
 
 from __future__ import annotations
 
-from . import proofs, seals
+from . import proofs
 from .proofs import is_machine
 from .records import Proof, Record
 
@@ -127,11 +127,11 @@ def unsealed(line: bytes) -> bytes:
     """Return a line without any seal or mark of ours, of whichever machine: this is what all machines have alike."""
     if line.startswith(_IGNORED):
         line = heeded(line)
-    if seals.SEALED not in line:  # as most lines are, of which there may be millions
+    if proofs.SEALED not in line:  # as most lines are, of which there may be millions
         return line
     while True:
-        if seals.of(line) is not None:
-            line = seals.without(line)
+        if proofs.parse_seal(line) is not None:
+            line = proofs.remove_seal(line)
         elif of(line) is not None:
             line = without(line)
         else:

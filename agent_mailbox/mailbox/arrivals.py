@@ -49,7 +49,7 @@ def find_arrival(
 ) -> Arrival:
     """Return when the agents that a message reaches will see it; ``queued``: it waits here for an engine."""
     readers, running = reached.agents, reached.running
-    waking = find_armed(box.logs.cache(), readers)
+    waking = find_armed(box.logs.derived, readers)
     return reach.sort_arrival(
         message,
         reached,

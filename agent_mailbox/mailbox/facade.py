@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 
-from ..core import claims, codec, ids
+from ..core import address, claims, codec
 from ..core.address import check_id, is_remote
 from ..core.line_forms import may_be_about, may_be_message, may_begin_with
 from ..core.records import Message, Read, Record
@@ -216,9 +216,9 @@ class Mailbox(OpenMailbox):
         matches: dict[str, tuple[Message, int | None]] = {}
         for message, position in self._matching(message_id):
             matches.setdefault(message.id, (message, position))
-        found = ids.only_match(message_id, ids.meant(message_id, matches), "messages")
+        found = address.only_match(message_id, address.meant_ids(message_id, matches), "messages")
         if found is None:
-            least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id such as {ids.EXAMPLE}; "
+            least = f"write at least {MIN_MESSAGE_PREFIX} characters of an id such as {address.EXAMPLE_ID}; "
             hint = f"{'' if _may_be_prefix(message_id) else least}`agent-mailbox history --all` lists ids"
             raise NotFound(f"no message {message_id!r}", hint)
         message, position = matches[found]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..core import codec, ids
+from ..core import address, codec
 from ..core.address import check_tag
 from ..core.compose import Draft
 from ..core.keeping import notes
@@ -107,7 +107,7 @@ class Noting:
         """Return the live note of an id or a unique beginning; raises ``NotFound`` or ``Ambiguous``."""
         known, begin = self.all_notes(), word.casefold().removeprefix(notes.PREFIX)
         matches = [one for one in known if len(begin) >= 4 and one.startswith(begin)]
-        found = ids.only_match(word, ids.meant(begin, matches), "notes")
+        found = address.only_match(word, address.meant_ids(begin, matches), "notes")
         if found is None:
             raise NotFound(f"no note {word!r}", "`agent-mailbox note list` lists them; `search` finds archived ones")
         return known[found]

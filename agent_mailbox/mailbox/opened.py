@@ -7,7 +7,7 @@ Belongs here: the directory, its logs and configuration, the clock. ``mailbox.se
 from __future__ import annotations
 
 from ..config import config as configuration
-from ..core.ids import uuid_of
+from ..core.address import uuid_of
 from ..core.records import USER
 from ..core.roster import ALIVE
 from ..store.files import paths, system

@@ -108,17 +108,17 @@ def _number(given: Given, option: str) -> int | None:
 
 def _run(given: Given, kind: type[D], do: Callable[[Context, D], object]) -> int:
     """Run a verb on the mailbox, opened as the kind that it needs; return the exit code."""
-    from ..cli import boundary
     from ..cli.context import Context
 
     app = Context(_one(given, "--dir"))
     app.json = "--json" in given
-
-    def work() -> int:
+    try:
         do(app, app.open_desk(kind))
         return 0
+    except (Exception, KeyboardInterrupt) as error:
+        from ..cli import boundary  # few commands fail
 
-    return boundary.run_guarded(work, lambda: app.json and not app.answered, app.complete_hint)
+        return boundary.report_failure(error, app.json and not app.answered, app.complete_hint)
 
 
 def _check(given: Given) -> int | None:

@@ -13,8 +13,8 @@ from itertools import chain
 from typing import Any
 
 from ..core import codec
+from ..core.address import uuid_of
 from ..core.compose import stored_line
-from ..core.ids import uuid_of
 from ..core.line_forms import may_have
 from ..core.records import USER, Message, Record
 from ..core.roster import DEAD, Roster

@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from ..core import codec
-from ..core.address import MAX_ID
+from ..core.address import MAX_ID, uuid_of
 from ..core.control import message_fields, message_text
 from ..core.control.messages import Payload, Unknown
 from ..core.naming import digest
@@ -202,3 +202,8 @@ def catalog_form(said: Payload | Unknown) -> dict[str, Any]:
         return {"type": said.type[:MAX_ID], "unknown": said.reason}
     found = codec.parse(message_text.written(said).encode())
     return found if isinstance(found, dict) else {"type": message_fields.name(said)}
+
+
+def message_id(team_name: str, inbox_name: str, key: str) -> str:
+    """Return the id of an entry's message here, the same at every import: a UUID of version 8 (RFC 9562)."""
+    return uuid_of(digest("agent-mailbox team", team_name, inbox_name, key), "8")

@@ -191,13 +191,13 @@ class Mirror:
     def _message_id_of(self, inbox: str, entry: InboxEntry) -> str:
         """Return the id of an entry's message here. Another text under a used ``msg_id`` is another message: some
         writers repeat ids."""
-        wanted = naming.message_id(self.name, inbox, entry.key)
+        wanted = form.message_id(self.name, inbox, entry.key)
         if entry.msg_id is None or entry.protocol is not None:
             return wanted
         text = naming.digest(entry.text)
         if self._texts.setdefault(wanted, text) == text:
             return wanted
-        return naming.message_id(self.name, inbox, f"{entry.key}/{text}")
+        return form.message_id(self.name, inbox, f"{entry.key}/{text}")
 
     def _mirror_entries(self, inbox: str, entries: Iterable[InboxEntry]) -> tuple[int, list[str], bool]:
         """Send the new entries; return (how many were sent, the refusals, whether a retry may send more)."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..control.requests import Control
-from ..core import claims, codec, frame, proofs, seals
+from ..core import claims, codec, frame, proofs
 from ..core.control import message_text, summary
 from ..core.control import messages as m
 from ..core.records import USER, BadLine, Message, Record
@@ -89,10 +89,10 @@ def trust_logs(
             orders = list(withheld_rules.withholding_lines(withheld, mailbox.now()))
             messages.append(orders, EVERYONE, [proofs.TERMINAL] * len(orders))
         adopted, confirmed = _adopt_unsealed(record, held) if adopt else (0, [])
-        decides = record.log(messages.path).decides  # few lines of an archive do
-        archived = {line for line in mailbox.archive.lines() if decides(line) and seals.of(line) is not None}
+        decides = custody.Kept(record, messages.path).decides  # few lines of an archive do
+        archived = {line for line in mailbox.archive.lines() if decides(line) and proofs.parse_seal(line) is not None}
         for log in held:
-            _begin_again(record.log(log.path), log, archived)
+            _begin_again(custody.Kept(record, log.path), log, archived)
         Manifest(mailbox.archive).note()
         record.forget_broken()
         logs.trail.disturb(EVERYONE)
@@ -133,7 +133,7 @@ def _without_copies(
     found: tuple[list[bytes], list[bytes]] = ([], [])
     seen = set(archived)
     for _, line in lines:
-        is_sealed = kept.decides(line) and seals.of(line) is not None
+        is_sealed = kept.decides(line) and proofs.parse_seal(line) is not None
         found[is_sealed and line in seen].append(line)
         seen.update([line] if is_sealed else ())
     return found
@@ -143,7 +143,7 @@ def _digest_deciding(record: Custody, held: tuple[HeldLog, ...]) -> bytes:
     """Return a digest of all lines that may decide something, of each log."""
     found = b"-"
     for log in held:
-        decides = record.log(log.path).decides
+        decides = custody.Kept(record, log.path).decides
         for _, line in lines_of(log.fd):
             if decides(line) or _is_the_person_s(line):
                 found = keys.digest(found, line)
@@ -172,7 +172,7 @@ def _adopt_unsealed(record: Custody, held: tuple[HeldLog, ...]) -> tuple[int, li
     asked: set[str] = set()  # of the messages, whose log is the first
     messages: list[Message] = []
     for log in held:
-        kept, view = record.log(log.path), log.view()
+        kept, view = custody.Kept(record, log.path), log.view()
         for _, line in lines_of(log.fd):
             sealed = view is not None and proofs.proves(view.proof(line))
             if not sealed and (kept.decides(line) or _is_the_person_s(line) or _is_about(line, asked)):

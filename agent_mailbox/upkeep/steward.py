@@ -24,6 +24,7 @@ from ..store.archive import roster_compaction, rotation
 from ..store.attachments import attachment_files
 from ..store.files.paths import CONFIG
 from ..store.log import events
+from ..store.log.custody import Kept
 from . import doctor, leftovers, notices, notify, shared_steward, waker
 from .doctor import clock_signs, obstacles, use_checks
 from .doctor.findings import Problem
@@ -108,7 +109,7 @@ def _find_immovable(mailbox: Mailbox) -> list[Problem]:
     logs = mailbox.logs
     places = [log.path for log in (logs.messages, logs.reads, logs.roster)]
     if logs.custody is not None:
-        places += [logs.custody.log(path).path for path in tuple(places)]
+        places += [Kept(logs.custody, path).path for path in tuple(places)]
     found = dict.fromkeys(filter(None, map(obstacles.to_replace, places)))
     staying = [one for one in found if not one.passes]
     return [Problem(one.path, None, f"{one.why}, so nothing was archived; {one.repair}") for one in staying]

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 
 from ..control.requests import Control
 from ..core import compose, frame, proofs
-from ..core.address import ALL
+from ..core.address import ALL, uuid_of
 from ..core.control import message_text
 from ..core.control import messages as m
-from ..core.ids import uuid_of
 from ..core.records import USER, Message, Record
 from ..core.roster import DEAD
 from ..core.text import typed

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import codec, instant
-from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.records import BadLine, RosterEvent
 from agent_mailbox.store.files import paths
 

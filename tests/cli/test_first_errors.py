@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from agent_mailbox.core.ids import EXAMPLE
+from agent_mailbox.core.address import EXAMPLE_ID
 from tests.helpers import MESSAGES, ROOT, Post, record, refused
 
 ME = "b1134fc7-6f1e-4997-83ed-699c6c8ae683"
@@ -26,7 +26,7 @@ def test_the_person_has_no_time_of_last_sight(post: Post) -> None:
     [
         (("check",), "--session", "pass --session ID"),
         (("send", "--to", "all", "--body", "x"), "--from", "pass --from ID"),
-        (("reply", EXAMPLE, "--body", "x"), "--from", "pass --from ID"),
+        (("reply", EXAMPLE_ID, "--body", "x"), "--from", "pass --from ID"),
         (("history",), "--session", "pass --all"),
         (("dead-letters",), "--session", "pass --all"),
     ],
@@ -53,17 +53,17 @@ def test_an_id_s_beginning_that_is_too_short_says_how_much_is_wanted(post: Post)
     for verb in ("show", "thread", "ack"):
         told = post.call(verb, "xyz", *(["--session", ME] if verb == "ack" else [])).stderr
         assert "at least 4 characters" in told
-        assert EXAMPLE in told
+        assert EXAMPLE_ID in told
         assert "at least" not in post.call(verb, "0000", *(["--session", ME] if verb == "ack" else [])).stderr
         assert re.search(r"`agent-mailbox history (--session \S+ )?--all` lists ids", told)
-    assert EXAMPLE in post.call("send", "--from", "a", "--to", "b", "--body", "x", "--id", "xyz").stderr
+    assert EXAMPLE_ID in post.call("send", "--from", "a", "--to", "b", "--body", "x", "--id", "xyz").stderr
 
 
 @pytest.mark.parametrize("version", "012345678f")
 def test_a_message_id_may_be_a_uuid_of_any_version(post: Post, version: str) -> None:
     """Each command takes a UUID of any version as a message's id. The ids that we make are of version 4."""
     post.register("b")
-    wanted = f"{EXAMPLE[:14]}{version}{EXAMPLE[15:]}"
+    wanted = f"{EXAMPLE_ID[:14]}{version}{EXAMPLE_ID[15:]}"
     assert post.call("send", "--from", "a", "--to", "b", "--body", "alpha", "--id", wanted).rc == 0
     assert post.call("search", "alpha", "--json").json["messages"][0]["id"] == wanted
     assert post.call("thread", wanted[:15], "--json").json["messages"][0]["id"] == wanted

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agent_mailbox.core.address import shorten_id
 from agent_mailbox.core.frame import shown_words
-from agent_mailbox.core.ids import beginning
 from agent_mailbox.core.records import ROSTER_EVENTS, RosterEvent
 from agent_mailbox.core.roster import Roster
 from agent_mailbox.core.roster_cache import RosterCache, written
@@ -34,7 +34,7 @@ ODD = [
 IDS = ["a", "ab", "abcdefg", "abcdefgh", "user", "0a1b2c3d-0000-4000-8000-000000000001", *ODD]
 NAMES = ["ann", "bob", "ab", *ODD]
 TAGS = ["role:x", "role:y", "project:p", "role:ann", *("role:" + word for word in ODD[:4]), *ODD[4:7]]
-WORDS = sorted({*IDS, *map(beginning, IDS), *NAMES, *TAGS, "nobody", "abcdef", "x", "", "role:", "all"})
+WORDS = sorted({*IDS, *map(shorten_id, IDS), *NAMES, *TAGS, "nobody", "abcdef", "x", "", "role:", "all"})
 
 events = st.builds(
     event,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from agent_mailbox import Draft
 from agent_mailbox.core import compose
-from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.space import purging
 from agent_mailbox.space.nats.nats_order import open_order as open_nats
 from agent_mailbox.space.order import bundles, follow_progress

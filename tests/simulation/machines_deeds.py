@@ -14,10 +14,10 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import codec, compose, proofs, space_seals
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
 from agent_mailbox.core.control import message_text
 from agent_mailbox.core.control import messages as orders
-from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.records import USER, RosterEvent
 from agent_mailbox.space import purging
 from agent_mailbox.space import space as spaces

@@ -21,7 +21,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.store.files import system
 from agent_mailbox.store.log.unordered import unsealed
 from tests.simulation.machines import NAMES

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.config import config
 from agent_mailbox.core import codec, dead_letters, inbox, obligations
-from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.records import Read
 from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store.files import system

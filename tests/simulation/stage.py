@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.core import proofs
-from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.mailbox.facade import Mailbox
 from agent_mailbox.mailbox.opened import wall_clock
 from tests.simulation.coordination_told import Told

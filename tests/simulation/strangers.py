@@ -11,7 +11,7 @@ import re
 from typing import TYPE_CHECKING
 
 from agent_mailbox.core import codec
-from agent_mailbox.core.ids import uuid_of
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.records import Message, Read
 from agent_mailbox.store.files import system
 from tests.simulation.letters import Letter, Session

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.core.ids import uuid_of
 from tests.simulation import agreement, plans, runs, sessions, upkeep
 from tests.simulation.disk import Disk
 from tests.simulation.judge import Judge

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_mailbox.control.leasing import Leasing
 from agent_mailbox.core import proofs
+from agent_mailbox.core.address import uuid_of
 from agent_mailbox.core.compose import Draft
-from agent_mailbox.core.ids import uuid_of
 from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import MailboxError
 from agent_mailbox.mailbox.queries import Library

@@ -194,7 +194,7 @@ class World:
 
     def leave(self, process: Process) -> None:
         """Let others go on until it is the process's turn again."""
-        patience, lock._bound.until = lock.bound(), None  # real processes have a thread each
+        patience, lock._bound.until = lock._bound.until, None  # real processes have a thread each
         self.hub.switch()
         lock._bound.until = patience
         if process.dead:

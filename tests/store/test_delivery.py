@@ -123,7 +123,7 @@ class Meanwhile(StampFiles):
     """A trail by which something happens once, after the logs were opened and before what is derived is looked at."""
 
     def __init__(self, mailbox: Mailbox, happens: list[Callable[[], object]]) -> None:
-        super().__init__(mailbox.logs.cache())
+        super().__init__(mailbox.logs.derived)
         self._happens = happens
 
     def epoch(self, path: str, fd: int, end: int) -> int | None:

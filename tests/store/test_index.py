@@ -626,8 +626,8 @@ def test_while_another_holds_the_index_everything_is_scanned(box: Mailbox) -> No
 def test_where_no_index_can_be_kept_everything_is_scanned(box: Mailbox, what: str) -> None:
     """A file in the place of ``.cache``, a directory in that of the index."""
     if what == "file":
-        shutil.rmtree(box.logs.cache(), ignore_errors=True)
-        with open(box.logs.cache(), "wb"):
+        shutil.rmtree(box.logs.derived, ignore_errors=True)
+        with open(box.logs.derived, "wb"):
             pass
     else:
         os.makedirs(os.path.join(index_file(box), "in the way"))
@@ -650,7 +650,7 @@ def test_nothing_new_writes_nothing(box: Mailbox) -> None:
     Indexed(box).history("amy", limit=3)
 
     def files() -> list[tuple[str, int, int]]:
-        return [(e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in os.scandir(box.logs.cache()) if e.is_file()]
+        return [(e.name, e.stat().st_mtime_ns, e.stat().st_size) for e in os.scandir(box.logs.derived) if e.is_file()]
 
     before = files()
     Indexed(box).search("beta", 3)
@@ -703,7 +703,7 @@ def test_what_the_steward_moved_keeps_its_entry(box: Mailbox) -> None:
 
 def test_the_index_is_private(box: Mailbox) -> None:
     """0600 in a directory of 0700, whatever the umask."""
-    shutil.rmtree(box.logs.cache(), ignore_errors=True)
+    shutil.rmtree(box.logs.derived, ignore_errors=True)
     mask = os.umask(0)
     try:
         Indexed(box).search("alpha", 3)

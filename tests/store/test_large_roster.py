@@ -40,7 +40,7 @@ def anew(found: logs.Logs) -> logs.Logs:
 
 def test_a_change_is_folded_from_the_log_until_there_are_many(many: logs.Logs) -> None:
     """The book stays as it is for one change. Then it is written again, and is that of the whole fold."""
-    path = many.rollbook()
+    path = many.rollbook
     first = cache.load(path)
     with many.roster.held() as log:
         log.append([registered("new", 1, name="Ann")], EVERYONE)
@@ -57,7 +57,7 @@ def test_a_change_is_folded_from_the_log_until_there_are_many(many: logs.Logs) -
 @pytest.mark.parametrize("ruin", [b"", b"x" * 64], ids=["cut", "other bytes"])
 def test_a_book_that_its_writer_left_torn_counts_for_nothing(many: logs.Logs, ruin: bytes) -> None:
     """Without its seal, which is the last thing a writer does, the whole log is folded."""
-    path = Path(many.rollbook())
+    path = Path(many.rollbook)
     good = path.read_bytes()
     path.write_bytes(good[: len(good) // 2] + ruin)
     with many.roster.held() as log:
@@ -86,7 +86,7 @@ def test_a_change_reads_the_book_once(many: logs.Logs, monkeypatch: pytest.Monke
             found.read_roster()
             log.append([registered(f"new-{number}", 1)], EVERYONE)
         assert found.read_roster().get(f"new-{number}") is not None
-    assert read == [many.rollbook()]
+    assert read == [many.rollbook]
     with many.roster.held() as log:
         log.append([registered(f"more-{n}", 2) for n in range(logs.NEWS // 50)], EVERYONE)
     assert len(found.read_roster().agents) == len(anew(many).read_roster().agents)

@@ -73,7 +73,7 @@ def lose(box: Mailbox, to: str, monkeypatch: pytest.MonkeyPatch) -> Mailbox:
             send(box, to)
     assert delivered(box, ME) == ["lost"]
     os.truncate(path, size)
-    shutil.rmtree(box.logs.cache())  # what is older than the machine's start counts for nothing
+    shutil.rmtree(box.logs.derived)  # what is older than the machine's start counts for nothing
     again = Mailbox(box.directory)
     for who in (ME, OTHER):
         assert delivered(again, who) == []
@@ -124,7 +124,7 @@ class Meanwhile(StampFiles):
     """A trail by which something happens once a poll has opened the logs."""
 
     def __init__(self, box: Mailbox, happens: Callable[[], object]) -> None:
-        super().__init__(box.logs.cache())
+        super().__init__(box.logs.derived)
         self._happens = [happens]
 
     def epoch(self, path: str, fd: int, end: int) -> int | None:

@@ -227,7 +227,7 @@ def test_every_name_is_an_id_and_every_team_a_tag(team: str, name: str) -> None:
     assert check_id(naming.session_id(team, name))
     assert check_tag(naming.tag(team), (*NAMESPACES, "team"))
     assert (naming.word(team) == naming.word(name)) == (team == name)
-    assert check_id_form(naming.message_id(team, name, "key"))
+    assert check_id_form(teams.message_id(team, name, "key"))
 
 
 def test_usual_names_are_spelt_as_the_client_spells_them() -> None:

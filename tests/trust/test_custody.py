@@ -241,22 +241,24 @@ def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was slow between its sync and its note; the steward archived everything meanwhile."""
-    late: list[tuple[HeldLog, Kept]] = []
+    late: list[HeldLog] = []
 
-    def slow(log: HeldLog, kept: Kept) -> None:
+    def slow(log: HeldLog, entry: custody.LogEnd) -> custody.LogEnd:
         twin = copy.copy(log)
         twin.fd = os.dup(log.fd)
-        late.append((twin, kept))
+        late.append(twin)
+        return entry
 
     scene.post.send(LEAD, OTHER)
     with monkeypatch.context() as patch:
-        patch.setattr(HeldLog, "_settle", slow)
+        patch.setattr(HeldLog, "_settled", slow)
         assert scene.mailbox.deliver(OTHER, lambda items: items) == 1
-    assert [kept.name for _, kept in late] == ["agent-mailbox-reads"]
+    assert [log.kept and log.kept.name for log in late] == ["agent-mailbox-reads"]
     assert scene.post.ok("steward", "run", "--max-live", "0")["archived"] == 1
     assert scene.post.file(READS).read_bytes() == b""
-    for log, kept in late:
-        log._settle(kept)
+    for log in late:
+        assert log.kept is not None
+        log.kept.change(log._settled)
         os.close(log.fd)
     assert not any("doctor --trust" in what for what in scene.problems())
     scene.post.send(LEAD, OTHER)
@@ -310,10 +312,10 @@ def test_a_line_of_one_log_proves_nothing_in_another(scene: Scene) -> None:
     """The MAC covers the log's name."""
     record_ = custody.find(str(scene.post.box), scene.post.env)
     assert record_ is not None
-    sealed = record_.log(ROSTER).seal(b"{}", 0, 0, "user@terminal")
-    assert ProofView(record_.log(ROSTER)).proof(sealed, 0) == "user@terminal"
-    assert ProofView(record_.log(MESSAGES)).proof(sealed, 0) is None
-    assert ProofView(record_.log(ROSTER)).proof(sealed, 1 << 20) is None
+    sealed = custody.Kept(record_, ROSTER).seal(b"{}", 0, 0, "user@terminal")
+    assert ProofView(custody.Kept(record_, ROSTER)).proof(sealed, 0) == "user@terminal"
+    assert ProofView(custody.Kept(record_, MESSAGES)).proof(sealed, 0) is None
+    assert ProofView(custody.Kept(record_, ROSTER)).proof(sealed, 1 << 20) is None
 
 
 def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
@@ -322,7 +324,7 @@ def test_any_changed_byte_ends_a_seal(scene: Scene) -> None:
     line = scene.line(RULE).rstrip(b"\n")
     kept = custody.find(str(scene.post.box), scene.post.env)
     assert kept is not None
-    view = ProofView(kept.log(MESSAGES))
+    view = ProofView(custody.Kept(kept, MESSAGES))
     assert view.proof(line) == "user@terminal"
     for place in range(len(line)):
         assert view.proof(line[:place] + bytes([line[place] ^ 1]) + line[place + 1 :]) is None, place

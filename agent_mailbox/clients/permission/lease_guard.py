@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from ...control.leasing import Leasing
 from ...core import codec, frame
+from ...core.address import uuid_of
 from ...core.compose import Draft
-from ...core.ids import uuid_of
 from ...core.records import Record
 from ...core.roster import ALIVE
 from ...core.text import ascii_json, clipped, neutral, shell_quoted

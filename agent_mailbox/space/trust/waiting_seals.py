@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core import codec, seals, space_seals
+from ...core import codec, proofs, space_seals
 from ...core.records import Read, Record
 from ...core.space_seals import SpaceSeal
 from ...store.files import paths
@@ -51,7 +51,7 @@ def waiting_at(log: Log, position: int, line: bytes, view: ProofView) -> Waiting
     """Return the line at a position of a log, if it waits."""
     if not space_seals.may_be_sealed(line) or not view.waits(line, position):
         return None
-    sealed = space_seals.heeded(seals.without(line))
+    sealed = space_seals.heeded(proofs.remove_seal(line))
     seal = space_seals.of(sealed)
     return None if seal is None else WaitingLine(sealed, seal, _ordered_as(log, sealed, seal.machine))
 

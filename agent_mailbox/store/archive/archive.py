@@ -11,6 +11,7 @@ from ...core.records import BadLine, Message, Read
 from ..files import system
 from ..files.paths import MESSAGES, READS
 from ..files.small_files import storage_failed
+from ..log.custody import Kept
 from ..log.log import Log
 from ..log.logs import parse_messages, parse_reads
 from ..log.proof_view import ProofView
@@ -19,7 +20,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ..log.custody import Custody, Kept
+    from ..log.custody import Custody
 
 LOCK = ".lock"
 """The file that every writer of the archive locks, by portalocker."""
@@ -35,11 +36,11 @@ class Archive:
 
     def view(self, name: str) -> ProofView | None:
         """Return what is proven of the writers of lines that were in the live log of that name; None if nothing is."""
-        return None if self._custody is None else ProofView(self._custody.log(name))
+        return None if self._custody is None else ProofView(Kept(self._custody, name))
 
     def kept(self, path: str) -> Kept | None:
         """Return the record's part about the file at a path; None if the mailbox has no record."""
-        return None if self._custody is None else self._custody.log(path)
+        return None if self._custody is None else Kept(self._custody, path)
 
     def months(self) -> list[str]:
         """Return the months there are, oldest first: ``2026-03``."""

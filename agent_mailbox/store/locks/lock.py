@@ -28,8 +28,13 @@ _TURNS = 10
 _held: set[FileLock] = set()
 
 
-_bound = _local()
-"""``until``: the monotonic instant beyond which this thread waits for no lock (``Patience``), if there is one."""
+class _Bound(_local):
+    """The monotonic instant beyond which a thread waits for no lock (``Patience``); None if there is none."""
+
+    until: float | None = None
+
+
+_bound = _Bound()
 
 
 def _forked() -> None:
@@ -54,7 +59,7 @@ class Patience:
         self._until = None if seconds is None else system.monotonic() + seconds
 
     def __enter__(self) -> None:
-        self._before, mine = bound(), self._until
+        self._before, mine = _bound.until, self._until
         _bound.until = mine if self._before is None else self._before if mine is None else min(self._before, mine)
 
     def __exit__(
@@ -63,15 +68,9 @@ class Patience:
         _bound.until = self._before
 
 
-def bound() -> float | None:
-    """Return the monotonic instant beyond which this thread waits for no lock; None if there is none."""
-    until: float | None = getattr(_bound, "until", None)
-    return until
-
-
 def deadline(seconds: float) -> float:
     """Return the monotonic instant until which a lock is waited for."""
-    until, wanted = bound(), system.monotonic() + seconds
+    until, wanted = _bound.until, system.monotonic() + seconds
     return wanted if until is None else min(until, wanted)
 
 
@@ -85,11 +84,10 @@ class FileLock:
         self.fd = -1
         self._wait = wait
 
-    def __enter__(self) -> Self:
-        return self if self.fd >= 0 else self.take()
-
     def take(self) -> Self:
-        """Get the lock, ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
+        """Get the lock, perhaps ahead of a ``with`` block that gives it back; raise ``Busy`` at the time-out."""
+        if self.fd >= 0:
+            return self
         until = deadline(self._wait)
         while True:
             fd = self._open()
@@ -104,6 +102,8 @@ class FileLock:
                 raise
             system.close(fd)  # replaced meanwhile: the lock on the new file counts
 
+    __enter__ = take
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
@@ -116,13 +116,9 @@ class FileLock:
                 system.flock(self.fd, system.LOCK_UN)
             except OSError:
                 pass  # the work under it is done
-            self.close()
-
-    def close(self) -> None:
-        """Close the file after its unlocking."""
-        _held.discard(self)
-        fd, self.fd = self.fd, -1
-        system.close(fd)
+            _held.discard(self)
+            fd, self.fd = self.fd, -1
+            system.close(fd)
 
     def stands(self) -> bool:
         """Return whether the locked file is still the one at the path."""

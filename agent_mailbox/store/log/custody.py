@@ -18,7 +18,7 @@ record are ``proofs.BEFORE``.
 
 from __future__ import annotations
 
-from ...core import seals
+from ...core import proofs
 from ...core.line_forms import CONTROL
 from ...core.records import Record
 from ...errors import Busy, StorageFailed
@@ -94,6 +94,10 @@ class LogEnd(Record):
         return self.replace(inode=inode, size=size, checksum=tail(fd, size))
 
 
+_EMPTY = LogEnd()
+"""The entry of a log of which none was made yet."""
+
+
 class Custody:
     """The record of one mailbox; ``directory`` is the record's own."""
 
@@ -120,10 +124,6 @@ class Custody:
         """Return a path in the record."""
         return "/".join((self.directory, *names))
 
-    def log(self, path: str) -> Kept:
-        """Return the record's part about the log at a path."""
-        return Kept(self, path)
-
     def find_strays(self, logs: Mapping[str, Kept | None]) -> list[str]:
         """Return those of the logs, by their paths, that continue no entry. The look at the end of each is kept for
         whoever reads it."""
@@ -138,7 +138,7 @@ class Custody:
 
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
-        text = read_file(self.path("broken"))
+        text = read_file(f"{self.directory}/broken")
         return None if text is None else text.decode("utf-8", "replace").strip() or "?"
 
     def note_broken(self, why: str) -> None:
@@ -174,9 +174,10 @@ class Kept:
         self.custody = custody
         self.name = path.rpartition("/")[2].removesuffix(".jsonl")
         self.path = f"{custody.directory}/{self.name}"
-        self._text, self.known = b"", LogEnd()
+        self._text, self.known = b"", _EMPTY
         """The entry as it was last read."""
-        self._noticed: Noticed | None = None
+        self.noticed: Noticed | None = None
+        """The find of ``look_at``, for the next reader."""
 
     def entry(self) -> LogEnd:
         """Return the entry; an empty one if none was made yet."""
@@ -184,12 +185,12 @@ class Kept:
 
     def _parsed(self, text: bytes) -> LogEnd:
         if text != self._text:
-            self._text, self.known = text, read_entry(text) or LogEnd()
+            self._text, self.known = text, read_entry(text) or _EMPTY
         return self.known
 
     def look_at(self, path: str) -> bool:
         """Return whether the log at the path continues an entry, by a look at its end, which is kept for later."""
-        self._noticed = None
+        self.noticed = None
         try:
             fd = open_file(path, system.O_RDONLY)
         except FileNotFoundError:
@@ -198,15 +199,10 @@ class Kept:
             entry = self.checked(fd)
             if entry is not None:
                 there = system.fstat(fd)
-                self._noticed = there.st_ino, there.st_size, entry
+                self.noticed = there.st_ino, there.st_size, entry
             return entry is not None
         finally:
             system.close(fd)
-
-    def take_noticed(self) -> Noticed | None:
-        """Return what ``look_at`` found, once."""
-        noticed, self._noticed = self._noticed, None
-        return noticed
 
     def entry_at(self, path: str) -> LogEnd:
         """Return the entry of the file that is at the log's path now.
@@ -230,7 +226,7 @@ class Kept:
         announcement be gone. Any log continues an entry of an empty one, so there the announcement counts first.
         """
         there, entry = system.fstat(fd), self.entry()
-        if self._noticed is not None and self._noticed == (there.st_ino, there.st_size, entry):
+        if self.noticed is not None and self.noticed == (there.st_ino, there.st_size, entry):
             return entry
         inode = there.st_ino
         while True:
@@ -240,7 +236,7 @@ class Kept:
             if wanted is not None and wanted.continues(fd):
                 return wanted
             before, entry = entry, self.entry()
-            if entry == before:
+            if entry is before:  # of the same text
                 return None if entry.size else entry
 
     def _announced(self, inode: int) -> LogEnd | None:
@@ -292,8 +288,8 @@ class Kept:
         key = self.custody.key
         if key is None:
             return line
-        signed = seals.begun(line, key.id, generation, position, proof)
-        return seals.ended(signed, key.mac(self.custody.id, self.name.encode(), signed))
+        signed = proofs.begin_seal(line, key.id, generation, position, proof)
+        return signed + key.mac(self.custody.id, self.name.encode(), signed) + proofs.SEAL_END
 
     def sealed(
         self, lines: Iterable[bytes], about: Iterable[Proof | None], position: int, generation: int

@@ -181,7 +181,7 @@ class HeldLog(FileLock):
 
         A failed write takes back only its own bytes. ``disturbs`` are the sessions whose quiet stamps must go first, or
         ``EVERYONE`` (see ``stamps``). ``proofs`` say what is proven of each line's writer, whose line is then sealed
-        for its place (``core.seals``). ``durably``: sync the lines when the block ends.
+        for its place (``core.proofs``). ``durably``: sync the lines when the block ends.
         """
         todo = list(lines)
         about = [*proofs, *[None] * (len(todo) - len(proofs))]
@@ -279,14 +279,12 @@ class HeldLog(FileLock):
 
         self._uncounted = None if kept.change(counted) else start
 
-    def _settle(self, kept: Kept) -> None:
-        """Note where the log ended with our lines, now that they are durable; later lines may not be yet."""
-        inode, generation = system.fstat(self.fd).st_ino, self._entry.generation if self._entry else 0
-
-        def settled(entry: LogEnd) -> LogEnd:
-            return entry.ended(self.fd, inode, self._end) if entry.generation == generation else entry
-
-        kept.change(settled)
+    def _settled(self, entry: LogEnd) -> LogEnd:
+        """Return the note of the log's end with our lines, now that they are durable; later lines may not be yet."""
+        generation = self._entry.generation if self._entry else 0
+        if entry.generation != generation:
+            return entry
+        return entry.ended(self.fd, system.fstat(self.fd).st_ino, self._end)
 
     def _left_by_us(self, inode: int, size: int) -> int | None:
         """Return the log's epoch if it is as our last writer left it; None if that is uncertain."""
@@ -389,7 +387,7 @@ class HeldLog(FileLock):
             system.flock(self.fd, system.LOCK_UN)
             system.fdatasync(self.fd)
             if self.kept is not None and self._end and self._uncounted is None:
-                self._settle(self.kept)
+                self.kept.change(self._settled)
         except OSError as error:
             raise StorageFailed(
                 f"cannot sync {self.path}: {error.strerror}; the last lines may be lost",

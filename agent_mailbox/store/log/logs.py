@@ -9,10 +9,10 @@ from __future__ import annotations
 from ...core import codec, proofs, roster_cache
 from ...core.address import check_id
 from ...core.line_forms import may_ask_or_answer, may_be_about
+from ...core.proofs import SEALED
 from ...core.records import BadLine, Message, Read, RosterEvent
 from ...core.roster import Roster
 from ...core.roster_cache import RosterCache
-from ...core.seals import SEALED
 from ...errors import Busy, Malformed, StorageFailed
 from ..files import cache, paths, system
 from ..files.lines import boundary, lines_of
@@ -51,9 +51,12 @@ class Logs:
         self.directory = directory
         self.wait = wait
         self.custody = record
+        self.derived = f"{directory}/{paths.CACHE}"
+        self.rollbook = f"{self.derived}/{ROLLBOOK}" if record is None else f"{record.directory}/rollbook"
+        """It names leads, so with a record it is outside the project."""
         self.derives = True  # see ``read_only``
         self.shared: bool | None = None  # see ``is_shared``
-        self.trail = StampFiles(self.cache(), state if record is None else record.state)
+        self.trail = StampFiles(self.derived, state if record is None else record.state)
         self._roster: Roster | None = None
         self._roster_at = (0, 0)
         self._trusted = True
@@ -61,7 +64,7 @@ class Logs:
         self.quiet: dict[str, Any] = {}
         self._book = "", b""
         self.messages, self.reads, self.roster = (
-            Log(self.path(name), wait, self.trail, None if record is None else record.log(name))
+            Log(f"{directory}/{name}", wait, self.trail, None if record is None else custody.Kept(record, name))
             for name in (paths.MESSAGES, paths.READS, paths.ROSTER)
         )
 
@@ -75,7 +78,7 @@ class Logs:
     def is_shared(self) -> bool:
         """Return whether several machines share the mailbox: the user's record of it names their space."""
         if self.shared is None:
-            return self.custody is not None and paths.is_there(self.custody.path("engine", "space"))
+            return self.custody is not None and paths.is_there(f"{self.custody.directory}/engine/space")
         return self.shared
 
     def path(self, *names: str) -> str:
@@ -84,7 +87,7 @@ class Logs:
 
     def cache(self, *names: str) -> str:
         """Return a path among the derived files."""
-        return "/".join((self.directory, paths.CACHE, *names))
+        return "/".join((self.derived, *names))
 
     def state(self, ttls: Mapping[str, float | None]) -> InboxState:
         """Return everything live, folded."""
@@ -166,9 +169,15 @@ class Logs:
         """Return the folded roster: the last one if the log is unchanged, else the rollbook's if current, else a new
         fold."""
         known = self._roster
-        if known is not None and self._roster_at == end_of(self.roster.path) and self._is_trusted_as_it_was():
+        if (
+            known is not None
+            and self._roster_at == end_of(self.roster.path)
+            and self._trusted == (self.custody is None or self.custody.broken() is None)
+        ):
             return known
-        noticed = None if self.roster.kept is None else self.roster.kept.take_noticed()
+        noticed, kept = None, self.roster.kept
+        if kept is not None:
+            noticed, kept.noticed = kept.noticed, None
         known = None if noticed is None else self._kept_roster(*noticed)
         return known or self.roster.attentively(self._folded, noticed=noticed) or Roster()
 
@@ -184,7 +193,7 @@ class Logs:
                 pass  # as there
         why = self.custody.broken()
         if why is not None and self.roster.kept is not None:
-            self.roster.kept.take_noticed()
+            self.roster.kept.noticed = None
         return why
 
     def _kept_roster(self, inode: int, size: int, entry: custody.LogEnd) -> Roster | None:
@@ -192,16 +201,13 @@ class Logs:
         at = inode, size
         if entry.size != size or at != end_of(self.roster.path):
             return None
-        self._book = self.rollbook(), cache.load(self.rollbook()) or b""
+        self._book = self.rollbook, cache.load(self.rollbook) or b""
         start = self._book[1].find(b"\n") + 1
         mark, counted = read_head(self._book[1][:start])
         if mark != (*at, entry.checksum) or counted != (entry.generation, entry.count, entry.digest):
             return None
         self._roster, self._roster_at, self._trusted = RosterCache(self._book[1], start), at, True
         return self._roster
-
-    def _is_trusted_as_it_was(self) -> bool:
-        return self._trusted == (self.custody is None or self.custody.broken() is None)
 
     def _folded(self, fd: int, view: ProofView | None) -> Roster:
         at = end_of(fd)
@@ -224,7 +230,7 @@ class Logs:
         if self.derives and is_sound and (len(kept) <= SHORT or end - at[1] >= NEWS or not start):
             told = (0, 0, b"-") if view is None else (view.entry.generation, view.count, view.digest)
             head = b"%d %d %d %d %d %s\n" % (*cache.mark(fd, end), *told)
-            self._book = self.rollbook(), head + roster_cache.written(roster)
+            self._book = self.rollbook, head + roster_cache.written(roster)
             cache.save(*self._book)
         return roster
 
@@ -233,15 +239,11 @@ class Logs:
 
         One that this process read before will do while the log continues it by little: a long one takes a millisecond.
         """
-        path, (known, text) = self.rollbook(), self._book
+        path, (known, text) = self.rollbook, self._book
         at, _ = read_head(text[: text.find(b"\n") + 1])
         if known != path or not text or not cache.holds(fd, at) or not 0 <= end - at[1] < NEWS:
             self._book = path, cache.load(path) or b""
         return self._book[1]
-
-    def rollbook(self) -> str:
-        """Return the rollbook's path: it names leads, so with a record it is outside the project."""
-        return self.cache(ROLLBOOK) if self.custody is None else self.custody.path("rollbook")
 
     def heart(self, session_id: str) -> str:
         """Return the heartbeat file of a session, which is also the file of its delivery lock."""

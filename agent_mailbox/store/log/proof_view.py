@@ -6,9 +6,9 @@ record is given what is proven of its writer.
 
 from __future__ import annotations
 
-from ...core import proofs, seals
+from ...core import proofs
+from ...core.proofs import SEALED, Seal
 from ...core.records import USER
-from ...core.seals import SEALED
 from .custody import LogEnd
 
 TYPE_CHECKING = False
@@ -70,7 +70,7 @@ class ProofView:
     def _said(self, line: bytes, position: int | None) -> Proof | None:
         if not self.trusted:
             return proofs.BEFORE
-        seal = seals.of(line)
+        seal = proofs.parse_seal(line)
         if seal is not None and self._is_ours(seal):
             return seal.proof if position is None or self._is_in_place(seal, position) else None
         if position is None or position >= self.entry.base:
@@ -125,13 +125,13 @@ class ProofView:
         """Return whether every deciding line was read as it was left, and perhaps later ones."""
         return not self._differs and self.count >= self.entry.count
 
-    def _is_ours(self, seal: seals.Seal) -> bool:
+    def _is_ours(self, seal: Seal) -> bool:
         key = self.kept.custody.key
         if key is None or seal.key_id != key.id:
             return False
         return key.mac(self.kept.custody.id, self.kept.name.encode(), seal.signed) == seal.mac
 
-    def _is_in_place(self, seal: seals.Seal, position: int) -> bool:
+    def _is_in_place(self, seal: Seal, position: int) -> bool:
         if seal.generation == self.entry.generation:
             return seal.position == position
         return seal.generation < self.entry.generation and position < self.entry.base

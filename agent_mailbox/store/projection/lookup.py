@@ -8,7 +8,7 @@ from __future__ import annotations
 from heapq import merge
 from itertools import islice
 
-from ...core import codec, ids
+from ...core import address, codec
 from ...core.claims import Reads
 from ...core.records import BadLine
 from ..files import system
@@ -190,7 +190,7 @@ class IndexLookup:
         wanted = wanted.casefold()
         found = {self._message(row).id for row in rows}
         begin = {i for i in found if i.casefold() == wanted or (prefix and i.casefold().startswith(wanted))}
-        return {*ids.meant(wanted, begin)}
+        return {*address.meant_ids(wanted, begin)}
 
     def found(self, message_id: str) -> tuple[Message, tuple[Read, ...], int | None, Where] | None:
         """Return a message, the records about it, and its position in the live log (None: archived).

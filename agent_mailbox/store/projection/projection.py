@@ -34,7 +34,7 @@ class Projection:
     def __init__(self, logs: Logs, archive: Archive | None = None) -> None:
         self._logs = logs
         self._archive = archive
-        self._file = ProjectionFile(logs.cache())
+        self._file = ProjectionFile(logs.derived)
 
     def ask(
         self, question: Callable[[Connection, OpenLogs], T], *, patience: float | None = None, most: int | None = None

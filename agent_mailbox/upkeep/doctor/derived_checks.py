@@ -213,7 +213,7 @@ def _ended_elsewhere(mailbox: Mailbox, log: Log) -> str | None:
 
 def _check_roster_cache(mailbox: Mailbox) -> Iterator[Problem]:
     view = mailbox.logs.roster.view()
-    path = mailbox.logs.rollbook()
+    path = mailbox.logs.rollbook
     body = cache.load(path)
     if body is None:
         yield from _note_unsound(path)

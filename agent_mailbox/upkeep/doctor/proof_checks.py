@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ...core import claims, codec, frame, seals
+from ...core import claims, codec, frame, proofs
 from ...core.control import message_text, summary
 from ...core.line_forms import may_ask_or_answer, may_settle
 from ...core.proofs import proves
@@ -108,7 +108,7 @@ def _unproven_lines(log: Log) -> Iterator[UnprovenLine]:
                 kind = "waits"
             elif view.is_misplaced(line, position):
                 kind = "moved"
-            elif kind == "before" and seals.of(line) is not None:
+            elif kind == "before" and proofs.parse_seal(line) is not None:
                 kind = "elsewhere"
             yield UnprovenLine(number, position, line, kind)
     finally:

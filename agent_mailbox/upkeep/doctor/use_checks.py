@@ -20,6 +20,7 @@ from ...store.locks.holder import STOPPED, holder_of
 from ...store.locks.lock import Patience, is_held
 from ...store.locks.read_lock import ReadLock
 from ...store.log import keys
+from ...store.log.custody import Kept
 from ...store.projection import index_keys
 from . import obstacles
 from .findings import Problem
@@ -63,7 +64,7 @@ def _find_unwritable(mailbox: Mailbox) -> Iterator[Problem]:
 
 def own_directories(mailbox: Mailbox) -> list[str]:
     """Return the mailbox's directories in which the steward removes files."""
-    cache = mailbox.logs.cache()
+    cache = mailbox.logs.derived
     below = (mailbox.logs.path(paths.HEARTBEATS), mailbox.logs.path(DIRECTORY), mailbox.archive.directory, cache)
     return [*below, *(system.join(cache, name) for name in list_names(cache))]
 
@@ -88,7 +89,7 @@ def _written_paths(mailbox: Mailbox) -> Iterator[tuple[str, Try, str]]:
         attempt = obstacles.to_append if name else obstacles.to_create
         yield system.join(archive, name) if name else archive, attempt, "the steward cannot archive"
     yield here(DIRECTORY), obstacles.to_create, "no file can be attached"
-    yield from _written_below(logs.cache(), DERIVED)
+    yield from _written_below(logs.derived, DERIVED)
     yield from _own_records(mailbox)
 
 
@@ -131,7 +132,7 @@ def _check_locks(mailbox: Mailbox) -> Iterator[Problem]:
     logs, custody = mailbox.logs, mailbox.logs.custody
     short = [log.path for log in (logs.messages, logs.reads, logs.roster)]
     if custody is not None:
-        short += [custody.log(path).path for path in tuple(short)]
+        short += [Kept(custody, path).path for path in tuple(short)]
     for path in short:
         yield from _check_busy(path)
     hearts = [logs.path(paths.HEARTBEATS, name) for name in list_names(logs.path(paths.HEARTBEATS))]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_mailbox.core.ids import only_match, uuid_of
+from agent_mailbox.core.address import only_match, uuid_of
 from agent_mailbox.errors import Ambiguous
 
 
