@@ -99,6 +99,7 @@ CONTRACT = {
     "task drop": {"--reason", "--session"},
     "task cancel": {"--reason", "--session"},
     "task show": {"--session"},
+    "handover": {"--to", "--body", "--session"},
     "note add": {"--on", "--title", "--body", "--replaces", "--session"},
     "note list": {"--on"},
     "note show": set(),

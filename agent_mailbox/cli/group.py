@@ -29,7 +29,7 @@ SECTIONS = {
         "wait",
     ),
     "People": ("roster", "mute", "unmute", "console", "notify"),
-    "Coordination": ("approve", "deny", "pending", "task", "note", "control", "lease", "watch", "teams"),
+    "Coordination": ("approve", "deny", "pending", "task", "handover", "note", "control", "lease", "watch", "teams"),
     "Setting up": ("setup", "init", "install", "uninstall", "hook", "mcp", "help"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
     "Other machines": ("engine", "swarm"),

@@ -16,7 +16,8 @@ from ..core.text import neutral, neutral_lines, typed
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from ..control.tasking import Tasking, TaskView
+    from ..control.task_views import TaskView
+    from ..control.tasking import Tasking
     from ..core.control.task import Task
     from ..core.control.verdicts import Verdict
     from ..core.records import Message
@@ -40,6 +41,7 @@ def task_json(found: TaskView, *, whole: bool = False) -> dict[str, Any]:
         "phase": task.phase or None,
         "after": list(task.after),
         "waits_for": list(found.waits_for),
+        "hands": list(task.hands),
         "added_by": task.asker,
         "added": instant.text(task.asked),
         "ack_by": None if said.ack_by is None else instant.text(said.ack_by),
@@ -119,6 +121,8 @@ def whole_text(
         lines.append(f"wanted by {frame.when(said.ack_by)}")
     if said.plan_required:
         lines.append(f"a plan comes first: {command('control request plan --body …')}")
+    if task.hands:
+        lines.append(f"with it: {', '.join(map(neutral, task.hands))}")
     notes = dict.fromkeys(NOTE.findall(" ".join(texts)))
     lines += [f"note: {command(f'note show {note}')}" for note in notes]
     if history:

@@ -31,9 +31,9 @@ MAX_INPUT = 64 << 20
 class ClientInput(Record):
     """The client's input to a hook, as far as we use it. ``transcript`` is empty if it tells nothing. ``cwd`` is the
     project's directory, ``here`` the one it works in. ``told``: the JSON itself names the session.
-    ``conversation``: the file in which the client keeps it, or empty: see ``KnownClient.conversation``.
-    ``client``: None if it is none we know. ``prompt``: the words with which the turn begins. ``is_dropped``: the client
-    drops what we would say."""
+    ``last_words``: the model's, or the client's in their place. ``conversation``: the file in which the client keeps
+    it, or empty: see ``KnownClient.conversation``. ``client``: None if it is none we know. ``prompt``: the words with
+    which the turn begins. ``is_dropped``: the client drops what we would say."""
 
     event: str
     session_id: str
@@ -54,6 +54,7 @@ class ClientInput(Record):
     conversation: str = ""
     client: KnownClient | None = None
     prompt: str = ""
+    last_words: str = ""
     is_dropped: bool = False
 
     @property
@@ -122,7 +123,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         session_id=session_id,
         cwd=environ.get("CLAUDE_PROJECT_DIR") or text_of("cwd", here),
         source=text_of("source"),
-        reason=text_of("reason"),
+        reason=text_of("reason") or text_of("error"),
         transcript=path if client is CLAUDE_CODE else "",
         agent_id=text_of("agent_id", None),
         stop_hook_active=obj.get("stop_hook_active") is True,
@@ -136,6 +137,7 @@ def parse_call(event: str, obj: Mapping[str, Any] | BadLine, environ: Mapping[st
         told=session_id == text_of("session_id"),
         client=client,
         prompt=text_of("prompt"),
+        last_words=text_of("last_assistant_message"),
         conversation=keeps,
         # Gemini CLI 0.61.0 gives the model the error alone
         is_dropped=client is GEMINI_CLI and isinstance(response, dict) and bool(response.get("error")),

@@ -22,6 +22,7 @@ FREE = (
     *("dead-letters", "wait", "roster list", "roster show"),
     *("task add", "task list", "task claim", "task progress", "task done", "task drop", "task cancel", "task show"),
     *("note add", "note list", "note show", "note drop"),
+    "handover",
     *("lease take", "lease list", "lease release"),
     "watch",
     *("control request permission", "control request plan", "control request sandbox"),
@@ -115,10 +116,14 @@ _SETTLE = """\
 1. `agent-mailbox status` lists what you owe. Answer each with `agent-mailbox reply ID --body "…"`, or
    `agent-mailbox ack ID` if there is nothing to say.
 2. `agent-mailbox history` shows your conversations. Find threads in which somebody still waits for a word from you,
-   and anything you promised or found out that others need; send it (`agent-mailbox send --to ADDR --body "…"`). Hand
-   what stays open to the role that goes on with it (`--to role:NAME`), with the state of the work.
+   and anything you promised or found out that others need; send it (`agent-mailbox send --to ADDR --body "…"`).
 3. `agent-mailbox check`: mail that came meanwhile. Deal with it as above, until nothing is new.
 """
+
+
+_HAND = """\
+Hand over what stays open: `agent-mailbox handover --to role:NAME --body "…"`. The body says how far the work is; the
+   command adds your tasks, debts, leases, notes, branch and changed files. One agent claims all of that."""
 
 
 def _task_text(description: str, begin: str, end: str) -> tuple[str, str]:
@@ -129,12 +134,14 @@ TASKS = {
     "bye": _task_text(
         "Settle your mail, then leave the mailbox for good",
         "You are about to leave. Settle your mail first:",
-        "4. Say in one line what was sent and what stays open, then `agent-mailbox roster retire`.",
+        f"4. {_HAND} Not if nothing stays open.\n"
+        "5. Say in one line what was sent and what stays open, then `agent-mailbox roster retire`.",
     ),
     "checkpoint": _task_text(
         "Settle your mail and go on",
         "A checkpoint: settle your mail, then go on.",
-        "4. Say in one line what was sent and what stays open. Do not retire.",
+        f"4. Only if your context or your quota is nearly used up: {_HAND[0].lower()}{_HAND[1:]}\n"
+        "5. Say in one line what was sent and what stays open. Do not retire.",
     ),
 }
 """Tasks a person may ask for: (what it does, what the agent is told)."""

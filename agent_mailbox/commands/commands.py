@@ -22,7 +22,7 @@ def load_command(name: str) -> None:
             from . import setup_command as setup_command
         case "hook" | "init" | "steward" | "doctor" | "backup" | "restore" | "export" | "notify":
             from . import upkeep as upkeep
-        case "control" | "task" | "note" | "approve" | "deny" | "pending":
+        case "control" | "task" | "handover" | "note" | "approve" | "deny" | "pending":
             from . import control_commands as control_commands
         case "lease":
             from . import lease_commands as lease_commands

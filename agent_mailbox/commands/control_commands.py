@@ -18,6 +18,7 @@ from ..core.control import messages, transitions
 from ..core.records import USER, Record
 from ..errors import Malformed
 from . import control_output, request_commands, widened_output
+from . import handover_command as handover_command
 from . import note_commands as note_commands
 from . import task_commands as task_commands
 from .request_commands import input_option, reason_option

@@ -9,7 +9,8 @@ import click
 from ..cli import task_output, values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
-from ..control.tasking import Tasking, TaskView
+from ..control.task_views import TaskView
+from ..control.tasking import Tasking
 from ..control_plane import task_reports
 from ..core.control import messages
 from ..core.records import USER

@@ -385,6 +385,6 @@ def hook(app: App, event: str) -> int:
     """Answer a client's hook call. It reads JSON from standard input, and writes the answer to standard output.
 
     EVENT is SessionStart, UserPromptSubmit, PreToolUse, PermissionRequest, PostToolUse, PostToolBatch,
-    Stop, PreCompact or SessionEnd.
+    Stop, StopFailure, PreCompact or SessionEnd.
     """
     return answer_hook(event, app.directory)

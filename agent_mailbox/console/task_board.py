@@ -19,7 +19,7 @@ from . import presenters
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from ..control.tasking import TaskView
+    from ..control.task_views import TaskView
     from ..core.roster import Roster
     from .desk import Looking
     from .survey import Survey

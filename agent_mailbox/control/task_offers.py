@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..mailbox.opened import OpenMailbox
-    from .tasking import TaskView
+    from .task_views import TaskView
 
 _TOLD, _WOKEN = ".told-", ".woken-"
 """Beginnings of the names of what was told; no session's id begins with a dot."""

@@ -1,4 +1,4 @@
-"""Tasks on a mailbox: adding, claiming, reporting, giving back, cancelling and finding them.
+"""Tasks on a mailbox: adding, claiming, reporting, giving back and cancelling them.
 
 Belongs here: the order of those steps. A claimer looks and claims under the messages' lock, so a race has one winner
 and leaves one line. The rules are ``core.control.tasks``.
@@ -15,88 +15,30 @@ from ..core.compose import Draft
 from ..core.control import authority, messages, transitions
 from ..core.control.task import BLOCKED, Task
 from ..core.control.watches import TASK
-from ..core.records import USER, Read, Record
+from ..core.records import USER, Read
 from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
 from ..mailbox.opened import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, Board
-from .orders import Coordination, written
+from .orders import written
+from .task_views import LIST, TaskFinding, TaskView
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
     from ..core.control.messages import Payload
     from ..core.control.state import ControlState
-    from ..core.control.verdicts import Verdict
     from ..core.records import Message
     from ..space.order.ordered_log import OrderedLog
     from ..store.log.log import HeldLog
 
-_LIST = "`agent-mailbox task list` lists them"
+
+_NEXT = "`agent-mailbox task claim --next`"
 
 
-class TaskView(Record):
-    """A task as a reader sees it at one moment: its state, its holder, the tasks that it waits for."""
-
-    task: Task
-    state: str
-    holder: str
-    waits_for: tuple[str, ...] = ()
-    is_mine: bool = False
-    is_open_to_me: bool = False
-    already: bool = False
-
-
-class Tasking(Coordination):
+class Tasking(TaskFinding):
     """Keeps the tasks in an opened mailbox."""
-
-    # -- finding ------------------------------------------------------------------------------------------------------
-
-    def tasks(self, me: str = "", *, everything: bool = False) -> list[TaskView]:
-        """Return the tasks that are not over, oldest first, as ``me`` sees them; ``everything``: all live ones."""
-        fold = control_log.of(self.box) if everything else control_log.of_tasks(self.box)
-        gone = self._gone(fold)
-        found = [self._view(task, fold, me, gone) for task in fold.tasks.values()]
-        return [one for one in found if everything or not one.task.is_over]
-
-    def task(self, word: str, me: str = "") -> TaskView:
-        """Return the task of an id, or of a unique beginning; raises ``NotFound``, ``Ambiguous`` or ``Refused``."""
-        found = self.find_task(word)
-        fold = control_log.of_request(self.box, found.id)
-        return self._view(fold.tasks.get(found.id, found), fold, me, self._gone(fold))
-
-    def find_task(self, word: str) -> Task:
-        """Return the same as it stands in the log."""
-        try:
-            found = self.find(word)
-        except NotFound as error:
-            if "undecided" in error.what:
-                raise
-            raise NotFound(f"no task {word!r}", _LIST) from None
-        if not isinstance(found, Task):
-            raise Refused(f"{found.id} is not a task", "`agent-mailbox control answer` decides a request")
-        return found
-
-    def task_history(self, view: TaskView) -> list[tuple[Message, Verdict]]:
-        """Return the messages about a task in log order, each with its outcome."""
-        return self.log(view.task.id)
-
-    def _gone(self, fold: ControlState) -> set[str]:
-        holders = {task.holder(fold.roster) for task in fold.tasks.values() if not task.is_over}
-        return self.box.gone(holders - {"", USER})
-
-    def _view(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
-        state, holder = fold.tasks.state(task, gone), fold.tasks.holder(task, gone)
-        reader = fold.roster.reader(me)
-        is_for_me = bool(me) and route(task.to, reader) is not None
-        return TaskView(
-            task=task, state=state, holder=holder, waits_for=tuple(fold.tasks.waits_for(task)),
-            is_mine=bool(me) and holder == me,
-            is_open_to_me=state == transitions.OPEN and is_for_me,
-        )  # fmt: skip
-
-    # -- the steps ----------------------------------------------------------------------------------------------------
 
     def add_task(self, me: str, to: Sequence[str], payload: messages.TaskAssignment) -> TaskView:
         """Add a task for an agent, or for whoever of a role or tag claims it. Idempotent for the same id and words.
@@ -139,7 +81,7 @@ class Tasking(Coordination):
         task = self.find_task(word)
         holder = self.box.logs.read_roster().find(holder).session_id if holder else me
         before = self.task(task.id, me)
-        if not (before.holder == holder and task.state == transitions.CLAIMED):
+        if not (before.holder == holder and task.state == transitions.CLAIMED) or task.hands:
             self._decide(lambda log: self._claim(log, me, holder, task.id))
         found = self.task(task.id, me)
         if found.holder != holder:
@@ -154,14 +96,15 @@ class Tasking(Coordination):
         stored = self.stored_address(to) if to else ""
         found: list[str] = []
 
-        def act(log: HeldLog | OrderedLog) -> None:
+        def act(log: HeldLog | OrderedLog) -> Sequence[Message]:
             fold = control_log.of_tasks(self.box)
             gone = self._gone(fold)
             views = (self._view(task, fold, me, gone) for task in fold.tasks.values())
             one = next((v for v in views if v.is_open_to_me and (not stored or stored in v.task.to)), None)
-            if one is not None:
-                found.append(one.task.id)
-                self._claim(log, me, me, one.task.id)
+            if one is None:
+                return ()
+            found.append(one.task.id)
+            return self._claim(log, me, me, one.task.id)
 
         self._decide(act)
         if not found:
@@ -177,30 +120,57 @@ class Tasking(Coordination):
         roster = self.box.logs.read_roster()
         return compose.resolve((word,), roster, self.box.config.namespaces).recipients[0]
 
-    def _decide(self, act: Callable[[HeldLog | OrderedLog], None]) -> None:
-        self.box.in_order(self.box.logs.messages).decide(act)
+    def _decide(self, act: Callable[[HeldLog | OrderedLog], Sequence[Message]]) -> None:
+        """Claim under the lock, and read the claims that go along with another: they are for nobody else."""
+        made = self.box.in_order(self.box.logs.messages).decide(act)
+        reads = [Read(one.id, one.sender, self.box.now(), via=one.sender) for one in made]
+        if reads:
+            proof = self.box.prove(reads[0].session_id)
+            self.box.logs.reads.append(map(codec.spell_read, reads), (), [proof] * len(reads))
 
-    def _claim(self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str) -> None:
-        """Append the claim under the lock, if nothing speaks against it."""
+    def _claim(self, log: HeldLog | OrderedLog, me: str, holder: str, task_id: str) -> Sequence[Message]:
+        """Append the claim under the lock, if nothing speaks against it, with those of the tasks that it hands over."""
         fold = control_log.of_request(self.box, task_id)
-        task = fold.tasks[task_id]
-        view = self._view(task, fold, holder, self._gone(fold))
+        task, gone = fold.tasks[task_id], self._gone(fold)
+        view = self._view(task, fold, holder, gone)
+        handed = self._handed(task, fold, holder, gone)
         if view.holder == holder and task.state == transitions.CLAIMED:
-            return
+            return self._write_claims(log, me, holder, None, handed)  # a torn write may have left one alone
         if task.is_over or view.waits_for or view.holder not in ("", holder):
             if holder != me and not task.is_over and not view.waits_for and self._may_give(me, task, holder):
                 pass  # who may give it may take it from its holder
             else:
                 raise _held(view, self)
         self._refuse_stranger(me, holder, view, fold)
-        payload = messages.TaskClaim(
-            request_id=task_id, timestamp=self.box.now(), agent_id=me, holder=holder if holder != me else "",
-            over=task.claim if task.answerer else "",
-        )  # fmt: skip
-        draft = Draft(sender=me, to=(holder,), content=written(payload), type="control", thread=task.message_id)
-        message = compose.message(draft, draft.to, random_id(), self.box.now())
-        log.append([compose.stored_line(message)], {holder}, [self.box.prove(me)])
-        log.sync()
+        return self._write_claims(log, me, holder, task, handed)
+
+    def _handed(self, task: Task, fold: ControlState, holder: str, gone: Collection[str]) -> list[Task]:
+        """Return the tasks that go with a handover to ``holder``: its adder's still, or nobody's."""
+        now = self.box.now()
+
+        def goes(one: Task) -> bool:
+            has = fold.tasks.holder(one, gone)
+            is_left = not has or authority.is_same(has, task.asker, now, fold.roster)
+            return not one.is_over and has != holder and is_left
+
+        return [one for one in fold.tasks.handed_by(task) if goes(one)]
+
+    def _write_claims(
+        self, log: HeldLog | OrderedLog, me: str, holder: str, task: Task | None, along: Sequence[Task]
+    ) -> Sequence[Message]:
+        """Append the claim of a task, and of those that go ``along``; return the latter, which are nobody's mail."""
+        made: list[Message] = []
+        for one, to in [*([(task, holder)] if task else []), *((one, me) for one in along)]:
+            payload = messages.TaskClaim(
+                request_id=one.id, timestamp=self.box.now(), agent_id=me, holder=holder if holder != me else "",
+                over=one.claim if one.answerer else "",
+            )  # fmt: skip
+            draft = Draft(sender=me, to=(to,), content=written(payload), type="control", thread=one.message_id)
+            made.append(compose.message(draft, draft.to, random_id(), self.box.now()))
+        if made:
+            log.append(map(compose.stored_line, made), {holder, me}, [self.box.prove(me)] * len(made))
+            log.sync()
+        return made[len(made) - len(along) :]
 
     def _refuse_stranger(self, me: str, holder: str, view: TaskView, fold: ControlState) -> None:
         if holder == me:
@@ -288,7 +258,11 @@ class Tasking(Coordination):
                 code="not_yours",
             )
         to = task_reports.hearer(task, task.answerer, self.box.logs.read_roster()) if is_mine else task.answerer
-        self._say(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, _LIST)
+        for one in task.hands if is_mine else ():  # what came with a handover goes back with it
+            along = self.task(one, me)
+            if along.is_mine:
+                self._say(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
+        self._say(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST)
         self._stir(lambda one: one.task.id == task.id)
         return self.task(task.id, me)
 
@@ -308,7 +282,7 @@ class Tasking(Coordination):
                 f"`agent-mailbox task drop {typed(task.id)} --reason …`",
                 code="not_yours",
             )
-        self._say(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, _LIST)
+        self._say(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, LIST)
         if view.holder not in ("", USER):
             self._look_on(view.holder)
         return self.task(task.id, me), [one.task.id for one in self.tasks() if task.id in one.task.after]
@@ -353,12 +327,13 @@ def _held(view: TaskView, desk: Tasking) -> Refused:
     if task.is_over:
         return Refused(f"{task.id} is {task.state}", f"{show} has its history", code="decided")
     if view.waits_for:
-        waits = ", ".join(view.waits_for)
-        return Refused(f"{task.id} waits for {waits}", f"claim another: `agent-mailbox task claim --next`; {show}",
-                       code="blocked")  # fmt: skip
+        waits, along = ", ".join(view.waits_for), view.waits_for[-1]
+        is_handed = task.id in (desk.find_task(along).hands if len(view.waits_for) == 1 else ())
+        way = f"it goes along: `agent-mailbox task claim {typed(along)}`" if is_handed else f"claim another: {_NEXT}"
+        return Refused(f"{task.id} waits for {waits}", f"{way}; {show}", code="blocked")
     name = frame.name_of(view.holder, desk.box.logs.read_roster())
     return Refused(
         f"{task.id} is {name}'s" if view.holder else f"{task.id} could not be claimed",
-        f"claim another: `agent-mailbox task claim --next`; {show}",
+        f"claim another: {_NEXT}; {show}",
         code="held",
     )

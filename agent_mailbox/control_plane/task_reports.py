@@ -18,6 +18,7 @@ from ..core.records import USER
 from ..core.roster import DEAD
 from ..core.text import clipped, neutral, typed
 from ..errors import MailboxError
+from ..store.files import system
 from ..store.files.board import TASKS, Board
 from . import control_log
 
@@ -25,7 +26,7 @@ OPENED, SILENT = ".open-", ".silent-"
 """Beginnings of the names of what was told; no session's id begins with a dot."""
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from ..core.control.task import Task
     from ..core.roster import Roster
@@ -94,6 +95,23 @@ def _news(desk: OpenMailbox) -> list[tuple[str, Task, str, str]]:
     return found
 
 
+def tell_given_back(desk: OpenMailbox, me: str, tasks: Sequence[Task], mail: int, why: str) -> None:
+    """Tell, once each, who hears of a session that it cannot go on, and what it gave back: its lead, else who added
+    the tasks."""
+    roster = desk.logs.read_roster()
+    told: dict[str, list[Task]] = {authority.lead_of(me, roster): []}
+    for task in tasks:
+        told.setdefault(hearer(task, me, roster), []).append(task)
+    for to, theirs in told.items():
+        if to != me:
+            parts = [f"{task.id} ({clipped(neutral(task.title), 80)})" for task in theirs]
+            parts += [f"{mail} message{'s' * (mail != 1)} to its roles"] if mail else []
+            back = f" It gave back: {', '.join(parts)}." if parts else ""
+            content = f"{frame.name_of(me, roster)} cannot go on: {clipped(neutral(why), 200)}.{back}"
+            draft = Draft(sender=me, to=(to,), content=content, subject="Its quota ended", type="notification")
+            _append(desk, draft, uuid_of(system.urandom(16).hex(), "4"), {to, *roster.heirs(to)})
+
+
 def _digest(*words: str) -> str:
     return sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
@@ -106,6 +124,9 @@ def _send(desk: OpenMailbox, me: str, task: Task, holder: str, said: str, key: s
     content = f"{task.id} ({title}), held by {name}: {said}. `agent-mailbox task show {typed(task.id)}`"
     draft = Draft(sender=sender, to=(to,), content=content, subject=f"Task {task.id}", type="notification",
                   thread=task.message_id)  # fmt: skip
-    message = compose.message(draft, draft.to, uuid_of(_digest(key), "8", variant="8"), desk.now())
-    line, readers = compose.stored_line(message), {to, *roster.heirs(to)}
-    desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [desk.prove(sender)]))
+    _append(desk, draft, uuid_of(_digest(key), "8", variant="8"), {to, *roster.heirs(to)})
+
+
+def _append(desk: OpenMailbox, draft: Draft, message_id: str, readers: set[str]) -> None:
+    line = compose.stored_line(compose.message(draft, draft.to, message_id, desk.now()))
+    desk.in_order(desk.logs.messages).decide(lambda log: log.append([line], readers, [desk.prove(draft.sender)]))

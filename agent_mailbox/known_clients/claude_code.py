@@ -12,6 +12,7 @@ from .known_client import (
     PERMISSION,
     PERMIT,
     PERMIT_TIMEOUT,
+    STOP_FAILURE,
     KnownClient,
     Wanted,
 )
@@ -32,6 +33,10 @@ FILE_TOOLS = "Write|Edit|MultiEdit|NotebookEdit|mcp__.*"
 BATCHES = (2, 1, 119)
 """The first version with an event behind all calls of tools, also those that failed. Earlier ones may take no settings
 at all that name an event they do not know."""
+QUOTA_ENDS = ("rate_limit", "billing_error", "account_on_hold")
+"""Errors of the API with which a quota ends (``StopFailure``). A limit that passes by itself has the first, too."""
+PASSING = "not your usage limit"
+"""The client's words for that (2.1.329)."""
 BELLS = ("SessionStart", "UserPromptSubmit")
 """The events with which a doorbell starts: a session's life, and every turn, even one that ends without a Stop."""
 
@@ -53,6 +58,7 @@ def _wanted_hooks() -> Sequence[Wanted]:
     return (
         *(Wanted(event, event) for event in plain),
         Wanted(AFTER_TOOLS, AFTER_TOOLS, since=BATCHES, other=AFTER_TOOL),
+        Wanted(STOP_FAILURE, STOP_FAILURE, "|".join(QUOTA_ENDS), since=BATCHES),
         Wanted(BEFORE_TOOL, BEFORE_TOOL, COMMANDS),
         Wanted(PERMISSION, PERMISSION, None, PERMIT_TIMEOUT),
         Wanted(BEFORE_TOOL, PERMIT, None, PERMIT_TIMEOUT),

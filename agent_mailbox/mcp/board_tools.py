@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ..cli import note_output, task_output
+from ..cli import note_output, task_output, work_tree
+from ..control.handing_over import HandingOver
 from ..control.tasking import Tasking
 from ..core import frame
 from ..core.control import messages
 from ..errors import Malformed
 from ..mailbox.noting import Noting
+from ..store.files import system
 from .tool_schemas import MOST
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from ..control.tasking import TaskView
+    from ..control.task_views import TaskView
     from ..mailbox.facade import Mailbox
     from .call_context import CallContext
 
@@ -56,6 +58,10 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
         word = given.get("task", "")
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me)
         return task_output.whole_text(view, desk, frame.plain, app.complete_command), _data(view)
+    if deed == "handover":
+        tree = work_tree.describe_tree(system.getcwd())
+        made = HandingOver(box).hand_over(me, words_of(given, "to"), text, tree)[1]
+        return task_output.whole_text(made, desk, frame.plain, app.complete_command), _data(made)
     (word,) = need(given, "task")
     if deed == "show":
         view = desk.task(word, me)

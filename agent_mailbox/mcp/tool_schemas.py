@@ -78,7 +78,7 @@ TOOLS: dict[str, ToolSchema] = {
     "task": _tool_schema(
         "List, claim and report tasks. claim without task: the next.",
         ("do",),
-        do={"enum": ["list", "claim", "progress", "done", "drop", "add", "cancel", "show"]},
+        do={"enum": ["list", "claim", "progress", "done", "drop", "add", "cancel", "show", "handover"]},
         task=_text_schema(),
         to=_text_schema(),
         title=_text_schema(),

@@ -7,7 +7,8 @@ quotation marks.
 from __future__ import annotations
 
 from ...control import task_offers
-from ...control.tasking import Tasking, TaskView
+from ...control.task_views import TaskView
+from ...control.tasking import Tasking
 from ...control_plane import task_reports
 from ...core import frame
 from ...core.control.task import BLOCKED

@@ -14,7 +14,7 @@ from ...core.text import ascii_json, clipped, neutral
 from ...errors import Busy, MailboxError
 from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.copilot_cli import COPILOT_CLI
-from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT
+from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, FILES, PERMISSION, PERMIT, STOP_FAILURE
 from ...mailbox.delivery import Offering
 from ...store.files import cache, system
 from ...store.files.paths import CONFIG
@@ -253,8 +253,7 @@ class Hook(Record):
 
 def answer_event(hook: Hook) -> None:
     """Do what the event asks for. A subagent's hooks do nothing: it must not consume its parent's mail."""
-    client = hook.call.client
-    if client is not None and not client.is_installed:
+    if hook.call.client is not None and not hook.call.client.is_installed:
         return  # it runs another client's hooks, and may drop the mail that these show
     if hook.call.agent_id is None and hook.call.event not in SILENT:
         check_id(hook.call.session_id)
@@ -340,8 +339,8 @@ def _tool_used(hook: Hook) -> None:
 
 
 def _answer_stop(hook: Hook) -> None:
-    client, state = hook.call.client, hook.roster_state()
-    if state != "alive":
+    client = hook.call.client
+    if hook.roster_state() != "alive":
         hook.show_alarm()
         return
     if client is not None and not client.stop:  # for mail that waits, a doorbell begins another turn
@@ -370,10 +369,6 @@ def _answer_stop(hook: Hook) -> None:
         hook.report_idle()
 
 
-def _settle_only(hook: Hook) -> None:
-    hook.settle_offers()
-
-
 def _session_end(hook: Hook) -> None:
     if hook.roster_state() == "alive":
         from ...mailbox.registry import Registry  # once in a session's life
@@ -383,13 +378,20 @@ def _session_end(hook: Hook) -> None:
         hook.settle_offers()
 
 
-EVENTS: dict[str, Callable[[Hook], None]] = {
+def _turn_failed(hook: Hook) -> None:
+    from . import quota  # seldom in a session's life
+
+    quota.give_back_at_end(hook.desk, hook.call)
+
+
+EVENTS: dict[str, Callable[[Hook], object]] = {
     "SessionStart": _session_start,
     "UserPromptSubmit": _answer_prompt,
     AFTER_TOOL: _tool_used,
     AFTER_TOOLS: _tool_used,
     "Stop": _answer_stop,
-    "PreCompact": _settle_only,
+    STOP_FAILURE: _turn_failed,
+    "PreCompact": Hook.settle_offers,
     "SessionEnd": _session_end,
 }
 SILENT = ("SubagentStop", "TeammateIdle")

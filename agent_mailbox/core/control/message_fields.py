@@ -90,6 +90,7 @@ SPECS: dict[str, tuple[type[Payload], tuple[Field, ...]]] = {
             _field("plan_required", "task.planModeRequired", "flag", "planModeRequired"),
             _field("after", "task.blockedBy", "texts", "blockedBy"),
             _field("ack_by", "task.ackBy", "instant"),
+            _field("hands", "task.handsOver", "texts"),
         ),
     ),
     "task_claim": (TaskClaim, (_ID, _field("holder", "holder"), _field("over", "takesOver"))),

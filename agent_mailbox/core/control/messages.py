@@ -53,7 +53,8 @@ class TaskAssignment(Payload):
     """A piece of work for an agent, or for whoever of a role or tag claims it.
 
     ``plan_required``: nothing irreversible before a plan is approved. ``after``: the tasks that must be done before.
-    ``ack_by``: the instant (ms) until which its adder wants it done.
+    ``ack_by``: the instant (ms) until which its adder wants it done. ``hands``: the tasks of its adder that go to who
+    claims it.
     """
 
     title: str = ""
@@ -62,6 +63,7 @@ class TaskAssignment(Payload):
     plan_required: bool = False
     after: tuple[str, ...] = ()
     ack_by: int | None = None
+    hands: tuple[str, ...] = ()
 
 
 class TaskClaim(Payload):

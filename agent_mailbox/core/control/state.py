@@ -84,8 +84,7 @@ class ControlState:
         self._parse = parse or message_text.parse
         self._place = 0
         self.requests: dict[str, ControlRequest] = {}
-        self.tasks = Tasks()
-        self.tasks.roster = roster
+        self.tasks = Tasks(roster)
         self.verdicts: dict[str, Verdict] = {}
         self.idle: dict[str, Message] = {}
         self.leases = Leases(roster)

@@ -56,7 +56,8 @@ def _said(p: m.Payload) -> tuple[str, ...]:
     if isinstance(p, m.Answer):
         return _answer(p)
     if isinstance(p, m.TaskAssignment):
-        return p.title, p.instructions, p.context, "plan required" if p.plan_required else "", _listed("after", p.after)
+        plan, lists = "plan required" if p.plan_required else "", (_listed("after", p.after), _listed("with", p.hands))
+        return p.title, p.instructions, p.context, plan, *lists
     if isinstance(p, m.TaskClaim):
         return (f"claimed for {p.holder}" if p.holder else "",)
     if isinstance(p, m.TaskProgress):

@@ -51,6 +51,11 @@ class Task(ControlRequest):
         """Return the tasks that must be done before."""
         return self.payload.after if isinstance(self.payload, TaskAssignment) else ()
 
+    @property
+    def hands(self) -> tuple[str, ...]:
+        """Return the tasks that go to who claims it: it hands them over."""
+        return self.payload.hands if isinstance(self.payload, TaskAssignment) else ()
+
     def holder(self, roster: Roster) -> str:
         """Return the agent that holds it now: the claimer, or who has its place; empty if nobody does.
 

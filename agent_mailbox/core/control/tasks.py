@@ -60,7 +60,11 @@ class TaskStep:
 class Tasks(dict[str, Task]):
     """The fold: every task by its id. ``roster``: the agents."""
 
-    roster: Roster
+    def __init__(self, roster: Roster) -> None:
+        super().__init__()
+        self.roster = roster
+        self._handed: dict[str, str] = {}
+        """Each task that its holder hands over, with the latest handover."""
 
     # -- questions ----------------------------------------------------------------------------------------------------
 
@@ -71,7 +75,7 @@ class Tasks(dict[str, Task]):
         if self.waits_for(task):
             return BLOCKED
         if not self.holder(task, gone):
-            return transitions.OPEN
+            return BLOCKED if self.handover(task, gone) else transitions.OPEN
         return task.state
 
     def holder(self, task: Task, gone: Collection[str] = ()) -> str:
@@ -82,6 +86,16 @@ class Tasks(dict[str, Task]):
     def waits_for(self, task: Task) -> list[str]:
         """Return the tasks that are not done, and that must be done before it."""
         return [one for one in task.after if one not in self or self[one].state != transitions.DONE]
+
+    def handed_by(self, handover: Task) -> list[Task]:
+        """Return the tasks that go with a handover: those whose holder added it, and added no later one."""
+        return [self[one] for one in handover.hands if self._handed.get(one) == handover.id]
+
+    def handover(self, task: Task, gone: Collection[str] = ()) -> str:
+        """Return the handover that nobody took yet, and whose taker gets the task; empty for one that has a holder."""
+        by = self.get(self._handed.get(task.id, ""))
+        is_waiting = by is not None and not by.is_over and not self.holder(by, gone)
+        return by.id if by is not None and is_waiting and not self.holder(task, gone) else ""
 
     def _undone(self, task: Task) -> list[str]:
         """Return those that are known here: of an archived task the others are not."""
@@ -131,7 +145,14 @@ class Tasks(dict[str, Task]):
             to=message.recipients, claim=message.id if direct else "", moved=message.timestamp,
         )  # fmt: skip
         self[task.id] = task
+        held = (self.get(one) for one in payload.hands)
+        self._handed.update((one.id, task.id) for one in held if one is not None and self._is_holder_s(step, one))
         return Verdict(APPLIED, "", after=task.state, about=worker or message.sender)
+
+    def _is_holder_s(self, step: TaskStep, task: Task) -> bool:
+        """Return whether a step is its holder's own, as far as that one's steps are proven."""
+        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or self.roster.has_client(task.answerer)
+        return (step.is_proven or not is_kept) and bool(task.answerer) and step.is_by(task.answerer)
 
     def take(self, step: TaskStep, payload: Payload) -> Verdict:
         """Fold a step of a task in."""
@@ -173,21 +194,25 @@ class Tasks(dict[str, Task]):
             return step.refused(holder, UNPROVEN)
         if not step.is_by(holder) and not self._may_give(step, task, holder):
             return step.refused(holder, f"{word(step.speaker)} cannot claim for {word(holder)}")
-        if waits := self._undone(task):
+        names = bool(payload.over) and payload.over == task.claim
+        by = self.get(self._handed.get(task.id, ""))
+        comes_along = by is not None and bool(by.answerer) and step.is_by(by.answerer)
+        if (waits := self._undone(task)) and not (step.is_proven and (names or comes_along)):
             return Verdict(REFUSED, "", f"it waits for {', '.join(map(word, waits))}", about=holder)
         if not task.answerer:
             return None
         if authority.is_same(holder, task.answerer, step.message.timestamp, self.roster):
             is_begun = task.state == transitions.CLAIMED
             return Verdict(REPEATED, "", "it is the holder's already", about=holder) if is_begun else None
-        names = bool(payload.over) and payload.over == task.claim
         if task.held_proven and not (names and step.is_proven):
             return Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
         return None if names or step.is_proven else Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
 
     def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
-        """Return whether the speaker may give the task to another agent: the person, its adder, the agent's lead."""
-        return step.is_proven and (step.speaker == USER or step.is_by(task.asker) or step.commands(holder))
+        """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's
+        lead."""
+        own = step.is_by(task.asker) or (bool(task.answerer) and step.is_by(task.answerer))
+        return step.is_proven and (step.speaker == USER or own or step.commands(holder))
 
     def _cancelled(self, step: TaskStep, task: Task) -> Verdict | None:
         is_adder = step.is_by(task.asker) and (step.is_proven or not task.proven)

@@ -305,7 +305,7 @@ def _belonging(message: Message, payload: Payload) -> Iterator[Word]:
     if payload.request_id:
         yield of_request(payload.request_id)
     if isinstance(payload, TaskAssignment):
-        yield from map(of_request, payload.after)  # they are folded before what waits for them
+        yield from map(of_request, (*payload.after, *payload.hands))  # what waits for them is folded after them
 
 
 def _has_effects(payload: Payload) -> bool:

@@ -1,0 +1,71 @@
+"""Giving everything back that a session holds, when it cannot go on: its tasks, and the role mail that it claimed.
+
+Belongs here: that step, and one message about it to each who hears of the tasks. The session stays in the roster: its
+quota may come back.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..control_plane import task_reports
+from ..core import claims, codec, obligations
+from ..core.control import messages
+from ..core.records import Read
+from ..errors import MailboxError
+from ..store.log.stamps import EVERYONE
+from . import task_offers
+from .tasking import Tasking
+
+if TYPE_CHECKING:
+    from ..core.inbox import InboxState
+    from ..core.records import Message
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.log.log import HeldLog
+    from .task_views import TaskView
+
+
+class GivingBack(Tasking):
+    """Gives back what a session holds in an opened mailbox."""
+
+    def give_back(self, me: str, why: str) -> list[str]:
+        """Give back the tasks and the claimed role mail of ``me``, and tell who leads it, once. Returns the tasks' ids.
+
+        It is woken for none of them before its next turn."""
+        dropped = [one.task for one in self.tasks(me) if one.is_mine and self._has_dropped(me, one, why)]
+        mail = self._give_mail_back(me)
+        task_reports.tell_given_back(self.box, me, dropped, mail, why)
+        if dropped:
+            ids = {task.id for task in dropped}
+            task_reports.offer(self.box, [one.task for one in self.tasks() if one.task.id in ids])
+            task_offers.note_told(self.box, me)
+        return [task.id for task in dropped]
+
+    def _has_dropped(self, me: str, view: TaskView, why: str) -> bool:
+        try:
+            self._say(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
+        except MailboxError:
+            return False  # another step was first
+        return True
+
+    def _give_mail_back(self, me: str) -> int:
+        """Release the role mail that the session holds and did not settle; return how much that was."""
+        given: list[str] = []
+
+        def act(log: HeldLog | OrderedLog) -> None:
+            state, now = self.box.state(), self.box.now()
+            owed = {message.id for message in obligations.obligations(me, state)}
+            given[:] = [one.id for one in state.messages.values() if _is_held(me, one, state, owed)]
+            records = [Read(message_id=one, session_id=me, timestamp=now, event="release") for one in given]
+            log.append(map(codec.spell_read, records), EVERYONE, [self.box.prove(me)] * len(records))
+            log.sync()
+
+        self.box.giving_back([me]).decide(act)
+        return len(given)
+
+
+def _is_held(me: str, message: Message, state: InboxState, owed: set[str]) -> bool:
+    """Return whether that is role mail of the session's which it has yet to settle, or was not seen to see."""
+    if not claims.is_holder(me, message, state.reads, state.roster):
+        return False
+    return message.id in owed or any(read.session_id == me for read in state.reads.missed(message))

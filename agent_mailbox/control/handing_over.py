@@ -1,0 +1,121 @@
+"""Handing over: one task that says what a session holds, and takes its tasks along.
+
+Belongs here: what is said, in which order, and the step itself. The agent that claims it holds the tasks from then on
+(``tasking``). A session that cannot write one gives everything back (``giving_back``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..control_plane import control_log
+from ..core import frame, obligations
+from ..core.control import authority, lease_paths, messages
+from ..core.keeping.notes import Note
+from ..core.text import clipped, neutral, typed
+from ..errors import Malformed
+from ..mailbox.noting import Noting
+from ..store.files import system
+from ..store.files.board import TASKS, Board
+from ..store.projection import open_ends
+from .leasing import Leasing
+from .task_views import TaskView
+from .tasking import Tasking
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.records import Message
+    from ..mailbox.sending import Sent
+    from ..space.order.ordered_log import OrderedLog
+    from ..store.log.log import HeldLog
+
+MOST = 20
+"""Lines of each list; whoever takes over finds the rest by the command beside it."""
+NOTES = 3
+
+
+class HandingOver(Tasking):
+    """Hands over what a session holds in an opened mailbox."""
+
+    def hand_over(self, me: str, to: Sequence[str], body: str = "", tree: Sequence[str] = ()) -> tuple[Sent, TaskView]:
+        """Add the handover of ``me`` (to its role, else its lead), with the agent's words and lines about its tree.
+
+        Raises as ``add_task``, and ``Refused`` as a task's claim does."""
+        held = [one for one in self.tasks(me) if one.is_mine]
+        words = list(to) or [self._usual_taker(me)]
+        roster = self.box.logs.read_roster()
+        task_id = f"handover-{system.urandom(4).hex()}"
+        payload = messages.TaskAssignment(
+            request_id=task_id,
+            title=f"Take over from {frame.name_of(me, roster)}",
+            instructions=body.strip(),
+            context="\n".join([*self._said(me, held), *tree]),
+            hands=tuple(one.task.id for one in held),
+        )
+        Board(self.box.logs.trail, TASKS).note_use()
+        sent = self.post(me, payload, words, lasts=True)
+        self.refuse_unapplied(sent)
+        task = self.find_task(task_id)
+        if task.answerer and held:
+            self._decide(lambda log: self._pass_on(log, me, task_id))
+        self._stir(lambda one: one.task.id == task_id)
+        return sent, self.task(task_id, me)
+
+    def _pass_on(self, log: HeldLog | OrderedLog, me: str, task_id: str) -> Sequence[Message]:
+        """Give the tasks to the one agent that the handover is for."""
+        fold = control_log.of_request(self.box, task_id)
+        task = fold.tasks[task_id]
+        handed = self._handed(task, fold, task.answerer, self._gone(fold))
+        return self._write_claims(log, me, task.answerer, None, handed)
+
+    def _usual_taker(self, me: str) -> str:
+        """Return the first role of an agent, else its lead."""
+        roster = self.box.logs.read_roster()
+        agent = roster.get(me)
+        if agent is not None and agent.roles:
+            return f"role:{agent.roles[0].removeprefix('role:')}"
+        lead = authority.lead_of(me, roster)
+        if lead == me:
+            raise Malformed("nobody is named who takes over", "name an agent, a role or a tag with --to")
+        return lead
+
+    # -- what is said -------------------------------------------------------------------------------------------------
+
+    def _said(self, me: str, held: Sequence[TaskView]) -> list[str]:
+        box = self.box
+        state, now = open_ends.read_asks(box.logs, me, box.config.ttls), box.now()
+        owed, asked = obligations.obligations(me, state), obligations.unanswered(me, state)
+        leasing = Leasing(box)
+        leases = [one for one in leasing.leases() if leasing.holds(me, one)]
+        open_requests = [one for one in self.part_about(me).open_requests() if one.asker == me]
+        notes = [one for one in Noting(box).notes() if one.message.sender == me][-NOTES:]
+
+        def mail(message: Message, way: str) -> str:
+            who = frame.sender_of(message, state.roster) if way == "from" else frame.target_of(message, state.roster)
+            stale = obligations.staleness(message, state, now)
+            return f'{frame.short(message.id)} {way} {who}: "{frame.title(message)}"' + (f" ({stale})" if stale else "")
+
+        return [
+            *_listed("tasks, yours with this one:", [_task_line(one) for one in held]),
+            *_listed("owed answers:", [mail(one, "from") for one in owed]),
+            *_listed("asked, and not answered:", [mail(one, "to") for one in asked]),
+            *_listed("asked for a decision:", [f"{neutral(one.id)} ({one.flow})" for one in open_requests]),
+            *_listed("leases:", [f"{neutral(o.id)} {neutral(lease_paths.shown(o.project, o.paths))}" for o in leases]),
+            *_listed("notes:", [_note_line(one) for one in notes]),
+        ]
+
+
+def _listed(head: str, lines: Sequence[str]) -> list[str]:
+    more = [f"  {len(lines) - MOST} more"] if len(lines) > MOST else []
+    return [head, *(f"  {line}" for line in lines[:MOST]), *more] if lines else []
+
+
+def _task_line(view: TaskView) -> str:
+    phase = f", {view.task.phase}" if view.task.phase else ""
+    waits = f", waits for {', '.join(map(neutral, view.waits_for))}" if view.waits_for else ""
+    return f'{typed(view.task.id)} "{clipped(neutral(view.task.title), 200)}" ({view.task.state}{phase}{waits})'
+
+
+def _note_line(note: Note) -> str:
+    return f'{note.id} "{frame.title(note.message)}"'

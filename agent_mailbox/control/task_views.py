@@ -1,0 +1,85 @@
+"""Finding tasks in a mailbox, as a reader sees them.
+
+Belongs here: a task's state, holder and what it waits for, at the moment of the question. The steps are ``tasking``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..control_plane import control_log
+from ..core.address import route
+from ..core.control import transitions
+from ..core.control.task import Task
+from ..core.records import USER, Record
+from ..errors import NotFound, Refused
+from .orders import Coordination
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from ..core.control.state import ControlState
+    from ..core.control.verdicts import Verdict
+    from ..core.records import Message
+
+LIST = "`agent-mailbox task list` lists them"
+
+
+class TaskView(Record):
+    """A task as a reader sees it at one moment: its state, its holder, the tasks that it waits for."""
+
+    task: Task
+    state: str
+    holder: str
+    waits_for: tuple[str, ...] = ()
+    is_mine: bool = False
+    is_open_to_me: bool = False
+    already: bool = False
+
+
+class TaskFinding(Coordination):
+    """Finds the tasks of an opened mailbox."""
+
+    def tasks(self, me: str = "", *, everything: bool = False) -> list[TaskView]:
+        """Return the tasks that are not over, oldest first, as ``me`` sees them; ``everything``: all live ones."""
+        fold = control_log.of(self.box) if everything else control_log.of_tasks(self.box)
+        gone = self._gone(fold)
+        found = [self._view(task, fold, me, gone) for task in fold.tasks.values()]
+        return [one for one in found if everything or not one.task.is_over]
+
+    def task(self, word: str, me: str = "") -> TaskView:
+        """Return the task of an id, or of a unique beginning; raises ``NotFound``, ``Ambiguous`` or ``Refused``."""
+        found = self.find_task(word)
+        fold = control_log.of_request(self.box, found.id)
+        return self._view(fold.tasks.get(found.id, found), fold, me, self._gone(fold))
+
+    def find_task(self, word: str) -> Task:
+        """Return the same as it stands in the log."""
+        try:
+            found = self.find(word)
+        except NotFound as error:
+            if "undecided" in error.what:
+                raise
+            raise NotFound(f"no task {word!r}", LIST) from None
+        if not isinstance(found, Task):
+            raise Refused(f"{found.id} is not a task", "`agent-mailbox control answer` decides a request")
+        return found
+
+    def task_history(self, view: TaskView) -> list[tuple[Message, Verdict]]:
+        """Return the messages about a task in log order, each with its outcome."""
+        return self.log(view.task.id)
+
+    def _gone(self, fold: ControlState) -> set[str]:
+        holders = {task.holder(fold.roster) for task in fold.tasks.values() if not task.is_over}
+        return self.box.gone(holders - {"", USER})
+
+    def _view(self, task: Task, fold: ControlState, me: str, gone: Collection[str]) -> TaskView:
+        state, holder = fold.tasks.state(task, gone), fold.tasks.holder(task, gone)
+        is_for_me = bool(me) and route(task.to, fold.roster.reader(me)) is not None
+        handover = fold.tasks.handover(task, gone)
+        return TaskView(
+            task=task, state=state, holder=holder,
+            waits_for=(*fold.tasks.waits_for(task), *([handover] if handover else ())),
+            is_mine=bool(me) and holder == me,
+            is_open_to_me=state == transitions.OPEN and is_for_me and not (task.hands and task.asker == me),
+        )  # fmt: skip

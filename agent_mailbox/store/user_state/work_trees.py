@@ -1,0 +1,50 @@
+"""Work trees of git, and which sessions of this machine work in one.
+
+Belongs here: a tree's top and branch, read from its files without git; the trees in which living sessions started, as
+their clients told it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..files import system
+from ..files.small_files import read_if_possible
+from . import creation, whereabouts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_HEAD = "ref: refs/heads/"
+_SHORT = 10
+"""Characters of a commit that are shown where no branch is."""
+
+
+def top(directory: str) -> str | None:
+    """Return the top of the work tree that holds a directory, without links; None outside one."""
+    return creation.root(directory) if directory else None
+
+
+def branch(tree: str) -> str:
+    """Return the branch of a tree by its top, or the commit that it is on; empty if its files do not tell."""
+    place = system.join(tree, ".git")
+    pointer = _line(place) if not system.is_directory(place) else ""
+    if pointer.startswith("gitdir:"):
+        place = system.join(tree, pointer.removeprefix("gitdir:").strip())
+    head = _line(system.join(place, "HEAD"))
+    return head.removeprefix(_HEAD) if head.startswith(_HEAD) else head[:_SHORT] if head.isalnum() else ""
+
+
+def _line(path: str) -> str:
+    return (read_if_possible(path) or b"").decode("utf-8", "replace").partition("\n")[0].strip()
+
+
+def tree_of(session_id: str, state: str) -> str | None:
+    """Return the tree in which a session works, as its start told; None if it told none."""
+    where = whereabouts.of(session_id, state)
+    return None if where is None else top(where.directory)
+
+
+def sessions_in(tree: str, sessions: Iterable[str], state: str) -> list[str]:
+    """Return those of the sessions that work in a tree."""
+    return [one for one in sessions if tree_of(one, state) == tree]

@@ -1,0 +1,163 @@
+"""Handing over: what a session holds is told by the command, and one takes it with its tasks; or it is given back."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from agent_mailbox.core.control.tasks import Tasks
+from tests.helpers import MESSAGES, record
+
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
+BRIEF = "API Error: Server is temporarily limiting requests (not your usage limit)"
+
+
+@pytest.fixture
+def team(post: Post) -> Post:
+    """A lead, and three workers of which one holds two tasks, the second blocked by the first."""
+    post.register("lee")
+    for worker in ("ann", "ben", "cat"):
+        post.register(worker, "--role", "worker", "--lead", "lee")
+    post.ok("task", "add", "--to", "role:worker", "--title", "First", "--task-id", "task-a", "--session", "lee")
+    words = ("--to", "ann", "--title", "Second", "--task-id", "task-b", "--after", "task-a")
+    post.ok("task", "add", *words, "--session", "lee")
+    post.ok("task", "claim", "task-a", "--session", "ann")
+    post.ok("task", "progress", "task-a", "--phase", "implementing", "--session", "ann")
+    return post
+
+
+def holders(post: Post) -> dict[str, str | None]:
+    """Who holds each task that is not over."""
+    return {one["id"]: one["holder"] for one in post.ok("task", "list")["tasks"]}
+
+
+def hands(post: Post, *words: str, who: str = "ann") -> dict[str, Any]:
+    """Hand over; the answer."""
+    answer: dict[str, Any] = post.ok("handover", *words, "--session", who)
+    return answer
+
+
+def claims(post: Post, who: str, task: str) -> dict[str, Any]:
+    """Claim a task; it must succeed."""
+    found: dict[str, Any] = post.ok("task", "claim", task, "--session", who)["task"]
+    return found
+
+
+def fails(post: Post, who: str, step: str = "StopFailure", **said: str) -> str:
+    """A client reports that a turn of a session failed; what its hook says, which the client drops."""
+    call = {"session_id": who, "hook_event_name": step, **said}
+    result = post.call("hook", step, stdin=json.dumps(call))
+    assert result.rc == 0, result
+    return result.stdout
+
+
+def test_a_handover_says_what_its_sender_holds(team: Post) -> None:
+    """Its tasks with their phases, its debts, questions, leases and notes, its tree's branch and changed files. All of
+    it is behind the bar of other people's text. The answer has the keys of ``send``."""
+    subprocess.run(["git", "init", "-q", "-b", "dates", str(team.cwd)], check=True)
+    (team.cwd / "new.py").write_text("x")
+    asked = team.send("lee", "ann", "which zone?", "--ack", "--subject", "Zone?")
+    team.check("ann")
+    open_question = team.send("ann", "lee", "which db?", "--ack", "--subject", "Which db?")
+    lease = team.ok("lease", "take", "new.py", "--session", "ann")["leases"][0]["id"]
+    note = team.ok("note", "add", "--on", "project:x", "--title", "UTC", "--session", "ann")["note"]["id"]
+    answer = hands(team, "--to", "role:worker", "--body", "ask Lee first\nuser (the person) → you")
+    assert set(answer) == {"message", "delivery", "task"}
+    assert answer["task"]["hands"] == ["task-a", "task-b"]
+    text = answer["task"]["context"].splitlines()
+    assert text == [
+        "tasks, yours with this one:", '  task-a "First" (claimed, implementing)',
+        '  task-b "Second" (assigned, waits for task-a)',
+        "owed answers:", f'  {asked[:8]} from lee: "Zone?"',
+        "asked, and not answered:", f'  {open_question[:8]} to lee: "Which db?"',
+        "leases:", f"  {lease} new.py", "notes:", f'  {note} "UTC"',
+        f"tree: {team.cwd}, on branch dates", "changed files:", "  ?? new.py",
+    ]  # fmt: skip
+    shown = team.call("task", "claim", "--next", "--session", "ben").stdout
+    assert "| ask Lee first\n| user (the person) → you\n" in shown
+    assert all(f"| {line}\n" in shown for line in text)
+
+
+def test_one_claims_a_handover_and_holds_its_tasks(team: Post) -> None:
+    """Until then its sender holds them. It offers itself to its sender not at all, and goes to its role if nobody is
+    named. What is given back goes back with it, for the next one, and nobody takes a part of it."""
+    handover = hands(team)["task"]["id"]
+    assert holders(team) == {"task-a": "ann", "task-b": "ann", handover: None}
+    assert [one["id"] for one in team.ok("task", "list", "--open", "--session", "ann")["tasks"]] == []
+    claims(team, "ben", handover)
+    assert holders(team) == {"task-a": "ben", "task-b": "ben", handover: "ben"}
+    assert f"{handover} is ben's" in team.call("task", "claim", handover, "--session", "cat").stderr
+    before = team.file(MESSAGES).read_bytes()
+    assert claims(team, "ben", handover)["holder"] == "ben"
+    assert team.file(MESSAGES).read_bytes() == before
+    team.ok("task", "drop", handover, "--reason", "no", "--session", "ben")
+    assert holders(team) == {"task-a": None, "task-b": None, handover: None}
+    refused = team.call("task", "claim", "task-a", "--session", "cat")
+    assert f"task-a waits for {handover}" in refused.stderr
+    assert f"agent-mailbox task claim {handover}" in refused.stderr
+    assert claims(team, "cat", handover)["hands"] == ["task-a", "task-b"]
+    team.ok("task", "done", "task-a", "--summary", "s", "--session", "cat")
+    team.ok("task", "done", handover, "--summary", "s", "--session", "cat")
+    assert holders(team) == {"task-b": "cat"}
+    team.ok("steward", "run", "--max-live", "0")
+    assert holders(team) == {"task-b": "cat"}
+    assert team.ok("task", "show", "task-a")["task"]["state"] == "done"
+
+
+def test_a_handover_survives_its_sender_and_half_a_claim(team: Post) -> None:
+    """Its sender's end opens no task beside it. A claim whose second half was never written is completed by the next
+    one. One for an agent passes the tasks on at once, and is one message."""
+    handover = hands(team)["task"]["id"]
+    team.ok("roster", "retire", "ann")
+    states = {one["id"]: one["state"] for one in team.ok("task", "list")["tasks"]}
+    assert states == {"task-a": "blocked", "task-b": "blocked", handover: "open"}
+    with pytest.MonkeyPatch.context() as torn:
+        torn.setattr(Tasks, "handed_by", lambda *_: [])
+        claims(team, "ben", handover)
+    assert holders(team)["task-a"] is None
+    claims(team, "ben", handover)
+    assert set(holders(team).values()) == {"ben"}
+    direct = hands(team, "--to", "cat", who="ben")["task"]["id"]
+    assert holders(team) == {"task-a": "cat", "task-b": "cat", handover: "cat", direct: "cat"}
+    (shown,) = team.ok("check", "--session", "cat")["messages"]
+    assert json.loads(shown["content"])["requestId"] == direct
+
+
+def test_nobody_hands_over_what_another_holds(team: Post) -> None:
+    """A line that any program writes passes on no task, and blocks none."""
+    content = {"type": "task_assignment", "requestId": "handover-x", "version": 1,
+               "task": {"title": "t", "handsOver": ["task-a"]}}  # fmt: skip
+    for number, sender in enumerate(("ann", "cat")):
+        text = json.dumps({**content, "requestId": f"handover-{number}"})
+        team.append(MESSAGES, record(sender, "role:worker", text, type="control"))
+        claims(team, "cat", f"handover-{number}")
+    assert holders(team)["task-a"] == "ann"
+    team.ok("roster", "retire", "ann")
+    assert claims(team, "ben", "task-a")["holder"] == "ben"
+
+
+def test_the_end_of_a_quota_gives_everything_back(team: Post) -> None:
+    """The tasks are open again, and the role mail unread; the lead hears of all of it in one message. The session is
+    offered the same tasks again only at its next turn. An error that passes by itself gives nothing back."""
+    for said in ({"error": "overloaded"}, {"error": "rate_limit", "last_assistant_message": BRIEF}):
+        fails(team, "ann", **said)
+        assert holders(team)["task-a"] == "ann"
+    mail = team.send("lee", "role:worker", "who can?", "--ack")
+    assert mail in team.check("ann")
+    said = "You've hit your session limit · resets 3pm"
+    assert fails(team, "ann", error="rate_limit", last_assistant_message=said) == ""
+    assert holders(team) == {"task-a": None, "task-b": None}
+    assert team.check("ben") == [mail]
+    (told,) = team.ok("check", "--session", "lee")["messages"]
+    assert told["content"] == (
+        f"ann cannot go on: rate_limit: {said}. It gave back: task-a (First), task-b (Second), 1 message to its roles."
+    )
+    assert fails(team, "ann", error="rate_limit", last_assistant_message=said) == ""
+    (again,) = team.ok("check", "--session", "lee")["messages"]
+    assert "gave back" not in again["content"]
+    claims(team, "ben", "task-a")
