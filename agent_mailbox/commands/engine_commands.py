@@ -296,23 +296,26 @@ def serve(app: App, /) -> None:
     if space is None:
         return
     with FileLock(system.join(record.path(spaces.PLACE), spaces.SERVING), 0):
-        relayed = _start_relay(space, record.path(spaces.PLACE))
+        relay = _start_relay(space, record.path(spaces.PLACE))
         app.print_answer(f"serving {found.space} as {found.machine}\n", _value_of(found))
         copy = spaces.open_replica(logs, space)
         _judge_again(copy)
         files = spaces.files_of(spaces.order_in(copy))
         exchanged = ExchangedFiles(logs, files, copy.directory, _print_neutral)
+
+        def says_away(why: str) -> None:
+            if relay is not None:
+                relay.away = why
+
         replicator.run_replicator(
-            copy, exchanged, ended.is_set, lambda said: _print_neutral(app.complete_hint(said)), ended.wait
+            copy, exchanged, ended.is_set, lambda said: _print_neutral(app.complete_hint(said)), ended.wait, says_away
         )
-        if relayed is not None:
-            relayed.close()
+        if relay is not None:
+            relay.close()
 
 
 def _start_relay(space: Space, directory: str) -> Relay | None:
-    """Serve this machine's commands where connecting takes them long; without a socket they connect by themselves."""
-    if not space.is_postgres:
-        return None
+    """Serve this machine's commands over the replicator's connections; without a socket they connect by themselves."""
     try:
         found = Relay(directory, lambda: spaces.order_of(space))
     except OSError as error:

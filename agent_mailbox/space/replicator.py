@@ -8,7 +8,7 @@ from __future__ import annotations
 from time import monotonic, time_ns
 from typing import TYPE_CHECKING
 
-from ..errors import Busy, StorageFailed, Unavailable
+from ..errors import Busy, Refused, StorageFailed, Unavailable
 from . import space as spaces
 from .order import elsewhere
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 TURN = 1.0
 """Seconds until what this machine's sessions read is shipped, if nothing else happens."""
-LONGEST = 30.0
+LONGEST = 5.0
 """Most seconds between two attempts to reach an engine that is away."""
 
 
@@ -30,9 +30,11 @@ def run_replicator(
     ended: Callable[[], bool],
     told: Callable[[str], None],
     pause: Callable[[float], object],
+    says_away: Callable[[str], None],
 ) -> None:
     """Catch up whenever there is something new, in the order or here. ``told`` hears of what changes; ``pause`` waits
-    for so many seconds, or until the end."""
+    for so many seconds, or until the end. ``says_away`` hears after each attempt why the engine is out of reach;
+    empty: it answers."""
     order = spaces.order_in(copy)
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
@@ -66,11 +68,14 @@ def run_replicator(
             if away:
                 told("engine is back")
             away, delay = "", TURN
+            says_away("")
             is_new = order.wait_for_record(copy.state.applied, TURN)
-        except (Unavailable, Busy, StorageFailed) as error:
+        except (Refused, Busy, StorageFailed) as error:  # a credential or a space may be put right meanwhile
             if error.what != away:
                 told(error.what)
             away, is_sure = error.what, False
+            if isinstance(error, (Refused, Unavailable)):
+                says_away(away)
             pause(delay)
             delay = min(delay * 2, LONGEST)
 

@@ -112,11 +112,11 @@ def why_late(logs: Logs) -> str:
 def open_replica(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:
     """Return the mailbox's copy in the space; connects at the first call.
 
-    ``relayed``: by way of the replicator, if it runs and connecting to the engine would take longer."""
+    ``relayed``: by way of the replicator, if it runs."""
     patience = min(logs.wait, 5.0) if wait is None else wait
     directory = record_of(logs).path(PLACE)
     order: TotalOrder
-    if relayed and space.is_postgres:
+    if relayed:
         order = RelayedOrder(space.machine, directory, patience, lambda: order_of(space, patience))
     else:
         order = order_of(space, patience)

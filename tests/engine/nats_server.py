@@ -60,6 +60,7 @@ def started(place: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
             for line in log.read_bytes().splitlines():
                 if b"Listening for client connections on" in line:
                     port = int(line.rpartition(b":")[2])
+            (place / "pid").write_text(str(server.pid))
             yield server, port
         finally:
             server.kill()

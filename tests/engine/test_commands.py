@@ -85,6 +85,12 @@ class Pair:
         order.close()
         return found
 
+    def remove_stream(self) -> None:
+        """Remove the space from its server."""
+        order = open_order(self.url, self.space, "stranger", self.credential)
+        order.call_api(f"STREAM.DELETE.{order.stream}", None)
+        order.close()
+
     def send(self, machine: str, *words: str) -> str:
         """Send from a machine; the id."""
         return str(self.ok(machine, "send", *words)["message"]["id"])

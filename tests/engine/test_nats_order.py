@@ -14,7 +14,7 @@ from agent_mailbox.space.nats import nats_order
 from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import bundles, follow_progress
-from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, Ordered, reads_of
+from agent_mailbox.space.order.order import ARCHIVE, MESSAGES, PASSED, ROSTER, NoSpace, Ordered, reads_of
 
 from .conformance import Conformance, Pair, lines_of
 from .nats_server import serving
@@ -53,7 +53,7 @@ def test_a_wrong_nats_credential_is_refused_with_its_reason(server: str, place: 
         open_order(server, "space", "a", str(wrong)).last_position()
     with pytest.raises(Refused, match="credential cannot be read"):
         open_order(server, "space", "a", str(place / "none")).last_position()
-    with pytest.raises(Refused, match="engine has no such space: elsewhere"):
+    with pytest.raises(NoSpace, match="engine has no such space: elsewhere"):
         open_order(server, "elsewhere", "a", credential).last_position()
 
 
@@ -191,7 +191,7 @@ def test_an_old_nats_server_is_refused_before_anything_is_made(
     with pytest.raises(Refused, match=r"engine is too old: nats-server \d+\.\d+"):
         order.make_unless_there()
     monkeypatch.undo()
-    with pytest.raises(Refused, match="engine has no such space"):
+    with pytest.raises(NoSpace, match="engine has no such space"):
         order.last_position()
     order.close()
     assert nats_order.is_old("2.9.10")

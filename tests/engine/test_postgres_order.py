@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.errors import Refused, Unavailable
-from agent_mailbox.space.order.order import MESSAGES, ROSTER, reads_of
+from agent_mailbox.space.order.order import MESSAGES, ROSTER, NoSpace, reads_of
 from agent_mailbox.space.order.space_files import MOST_PARTS, PART
 from agent_mailbox.space.postgres import database_checks, postgres_connection, space_tables
 from agent_mailbox.space.postgres.postgres_files import PostgresFiles
@@ -84,7 +84,7 @@ def test_a_wrong_database_credential_is_refused_with_its_reason(
     (tmp_path / "word").touch(0o600)
     with pytest.raises(Refused, match="credential has no known form"):
         way(str(tmp_path / "word")).last_position()
-    with pytest.raises(Refused, match="engine has no such space"):
+    with pytest.raises(NoSpace, match="engine has no such space"):
         way(good, space="elsewhere").last_position()
     with pytest.raises(Refused, match="engine has no such database"):
         way(good, postgres.url.replace("/postgres", "/nowhere")).last_position()

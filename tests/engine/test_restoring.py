@@ -8,12 +8,13 @@ import pytest
 
 from agent_mailbox import Draft, Registration
 from agent_mailbox.space.copy import comparison
+from agent_mailbox.space.copy.replica import Replica
 from agent_mailbox.space.order import follow_progress
-from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, reads_of
+from agent_mailbox.space.order.order import ARCHIVE, CLAIMS, MESSAGES, PASSED, ROSTER, Moved, reads_of
 from agent_mailbox.upkeep import shared_steward
 from tests.helpers import PATIENCE
 
-from .memory_order import MemorySpace
+from .memory_order import MemoryOrder, MemorySpace
 from .mortal import Machine
 from .nats_server import serving
 from .test_archiving import archived, gone, live, machine, purge, read, roster_lines, steward, with_dead
@@ -105,6 +106,26 @@ def test_a_decision_that_expects_a_lost_record_is_taken(two: Two) -> None:  # no
     north.register(Registration(session_id="ann", name="kim"), "ann")
     settled(two)
     assert [r.state for r in south.logs.read_roster().agents.values()] == ["alive", "alive"]
+
+
+def test_a_record_that_another_process_took_in_is_not_lost(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """A decision is overtaken, and another process of the machine takes in what overtook it: that is no alarm."""
+    with_history(two)
+    north, south = two.boxes
+    command = south.replica
+    assert command is not None
+    two.orders[1].first = lambda: north.register(Registration(session_id="zoe"), "zoe")
+    with command.machine_lock():
+        command.begin_decision()
+        with pytest.raises(Moved):
+            command.publish_lines(south.logs.roster, [b'{"event":"freeze","session_id":"ben"}'], {})
+    other = Replica(south.logs, MemoryOrder(two.orders[1].space, "south"), command.directory)
+    with other.machine_lock():
+        other.catch_up()
+    monkeypatch.setattr(command, "restore_lost", lambda: pytest.fail("all records are read again"))
+    with command.machine_lock():
+        command.catch_up()
+    assert south.logs.read_roster().state("zoe") == "alive"
 
 
 def test_a_damaged_record_stops_nobody_and_comes_back(two: Two, tmp_path: Path) -> None:  # noqa: F811

@@ -37,7 +37,9 @@ def replicate(stage: Stage, process: Process, me: Session) -> None:
     copy = spaces.open_replica(stage.desk(me.machine, proofs.TERMINAL).logs, space_of(me.machine))
     left = iter(range(turns))
     files = ExchangedFiles(copy.logs, spaces.files_of(spaces.order_in(copy)), copy.directory, lambda _: None)
-    replicator.run_replicator(copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep)
+    replicator.run_replicator(
+        copy, files, lambda: next(left, None) is None, lambda _: None, system.sleep, lambda _: None
+    )
 
 
 def settle(stage: Stage, process: Process, machine: Machine) -> None:

@@ -76,7 +76,7 @@ class Replica:
         self.filed = Filed(self.archive)
         self._told = set[int]()
         self._is_sure = False
-        self._was_moved = False
+        self._moved_at: int | None = None
         self.restored = 0
 
     def machine_lock(self) -> FileLock:
@@ -103,16 +103,17 @@ class Replica:
             self._begin_again()
         for _ in range(ROUNDS):
             self._look_at_parts()
-            if not self.take_in() and self._was_moved:  # by nobody: what was expected is lost
+            # Moved by nobody: what was expected is lost. Another process may have taken in what moved it.
+            if not self.take_in() and self._moved_at == self.state.applied:
                 self.restore_lost()
                 self._begin_again()
                 self.take_in()
-            self._was_moved = False
+            self._moved_at = None
             try:
                 if publishing.publish_waiting(self):
                     continue
             except Moved:
-                self._was_moved = True
+                self._moved_at = self.state.applied
                 continue
             self._is_fresh = True
             publishing.send_queued(self)
@@ -144,7 +145,7 @@ class Replica:
         except Taken as taken:
             raise Moved(taken.what, "look again") from None  # it is here by the next look
         except Moved:
-            self._was_moved = True
+            self._moved_at = self.state.applied
             raise
         places = range(self.state.applied + 1, last + 1)
         if len(places) != len(lines):

@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 
 from ...core.records import Record
 from ...errors import BadData, Malformed, Refused, Unavailable
+from .first_server import connect_first
 from .server_bytes import ServerBytes
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ API, OPEN_API = "mbxapi.", "$JS.API."
 """The beginning of the subjects of JetStream's calls: as each machine's account has them, and on a server without such
 accounts. Callers use the first, and a connection sends the second where nobody answers to that."""
 PORT = 4222
+CONNECTING = 2.0
+"""Most seconds until one of the servers has begun to speak."""
 _VERSION = b"NATS/1.0"
 _OUTDATED = (
     "servers run by files of an earlier version, with which a machine may write as another and remove mail:"
@@ -255,40 +258,51 @@ class NatsConnection:
         return self._incoming
 
     def _send_bytes(self, data: bytes) -> None:
+        found = self._connected_socket()
+        found.settimeout(self.patience)
+        found.sendall(data)
+
+    def _connected_socket(self) -> socket.socket:
         if self._socket is None:
             raise OSError("not connected")
-        self._socket.settimeout(self.patience)
-        self._socket.sendall(data)
+        return self._socket
 
     # -- connecting ---------------------------------------------------------------------------------------------------
 
     def _ensure_connected(self) -> None:
         if self._socket is not None:
             return None
+        places = {_place_in(url): url for url in self.urls}
+        deadline = time.monotonic() + min(self.patience, CONNECTING)
         trouble: Exception = Unavailable("engine has no address")
-        for url in self.urls:
+        while places:
             try:
-                return self._connect_to(url)
-            except (OSError, Unavailable) as error:
+                place, self._socket = connect_first([*places], deadline)
+                return self._begin_talking(places.pop(place), place[0], time.monotonic() + self.patience)
+            except Unavailable as error:
                 self.close()
                 trouble = error
-        raise trouble if isinstance(trouble, Unavailable) else unavailable_error(self.urls, trouble)
+            except OSError as error:
+                was_connected = self._socket is not None
+                self.close()
+                trouble = unavailable_error(self.urls, error)
+                if not was_connected:
+                    break
+        raise trouble
 
-    def _connect_to(self, url: str) -> None:
-        split = urlsplit(url)
-        if split.scheme not in ("nats", "tls") or not split.hostname:
-            raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", "write nats://HOST:PORT")
-        deadline = time.monotonic() + self.patience
-        self._socket = socket.create_connection((split.hostname, split.port or PORT), self.patience)
+    def _begin_talking(self, url: str, host: str, deadline: float) -> None:
+        """Log in to a server that has begun to speak."""
+        self._socket = self._connected_socket()
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._incoming = ServerBytes(self._socket)
         word, _, text = self._incoming.read_line(deadline).partition(b" ")
         if word.upper() != b"INFO":
             raise unavailable_error([url], "no NATS server answers there")
         self.info = parse_object(text)
-        if split.scheme == "tls" or self.info.get("tls_required") is True:
+        if url.startswith("tls:") or self.info.get("tls_required") is True:
             context = ssl.create_default_context(cafile=self._authority)
-            self._socket = context.wrap_socket(self._socket, server_hostname=split.hostname)
+            self._socket.settimeout(self.patience)
+            self._socket = context.wrap_socket(self._socket, server_hostname=host)
             self._incoming = ServerBytes(self._socket)
         hello: dict[str, object] = {
             "verbose": False,
@@ -343,6 +357,14 @@ class NatsConnection:
         if self._socket is not None:
             self._socket.close()
             self._socket = None
+
+
+def _place_in(url: str) -> tuple[str, int]:
+    """Return the host and the port of an address; raise ``Malformed``."""
+    split = urlsplit(url)
+    if split.scheme not in ("nats", "tls") or not split.hostname:
+        raise Malformed(f"engine's address is no nats:// or tls:// URL: {url}", "write nats://HOST:PORT")
+    return split.hostname, split.port or PORT
 
 
 def header_value(head: bytes, name: bytes) -> bytes:

@@ -14,7 +14,7 @@ import base64
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from ...errors import Refused
+from ..order.order import NoSpace
 from ..order.space_files import MOST_PARTS, parts_of
 from . import stream_settings
 from .connection import Publication, header_value
@@ -38,9 +38,7 @@ class NatsFiles:
         """Make the stream unless it is there; raise ``Refused`` for one that was made otherwise."""
         try:
             found = self._order.call_api(f"STREAM.INFO.{self._stream}", None)
-        except Refused as error:
-            if error.code != "no_space":
-                raise
+        except NoSpace:
             wanted = stream_settings.of_files(self._order.space, self._order.connection.info)
             found = self._order.call_api(f"STREAM.CREATE.{self._stream}", wanted)
         stream_settings.refuse_strange(found, f"mbxf.{self._order.space}.>")
@@ -82,9 +80,7 @@ class NatsFiles:
         """Return a message; empty if there is none, or no file was ever shipped."""
         try:
             return self._order.get_message(self._stream, what)
-        except Refused as error:
-            if error.code != "no_space":
-                raise
+        except NoSpace:
             return {}
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core.proofs import is_machine
 from ...errors import BadData, Malformed, Refused, Unavailable
-from ..order.order import ARCHIVE, MESSAGES, Moved, Ordered, Taken, check_size, is_reads, reads_of
+from ..order.order import ARCHIVE, MESSAGES, Moved, NoSpace, Ordered, Taken, check_size, is_reads, reads_of
 from . import stream_settings
 from .connection import API, NEWS, NatsConnection, Publication, ServerAnswer, header_value, parse_object
 
@@ -79,9 +79,8 @@ class NatsOrder:
         try:
             self.stream_info()
             return False
-        except Refused as error:
-            if error.code != "no_space":
-                raise
+        except NoSpace:
+            pass
         self._refuse_old()
         self.call_api(f"STREAM.CREATE.{self.stream}", stream_settings.of_records(self.space, self.connection.info))
         return True
@@ -89,7 +88,7 @@ class NatsOrder:
     def stream_info(self) -> dict[str, Any]:
         """Return the stream's configuration and state.
 
-        Raises ``Refused`` if the space is not there, or was made such that a machine could write as another."""
+        Raises ``NoSpace``, and ``Refused`` if it was made such that a machine could write as another."""
         found = self.call_api(f"STREAM.INFO.{self.stream}", None)
         self._refuse_old()
         stream_settings.refuse_strange(found, f"mbx.{self.space}.>")
@@ -112,7 +111,7 @@ class NatsOrder:
             return found
         code, said = (error.get("err_code"), error.get("description")) if isinstance(error, dict) else (0, error)
         if code == _NO_STREAM:
-            raise Refused(f"engine has no such space: {self.space}", "`engine join` makes it", code="no_space")
+            raise NoSpace(f"engine has no such space: {self.space}", "`engine join` makes it")
         if code in _WRONG_SEQUENCE:
             raise Moved(f"log has moved: {said}", "look again")
         if code in _FULL:
@@ -190,9 +189,11 @@ class NatsOrder:
             heads[0] |= {_EXPECTED: str(expect), f"{_EXPECTED}-Subject": filtered}
         try:
             return int(self.require_success(self._publish_batch(names, lines, heads))["seq"])
-        except Moved:
+        except Moved as moved:
             for message_id in ids:
                 self._refuse_taken(message_id)
+            if ids:  # no record has it: a leader without its peers counts what it took and could not keep
+                raise Unavailable(f"engine did not answer: {moved.what}", moved.hint) from None
             raise
 
     def _publish_batch(

@@ -72,6 +72,12 @@ class Moved(Busy):
     code = "moved"
 
 
+class NoSpace(Unavailable):
+    """The engine answers, and does not have the space: it was never made, or was lost. Mail waits for it."""
+
+    code = "no_space"
+
+
 class Taken(Refused):
     """A record with that id is in the order, at ``position``. Nothing was appended."""
 

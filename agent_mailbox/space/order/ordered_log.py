@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from ...errors import Busy, Unavailable
+from ...errors import Busy
 from ...store.files import system
 from ...store.files.lines import lines_of
+from ...store.locks.lock import Patience
 from .order import Moved
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     Waiting = tuple[list[bytes], list[Proof | None]]
     """Lines, and what is proven of the writer of each."""
 
+SOON = 2.0
+"""Seconds for which a send waits for another command of this machine, before it is queued."""
 TURNS = 50
 """Times that a decision is taken again because another machine was first."""
 
@@ -101,31 +104,33 @@ class SharedLog:
         self._replica = replica
         self._log = log
         self._is_own = is_own
-        self._away: Unavailable | None = None
+        self._away: Busy | None = None
 
     def catch_up(self) -> None:
-        """Take in what other machines decided, ahead of a look; ``decide`` tells if the engine is out of reach."""
+        """Take in what other machines decided, ahead of a look; ``decide`` tells if the engine is out of reach, or
+        another command of this machine keeps the lock."""
         try:
-            with self._replica.machine_lock():
+            with Patience(SOON), self._replica.machine_lock():
                 self._replica.catch_up()
-        except Unavailable as error:
+        except Busy as error:
             self._away = error
 
     def decide(self, act: Callable[[HeldLog | OrderedLog], T]) -> T:
         """Return what ``act`` does; it looks once more each time that another machine was first.
 
-        Raises ``Unavailable`` if the engine is out of reach."""
+        Raises ``Unavailable`` if the engine is out of reach, ``Busy`` if another command keeps the lock."""
         if self._away is not None:
             raise self._away
         return decide_again(lambda: self._decide_until_first(act))
 
     def decide_or_wait(self, act: Callable[[HeldLog | OrderedLog], T], later: Callable[[], Waiting]) -> T | None:
-        """Return the same; None if the engine is out of reach: what ``later`` returns waits here until it is back.
+        """Return the same; None if it cannot be decided now: what ``later`` returns waits here until it can.
 
         It may be in the order already, and is there once."""
         try:
-            return self.decide(act)
-        except Unavailable:
+            with Patience(SOON):
+                return self.decide(act)
+        except Busy:
             self._replica.queue.put_entry(*later())
             return None
 

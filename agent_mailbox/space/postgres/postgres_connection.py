@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from ...errors import MailboxError, Malformed, Refused, Unavailable
+from ..order.order import NoSpace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -157,7 +158,7 @@ class PostgresConnection:
         """Return the error in our words; the server's own may be translated."""
         state, said = getattr(error, "sqlstate", None) or "", " ".join(str(error).split())[:300]
         if state in ("3F000", "42P01", "42883"):
-            return Refused("engine has no such space", "`engine join` makes it", code="no_space")
+            return NoSpace("engine has no such space", "`engine join` makes it")
         if state == "42501" or (not state and any(word in said for word in _CREDENTIAL)):
             return Refused(f"engine refuses the credential: {said}", "`--credential FILE` of `engine join` names one")
         if not state and "database" in said and "exist" in said:

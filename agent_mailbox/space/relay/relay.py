@@ -1,7 +1,8 @@
 """The replicator's socket, over which this machine's commands ask the engine: they need no connection of their own.
 
 Belongs here: serving it. It answers what ``RelayedOrder`` asks, and only reads and appends. So a process can do no more
-over it than by writing a line into the mailbox's files, which the replicator publishes anyway.
+over it than by writing a line into the mailbox's files, which the replicator publishes anyway. While the engine is out
+of reach it says so at once: no command waits for what another one has waited for.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import socket
 from threading import BoundedSemaphore, Thread
 from typing import TYPE_CHECKING, Any
 
-from ...errors import MailboxError
+from ...errors import MailboxError, Unavailable
 from ..order.order import Taken
 from .relayed_order import PAGE, SOCKET, receive_frame, send_frame, socket_address
 
@@ -30,6 +31,8 @@ class Relay:
     """A socket in a directory of the user's own, served by threads until the process ends."""
 
     def __init__(self, directory: str, opened: Callable[[], SpaceOrder]) -> None:
+        self.away = ""
+        """What is wrong with the engine by the last attempt to reach it; empty: nothing. The replicator's turns say."""
         self._opened = opened
         self._free: list[SpaceOrder] = []
         self._room = BoundedSemaphore(MOST)
@@ -75,7 +78,7 @@ class Relay:
             command.settimeout(IDLE)
             send_frame(command, {})
             while (asked := receive_frame(command)) is not None:
-                head, lines = _answer_call(order, *asked)
+                head, lines = self._answer_call(order, *asked)
                 send_frame(command, head, lines)
         except (OSError, ValueError):
             pass  # a command that was killed, or is none of ours
@@ -84,25 +87,35 @@ class Relay:
             self._free.append(order)
             self._room.release()
 
+    def _answer_call(
+        self, order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]
+    ) -> tuple[dict[str, object], list[bytes]]:
+        try:
+            if self.away:
+                raise Unavailable(self.away, "try again; `agent-mailbox engine status`")
+            return _carry_out(order, head, lines)
+        except MailboxError as error:
+            if isinstance(error, Unavailable):
+                self.away = self.away or error.what
+            more = {"id": error.id, "position": error.position} if isinstance(error, Taken) else {}
+            told = {"error": type(error).__name__, "what": error.what, "hint": error.hint, "code": error.code}
+            return told | more, []
+        except (KeyError, TypeError) as error:
+            raise ValueError(f"another form: {error}") from None
 
-def _answer_call(
+
+def _carry_out(
     order: SpaceOrder, head: dict[str, Any], lines: Sequence[bytes]
 ) -> tuple[dict[str, object], list[bytes]]:
-    try:
-        call = head.get("call")
-        if call == "end":
-            return {"position": order.last_position()}, []
-        if call == "holes":
-            return {"position": order.count_holes()}, []
-        if call == "append":
-            place = order.append_lines(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
-            return {"position": place}, []
-        if call == "read":
-            found = order.read_after(int(head["after"]), min(int(head["most"]), PAGE))
-            return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]
-    except MailboxError as error:
-        more = {"id": error.id, "position": error.position} if isinstance(error, Taken) else {}
-        return {"error": type(error).__name__, "what": error.what, "hint": error.hint, "code": error.code, **more}, []
-    except (KeyError, TypeError) as error:
-        raise ValueError(f"another form: {error}") from None
+    call = head.get("call")
+    if call == "end":
+        return {"position": order.last_position()}, []
+    if call == "holes":
+        return {"position": order.count_holes()}, []
+    if call == "append":
+        place = order.append_lines(str(head["log"]), lines, ids=[*map(str, head["ids"])], expect=head["expect"])
+        return {"position": place}, []
+    if call == "read":
+        found = order.read_after(int(head["after"]), min(int(head["most"]), PAGE))
+        return {"records": [(r.position, r.log, r.machine, r.damaged) for r in found]}, [r.line for r in found]
     raise ValueError(f"another call: {call}")

@@ -12,27 +12,35 @@ from __future__ import annotations
 import json
 import os
 import socket
-from typing import TYPE_CHECKING, Any
+import time
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import BadData, Busy, Refused, Unavailable
-from ..order.order import Moved, Ordered, Taken, check_size
+from ..order.order import Moved, NoSpace, Ordered, Taken, check_size
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from ..order.order import SpaceOrder
 
+T = TypeVar("T")
 SOCKET = "relay"
+AWAY_FILE, AWAY, LONG = "away", 15.0, 0.5
+"""The file whose change says when a command waited ``LONG`` seconds in vain; for ``AWAY`` no other does."""
 LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of a head, and of the lines behind it."""
 PAGE = 100
 """Records that are asked for at once."""
-KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData)}
+KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, NoSpace)}
 """The errors that an answer may bring, but for ``Moved`` and ``Taken``."""
 
 
 class RelayedOrder:
-    """One machine's way to a space over the socket in ``directory``, or over its own; see ``TotalOrder``."""
+    """One machine's way to a space over the socket in ``directory``, or over its own; see ``TotalOrder``.
+
+    Without a replicator, a command that found the engine out of reach says so to those after it, for ``AWAY`` seconds:
+    they need not wait as long.
+    """
 
     def __init__(self, machine: str, directory: str, patience: float, direct: Callable[[], SpaceOrder]) -> None:
         self.machine = machine
@@ -44,25 +52,29 @@ class RelayedOrder:
 
     def last_position(self) -> int:
         """Return the position of the last record."""
-        return self._own.last_position() if self._is_alone() and self._own else self._ask_position({"call": "end"})
+        if self._is_alone():
+            return self._ask_directly(lambda order: order.last_position())
+        return self._ask_position({"call": "end"})
 
     def count_holes(self) -> int:
         """Return how many positions have no record."""
-        return self._own.count_holes() if self._is_alone() and self._own else self._ask_position({"call": "holes"})
+        if self._is_alone():
+            return self._ask_directly(lambda order: order.count_holes())
+        return self._ask_position({"call": "holes"})
 
     def append_lines(
         self, log: str, lines: Sequence[bytes], *, ids: Sequence[str] = (), expect: int | None = None
     ) -> int:
         """Append the lines; see ``TotalOrder.append_lines``."""
         check_size(lines)
-        if self._is_alone() and self._own:
-            return self._own.append_lines(log, lines, ids=ids, expect=expect)
+        if self._is_alone():
+            return self._ask_directly(lambda order: order.append_lines(log, lines, ids=ids, expect=expect))
         return self._ask_position({"call": "append", "log": log, "ids": [*ids], "expect": expect}, lines)
 
     def read_after(self, after: int, most: int) -> list[Ordered]:
         """Return the first records behind a position, in order."""
-        if self._is_alone() and self._own:
-            return [*self._own.read_after(after, most)]
+        if self._is_alone():
+            return self._ask_directly(lambda order: [*order.read_after(after, most)])
         found: list[Ordered] = []
         while len(found) < most:
             wanted = min(PAGE, most - len(found))
@@ -80,15 +92,15 @@ class RelayedOrder:
         """Return whether there is a record behind the position, waiting for one at most that long."""
         if seconds <= 0 and not self._is_alone():
             return self.last_position() > after
-        return self._by_itself().wait_for_record(after, seconds)  # whoever waits has the time to connect
+        return self._ask_directly(lambda order: order.wait_for_record(after, seconds))  # who waits has time to connect
 
     def remove_records(self, positions: Sequence[int]) -> None:
         """Remove records; not by way of the replicator, which appends alone."""
-        self._by_itself().remove_records(positions)
+        self._ask_directly(lambda order: order.remove_records(positions))
 
     def remove_through(self, log: str, position: int) -> None:
         """Remove the records of a log; not by way of the replicator either."""
-        self._by_itself().remove_through(log, position)
+        self._ask_directly(lambda order: order.remove_through(log, position))
 
     def close(self) -> None:
         """Close the connections."""
@@ -126,13 +138,40 @@ class RelayedOrder:
             try:
                 self._socket = connect_to_replicator(self._directory, self._patience + 1)
             except (OSError, ValueError):
-                self._by_itself()
+                return True
         return self._own is not None
 
-    def _by_itself(self) -> SpaceOrder:
+    def _ask_directly(self, ask: Callable[[SpaceOrder], T]) -> T:
+        """Return what the engine answers to this process; raise ``Unavailable`` at once if it was away just now."""
+        path = os.path.join(self._directory, AWAY_FILE)
+        if self._own is None and 0 <= time.time() - _changed_at(path) < AWAY:
+            raise Unavailable(
+                "engine was out of reach a moment ago, and no replicator runs here", "`agent-mailbox engine status`"
+            )
         if self._own is None:
             self._own = self._direct()
-        return self._own
+        begun = time.monotonic()
+        try:
+            return ask(self._own)
+        except Unavailable:
+            if time.monotonic() - begun > LONG:
+                _touch(path)
+            raise
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.stat(path).st_mtime
+    except OSError:
+        return 0.0
+
+
+def _touch(path: str) -> None:
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        os.utime(path)
+    except OSError:
+        pass  # the next command waits as long as this one
 
 
 def socket_address(directory: str, fd: int) -> str:

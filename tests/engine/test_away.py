@@ -1,0 +1,151 @@
+"""An engine that says nothing costs no command more than a moment: mail is queued, once, and one's own is read."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import threading
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.space.nats.first_server import connect_first
+from agent_mailbox.space.relay.relayed_order import AWAY_FILE
+from agent_mailbox.store.locks.lock import FileLock
+from tests.helpers import PATIENCE, until
+
+from .nats_server import serving
+from .test_commands import MACHINES, Pair
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from tests.helpers import Program
+
+SEND = "send", "--from", "ann", "--to", "ben", "--body"
+
+
+@pytest.fixture
+def dark(program: Program, credential: str, tmp_path: Path) -> Iterator[tuple[Pair, int]]:
+    """Two machines of a space, and the process of its server."""
+    with serving(tmp_path / "server") as url:
+        pair = Pair(program, url, credential)
+        for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
+            pair.join(machine)
+            pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
+        yield pair, int((tmp_path / "server/pid").read_text())
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    """The server takes connections, and says nothing: as it is behind a cable that was pulled out."""
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def silent() -> socket.socket:
+    """A server that takes connections, and says nothing."""
+    return socket.create_server(("127.0.0.1", 0))
+
+
+def test_six_who_send_at_once_to_a_silent_engine_are_queued(dark: tuple[Pair, int]) -> None:
+    """Each is told that its mail waits; later each is in the order once. No replicator runs while it is silent."""
+    pair, pid = dark
+    with stopped(pid):
+        senders = [
+            pair.program.start(*SEND, f"{n}", "--json", "--dir", pair.program.scratch / "north") for n in range(6)
+        ]
+        said = [sender.communicate(timeout=PATIENCE) for sender in senders]
+        assert [sender.returncode for sender in senders] == [0] * 6, said
+        assert all(b'"queued":true' in out for out, _ in said)
+        pair.send("north", "--from", "kim", "--to", "ann", "--body", "a local word")
+        assert pair.ok("north", "check", "--session", "ann")["messages"] == []
+        (word,) = pair.program.user_state.glob(f"**/{AWAY_FILE}")
+    os.utime(word, (0, 0))  # which was long ago
+    with pair.serving("south"), pair.serving("north"):
+        until(lambda: pair.ok("north", "engine", "status")["queued"] == 0)
+    assert sorted(pair.seen("south", "ben")) == [f"{n}" for n in range(6)]
+
+
+def test_the_replicator_says_at_once_that_the_engine_is_away(dark: tuple[Pair, int]) -> None:
+    """Once it was told, a command asks nobody: it waits for nothing, and role mail stays."""
+    pair, pid = dark
+    pair.send("south", "--from", "ben", "--to", "role:dev", "--body", "for a role")
+    with pair.serving("north") as replicator:
+        assert replicator.stderr is not None
+        until(lambda: b"for a role" in b"".join(pair.lines("north")))
+        with stopped(pid):
+            assert b"engine is out of reach" in replicator.stderr.readline()
+            assert pair.ok("north", *SEND, "late")["queued"]
+            assert pair.seen("north", "ann") == []
+            assert not [*pair.program.user_state.glob(f"**/{AWAY_FILE}")], "which tells of a command that waited"
+        assert b"engine is back" in replicator.stderr.readline()
+        until(lambda: pair.ok("north", "engine", "status")["queued"] == 0)
+        assert pair.seen("north", "ann") == ["for a role"]
+    assert b"late" in b"".join(pair.ordered())
+
+
+def test_a_replicator_goes_on_where_the_space_is_made_again(dark: tuple[Pair, int]) -> None:
+    """A stream that is gone ends no replicator: it says so, waits, and goes on once `engine join` made the space."""
+    pair, _ = dark
+    pair.send("north", "--from", "ann", "--to", "ben", "--body", "before")
+    with pair.serving("south") as replicator:
+        assert replicator.stderr is not None
+        pair.remove_stream()
+        assert b"engine has no such space" in replicator.stderr.readline()
+        assert pair.ok("north", *SEND, "meanwhile")["queued"]
+        pair.ok("north", "engine", "join")
+        until(lambda: b"engine is back" in replicator.stderr.readline())
+        until(lambda: len(pair.lines("south")) == 2)
+    assert pair.seen("south", "ben") == ["before", "meanwhile"]
+
+
+def test_mail_is_queued_while_another_command_keeps_the_lock(dark: tuple[Pair, int]) -> None:
+    """A command that was stopped, or one that reads all records, holds up no send, and nobody's own mail."""
+    pair, _ = dark
+    pair.send("north", "--from", "ben", "--to", "ann", "--body", "mine")
+    pair.send("north", "--from", "ben", "--to", "role:dev", "--body", "for a role")
+    (lock,) = [path for path in pair.program.user_state.glob("**/engine/lock") if _is_of(path, "north")]
+    with FileLock(str(lock)):
+        assert pair.ok("north", *SEND, "waits")["queued"]
+        assert pair.seen("north", "ann") == ["mine"]
+    assert pair.seen("north", "ann") == ["for a role"]
+    assert b"waits" in b"".join(pair.ordered())
+
+
+def _is_of(lock: Path, machine: str) -> bool:
+    return f'"machine":"{machine}"' in (lock.parent / "space").read_text().replace(" ", "")
+
+
+def test_of_several_servers_the_first_that_speaks_is_taken() -> None:
+    """A dark one and one that refuses cost no time-out; all dark is an error, and so is one that hangs up."""
+
+    def speak(server: socket.socket) -> None:
+        client, _ = server.accept()
+        client.sendall(b"INFO {}")
+        client.close()
+
+    gone = silent()
+    refusing = gone.getsockname()
+    gone.close()
+    with silent() as dark, silent() as there:
+        threading.Thread(target=speak, args=(there,), daemon=True).start()
+        places = [dark.getsockname(), refusing, there.getsockname()]
+        place, found = connect_first(places, time.monotonic() + PATIENCE)
+        assert (place, found.recv(7)) == (there.getsockname(), b"INFO {}")
+        found.close()
+        with pytest.raises(TimeoutError, match="no answer in time"):
+            connect_first([dark.getsockname()], time.monotonic() + 0.01)
+    with pytest.raises(ConnectionRefusedError):
+        connect_first([refusing], time.monotonic() + PATIENCE)
+    with silent() as hangs:
+        threading.Thread(target=lambda: hangs.accept()[0].close(), daemon=True).start()
+        with pytest.raises(ConnectionResetError):
+            connect_first([hangs.getsockname()], time.monotonic() + PATIENCE)
