@@ -4,7 +4,8 @@ Belongs here: making the decisions, and recording them in the order. ``space.cop
 machine, this one included.
 
 **There is no lease.** A steward looks with its copy caught up and nothing waiting. Its decision counts only if nothing
-at all was appended to the order since. So pending mail is judged over the whole space. If another steward was first, it
+that concerns it was appended to the order since: what else came is taken in, and does not make it look again. So
+pending mail is judged over the whole space, and a team that works holds up no steward. If another steward was first, it
 looks again, and finds the work done. One that is killed or cut off holds nothing that others must wait for, and no
 clock decides.
 """
@@ -18,21 +19,23 @@ from ..core import codec, instant
 from ..core.keeping import retention
 from ..core.records import BadLine, Message, Read, Record
 from ..space.order import bundles
-from ..space.order.order import MOST, WIDEST
+from ..space.order.order import CLAIMS, MESSAGES, MOST, PASSED, WIDEST
 from ..space.order.ordered_log import decide_again
 from ..store.archive.archive import ROSTER
 from ..store.archive.roster_compaction import COMPACT_ABOVE
 from ..store.archive.rotation import Rotated
+from ..store.log.unordered import unsealed
 from . import notices
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence, Set
 
     from ..core.inbox import InboxState
     from ..core.keeping.retention import RetentionPlan
     from ..core.records import RosterEvent
     from ..mailbox.facade import Mailbox
     from ..space.copy.replica import Replica
+    from ..space.order.order import Ordered
 
 PARTS = 10_000
 """The most decisions of one run."""
@@ -75,15 +78,30 @@ def _move_step(mailbox: Mailbox, copy: Replica, limit: int, hopeless: set[str]) 
         state = mailbox.state()
         plan = notices.held_back(retention.plan(state, mailbox.now(), limit), mailbox, state, hopeless)
         moved, records = (
-            _bundle_and_publish(copy, state, retention.requests_first(plan.move, state)) if plan.move else (0, [])
+            _bundle_and_publish(copy, state, retention.requests_first(plan.move, state)) if plan.move else ([], [])
         )
         if records:
-            copy.file_away(records, end)
-    return _Step(moved, plan, len(state.messages) - moved)
+            copy.file_away(records, end, partial(_may_concern, {*moved}))
+    return _Step(len(moved), plan, len(state.messages) - len(moved))
 
 
-def _bundle_and_publish(copy: Replica, state: InboxState, wanted: Sequence[str]) -> tuple[int, list[bytes]]:
-    """Return how many of the messages are moved now, with all that is about them, and the records of that."""
+def _may_concern(moved: Set[str], record: Ordered) -> bool:
+    """Return whether a record may change what is finished: about these messages, a reply to them, or of the roster.
+
+    A session that comes back has mail to read."""
+    if record.log == PASSED:
+        return False
+    if record.log == MESSAGES:
+        mail = codec.message(unsealed(record.line))
+        return isinstance(mail, Message) and not moved.isdisjoint((mail.id, mail.thread))
+    if record.kind == CLAIMS and not record.is_decision:
+        read = codec.read(unsealed(record.line))
+        return isinstance(read, Read) and read.message_id in moved
+    return True
+
+
+def _bundle_and_publish(copy: Replica, state: InboxState, wanted: Sequence[str]) -> tuple[list[str], list[bytes]]:
+    """Return which of the messages are moved now, with all that is about them, and the records of that."""
     mail, among = dict[str, bytes](), {*wanted}
     for _, line in copy.part_of(copy.logs.messages).ordered():
         message = codec.message(line)
@@ -107,9 +125,9 @@ def _bundle_and_publish(copy: Replica, state: InboxState, wanted: Sequence[str])
     while now:
         records = [*_bundled_records(state, now, mail, about, strays)]
         if sum(map(len, records)) <= WIDEST and len(records) <= MOST:
-            return len(now), records
+            return now, records
         strays, now = {}, now[: len(now) // 2]
-    return 0, []
+    return [], []
 
 
 def _bundled_records(
@@ -151,5 +169,5 @@ def _retell_dead(mailbox: Mailbox, copy: Replica, since: int) -> int:
         record = bundles.pack_bundle(bundles.Bundle(ROSTER, gone, retold, since))
         if len(record) > WIDEST:
             return 0
-        copy.file_away([record], end)
+        copy.file_away([record], end, lambda one: one.kind != MESSAGES or one.is_decision)
     return len(gone) - len(retold)

@@ -91,6 +91,31 @@ def test_pending_mail_is_judged_over_the_whole_space(two: Two) -> None:  # noqa:
     assert shown(south, "ben") == ["two"]
 
 
+def test_a_team_that_works_holds_up_no_steward(two: Two, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Mail comes ahead of each attempt: what is finished is judged once, and archived. About it, it is judged again."""
+    north, south = two.boxes
+    read(two, "one", "two")
+    south.catch_up()
+    plans, real = list[int](), retention.plan
+    monkeypatch.setattr(retention, "plan", lambda *words: (plans.append(1), real(*words))[1])
+
+    def come_first(more: int, **draft: str) -> None:
+        south.send(Draft(sender="ben", to=("ann",), content="new", **draft))
+        two.orders[0].first = (lambda: come_first(more - 1, **draft)) if more else None
+
+    two.orders[0].first = lambda: come_first(3)
+    assert (steward(north).archived, len(plans)) == (2, 2)
+    assert (live(north), archived(north)) == (["new"] * 4, ["one", "two"])
+    read(two, "three")
+    south.catch_up()
+    north.catch_up()
+    (three,) = [m.id for m in north.state().messages.values() if m.content == "three"]
+    two.orders[0].first = lambda: come_first(0, thread=three)
+    plans.clear()
+    steward(north)
+    assert (len(plans), "three" in live(north)) == (3, False)
+
+
 def read_by_ben(two: Two) -> str:  # noqa: F811
     """Ben, in the south, has role mail; return its id."""
     north, south = two.boxes

@@ -39,7 +39,7 @@ from .copy_state import CopyState
 from .send_queue import SendQueue
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from ...core.records import Proof
     from ...store.log.log import Log
@@ -177,11 +177,21 @@ class Replica:
             raise Moved("order has moved", "look again")
         return end
 
-    def file_away(self, bundles: Sequence[bytes], end: int) -> None:
-        """Have all machines archive the lines of bundles, this one first; raise ``Moved`` if the order goes on behind
-        ``end``."""
-        self.order.append_lines(ARCHIVE, bundles, expect=end)
-        self.take_in()
+    def file_away(self, bundles: Sequence[bytes], end: int, concerns: Callable[[Ordered], bool]) -> None:
+        """Have all machines archive the lines of bundles, this one first. What came behind ``end`` meanwhile is taken
+        in; raise ``Moved`` if a record of that ``concerns`` the decision."""
+        for _ in range(ROUNDS):
+            try:
+                self.order.append_lines(ARCHIVE, bundles, expect=end)
+                self.take_in()
+                return
+            except Moved:
+                fresh = self.order.read_after(end, PAGE)
+                if not fresh or any(map(concerns, fresh)):
+                    raise
+                self.take_in()
+                end = fresh[-1].position
+        raise Moved("order has moved", "look again")
 
     def _is_rewound(self) -> bool:
         """Return whether the engine lost the end of the order since, and perhaps gave the positions to others."""
