@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import Busy, Refused, StorageFailed, Unavailable
 from . import space as spaces
+from .copy import copy_state
 from .order import elsewhere
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 TURN = 1.0
 """Seconds until what this machine's sessions read is shipped, if nothing else happens."""
+NOTED = 15.0
+"""Seconds between two notes that there is nothing new."""
 LONGEST = 5.0
 """Most seconds between two attempts to reach an engine that is away."""
 
@@ -38,7 +41,7 @@ def run_replicator(
     order = spaces.order_in(copy)
     away, delay, ends, is_new, spoke = "", TURN, None, True, -elsewhere.EVERY
     known: frozenset[str] = frozenset()
-    is_sure, restored = False, 0
+    is_sure, restored, noted = False, 0, 0.0
     while not ended():
         try:
             if words := order.latest_words():
@@ -64,6 +67,9 @@ def run_replicator(
                         copy.catch_up()
                     known = _tell_strange(copy, known, told)
                 ends = before  # what came meanwhile is seen next time
+            elif monotonic() - noted >= NOTED:
+                copy_state.note_fresh(copy.directory)
+                noted = monotonic()
             files.take_turn(time_ns() // 1_000_000)
             if away:
                 told("engine is back")

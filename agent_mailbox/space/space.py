@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 PLACE, FILE, SERVING = "engine", "space", "serving"
 """Within the user's record: a directory, the space, and the file whose lock the replicator holds."""
+LATE = 60.0
+"""Seconds from which on a copy is called old, though a replicator runs."""
 
 
 class Space(Record):
@@ -99,14 +101,16 @@ def is_serving(logs: Logs) -> bool:
 
 
 def why_late(logs: Logs) -> str:
-    """Return why mail of other machines may not be here yet; empty if the replicator keeps the copy up."""
-    if (space := space_of(logs)) is None or is_serving(logs):
+    """Return how old the copy is, and why mail of other machines may not be here; empty if it is kept up."""
+    if (space := space_of(logs)) is None:
         return ""
-    applied = copy_state.load_state(record_of(logs).path(PLACE)).applied
-    return (
-        f"the replicator does not run, so mail of other machines is here only up to record {applied} of space"
-        f" {space.space}: `agent-mailbox engine serve` brings what comes"
-    )
+    age, serves = copy_state.copy_age(record_of(logs).path(PLACE)), is_serving(logs)
+    if serves and (age is None or age < LATE):
+        return ""
+    old = "of unknown age" if age is None else f"{age / 60:.0f} minutes old" if age > 90 else "a minute old or less"
+    why = "engine is out of reach" if serves else "the replicator does not run"
+    mend = "`agent-mailbox engine status` tells more" if serves else "`agent-mailbox engine serve` brings what comes"
+    return f"this machine's copy of space {space.space} is {old}: {why}; {mend}"
 
 
 def open_replica(logs: Logs, space: Space, wait: float | None = None, *, relayed: bool = False) -> Replica:

@@ -4,7 +4,7 @@ Belongs here: making the decisions, and recording them in the order. ``space.cop
 machine, this one included.
 
 **There is no lease.** A steward looks with its copy caught up and nothing waiting. Its decision counts only if nothing
-that concerns it was appended to the order since: what else came is taken in, and does not make it look again. So
+that concerns it was appended to the order since. Whatever else came is taken in, and it need not look again. So
 pending mail is judged over the whole space, and a team that works holds up no steward. If another steward was first, it
 looks again, and finds the work done. One that is killed or cut off holds nothing that others must wait for, and no
 clock decides.

@@ -112,7 +112,7 @@ def test_mail_is_queued_while_another_command_keeps_the_lock(dark: tuple[Pair, i
     pair, _ = dark
     pair.send("north", "--from", "ben", "--to", "ann", "--body", "mine")
     pair.send("north", "--from", "ben", "--to", "role:dev", "--body", "for a role")
-    (lock,) = [path for path in pair.program.user_state.glob("**/engine/lock") if _is_of(path, "north")]
+    (lock,) = [path for path in pair.program.user_state.glob("**/engine/lock") if is_of(path, "north")]
     with FileLock(str(lock)):
         assert pair.ok("north", *SEND, "waits")["queued"]
         assert pair.seen("north", "ann") == ["mine"]
@@ -120,8 +120,9 @@ def test_mail_is_queued_while_another_command_keeps_the_lock(dark: tuple[Pair, i
     assert b"waits" in b"".join(pair.ordered())
 
 
-def _is_of(lock: Path, machine: str) -> bool:
-    return f'"machine":"{machine}"' in (lock.parent / "space").read_text().replace(" ", "")
+def is_of(path: Path, machine: str) -> bool:
+    """Is the file beside a machine's record of its space?"""
+    return f'"machine":"{machine}"' in (path.parent / "space").read_text().replace(" ", "")
 
 
 def test_of_several_servers_the_first_that_speaks_is_taken() -> None:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import os
+import time
+
 from tests.helpers import until
 
+from .test_away import dark as dark
+from .test_away import is_of, stopped
 from .test_commands import MACHINES, Pair
 from .test_commands import pair as pair
 
@@ -18,19 +24,46 @@ def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
         *("send", "--from", "user", "--to", "all", "--body", "to ben"), "--dir", pair.program.scratch / "north"
     )
     assert "on another machine" not in sent.stdout or "once that takes it in" in sent.stdout
+    (fresh,) = (path for path in pair.program.user_state.glob("**/engine/fresh") if is_of(path, "south"))
+    os.utime(fresh, (time.time() - 7 * 60,) * 2)
     looks = (("check",), ("check", "--peek"), ("status",), ("wait", "--timeout", "0"))
     for look in looks:
         said = pair.program.run(*look, "--session", "ben", "--dir", pair.program.scratch / "south")
         assert "to ben" not in said.stdout
         (warning,) = said.warnings
-        assert f"the replicator does not run, so mail of other machines is here only up to record {here}" in warning
+        assert f"copy of space {pair.space} is 7 minutes old: the replicator does not run" in warning
         assert f"`agent-mailbox engine serve --dir {pair.program.scratch / 'south'}`" in warning
+    start = {
+        "session_id": "cem",
+        "hook_event_name": "SessionStart",
+        "source": "startup",
+        "cwd": str(pair.program.scratch),
+    }
+    told = pair.program.run("hook", "SessionStart", "--dir", pair.program.scratch / "south", stdin=json.dumps(start))
+    assert f"copy of space {pair.space} is a minute old or less: the replicator does not run" in told.stdout, (
+        "it registered"
+    )
     with pair.serving("south"):
         until(lambda: pair.ok("south", "engine", "status")["applied"] > here)
         for look in reversed(looks):
             said = pair.program.run(*look, "--session", "ben", "--dir", pair.program.scratch / "south")
             assert (said.rc, said.warnings) == (0, [])
     assert "to ben" in said.stdout
+
+
+def test_a_replicator_that_reaches_nobody_is_told_of_too(dark: tuple[Pair, int]) -> None:
+    """It runs, and the engine is silent: after a minute the copy is called old, and `doctor` says so."""
+    pair, pid = dark
+    looks = ("check", "--session", "ben", "--dir", pair.program.scratch / "south")
+    with pair.serving("south") as replicator, stopped(pid):
+        assert replicator.stderr is not None
+        assert b"engine is out of reach" in replicator.stderr.readline()
+        assert pair.program.run(*looks).warnings == []
+        (fresh,) = (path for path in pair.program.user_state.glob("**/engine/fresh") if is_of(path, "south"))
+        os.utime(fresh, (time.time() - 3 * 60,) * 2)
+        (warning,) = pair.program.run(*looks).warnings
+        assert "is 3 minutes old: engine is out of reach; `agent-mailbox engine status" in warning
+        assert "is 3 minutes old: engine is out of reach" in pair.program.run("doctor", *looks[3:]).stdout
 
 
 def test_a_machine_first_tells_how_far_its_copy_is(pair: Pair) -> None:

@@ -82,6 +82,10 @@ class Hook(Record):
             session.tell_commands(self.call.session_id, self.environ, is_proven=is_proven)
         except MailboxError as error:
             told.append(error.what)
+        if self.desk.logs.is_shared:
+            from ...space import space as spaces  # a mailbox of one machine is spared it
+
+            told += filter(None, [spaces.why_late(self.desk.logs)])
         told[:0] = self.alarm_once(again=True)
         told += [f"{self.desk.logs.path(CONFIG)}: {fault.text}" for fault in self.desk.config.faults if not fault.note]
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]

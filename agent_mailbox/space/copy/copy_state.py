@@ -15,7 +15,7 @@ from ...store.files.small_files import read_file, replace_file
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-STATE = "state"
+STATE, FRESH = "state", "fresh"
 
 
 class CopyState:
@@ -52,6 +52,25 @@ def load_state(directory: str) -> CopyState:
     checksum, _, body = (read_file(system.join(directory, STATE)) or b"").partition(b" ")
     found = codec.parse(body) if checksum == b"%08x" % cache.checksum(body) else None
     return CopyState(found if isinstance(found, dict) else {})
+
+
+def note_fresh(directory: str) -> None:
+    """Note that this machine has just had all that is in the order."""
+    path = system.join(directory, FRESH)
+    try:
+        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC, 0o600))
+        now = system.time_ns()
+        system.utime(path, ns=(now, now))
+    except OSError:
+        pass  # it only makes the copy look older
+
+
+def copy_age(directory: str) -> float | None:
+    """Return the seconds since this machine had all that was in the order; None: nobody noted it."""
+    try:
+        return max(system.time_ns() - system.stat(system.join(directory, FRESH)).st_mtime_ns, 0) / 1e9
+    except OSError:
+        return None
 
 
 def save_state(directory: str, state: CopyState) -> None:

@@ -119,6 +119,7 @@ class Replica:
             publishing.send_queued(self)
             self._note_settled()
             self._is_sure = True
+            copy_state.note_fresh(self.directory)
             return
         raise Busy("engine is too busy: others are always first", "try again; nothing is lost")
 
@@ -178,8 +179,8 @@ class Replica:
         return end
 
     def file_away(self, bundles: Sequence[bytes], end: int, concerns: Callable[[Ordered], bool]) -> None:
-        """Have all machines archive the lines of bundles, this one first. What came behind ``end`` meanwhile is taken
-        in; raise ``Moved`` if a record of that ``concerns`` the decision."""
+        """Have all machines archive the lines of bundles, this one first. It takes in what came behind ``end``
+        meanwhile. Raises ``Moved`` if one of those records ``concerns`` the decision."""
         for _ in range(ROUNDS):
             try:
                 self.order.append_lines(ARCHIVE, bundles, expect=end)

@@ -107,8 +107,9 @@ class SharedLog:
         self._away: Busy | None = None
 
     def catch_up(self) -> None:
-        """Take in what other machines decided, ahead of a look; ``decide`` tells if the engine is out of reach, or
-        another command of this machine keeps the lock."""
+        """Take in what other machines decided, ahead of a look.
+
+        If the engine is out of reach, or another command keeps the machine's lock, ``decide`` raises that."""
         try:
             with Patience(SOON), self._replica.machine_lock():
                 self._replica.catch_up()

@@ -32,7 +32,7 @@ class Relay:
 
     def __init__(self, directory: str, opened: Callable[[], SpaceOrder]) -> None:
         self.away = ""
-        """What is wrong with the engine by the last attempt to reach it; empty: nothing. The replicator's turns say."""
+        """Why the last attempt to reach the engine failed; empty: it did not. The replicator's turns set it."""
         self._opened = opened
         self._free: list[SpaceOrder] = []
         self._room = BoundedSemaphore(MOST)

@@ -38,8 +38,7 @@ KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, N
 class RelayedOrder:
     """One machine's way to a space over the socket in ``directory``, or over its own; see ``TotalOrder``.
 
-    Without a replicator, a command that found the engine out of reach says so to those after it, for ``AWAY`` seconds:
-    they need not wait as long.
+    Without a replicator, a command that waited in vain for the engine tells those after it, for ``AWAY`` seconds.
     """
 
     def __init__(self, machine: str, directory: str, patience: float, direct: Callable[[], SpaceOrder]) -> None:

@@ -184,3 +184,5 @@ def _check_replicator(mailbox: Mailbox) -> Iterator[Problem]:
         yield Problem(mailbox.directory, None, f"{what}; run `{command}`, and keep it running")
     elif (told := _stopped_holder(serving)) is not None:
         yield told.replace(what=f"its replicator stands still: {neutral(told.what)}")
+    elif why := spaces.why_late(logs):
+        yield Problem(mailbox.directory, None, why)
