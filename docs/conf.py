@@ -27,12 +27,12 @@ SECTIONS = {
     ),
 }
 """The pages of docs/, as the navigation lists them."""
-TOP = {"Project": ("CONTRIBUTING", "CHANGELOG")}
+TOP = {"Project": ("CONTRIBUTING", "SECURITY", "CHANGELOG")}
 
 project = html_title = "agent-mailbox"
 copyright = "agent-mailbox authors"
 root_doc = "README"
-include_patterns = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/**.md"]
+include_patterns = ["README.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md", "docs/**.md"]
 exclude_patterns = [".*", "agent_mailbox", "tests", "scripts"]
 extensions = ["myst_parser"]
 myst_heading_anchors = 4

@@ -44,8 +44,8 @@ def is_long(sentence: str) -> bool:
 
 
 def written_pages(root: Path) -> list[Path]:
-    """Return the pages for readers: README, CONTRIBUTING and all of docs/."""
-    return [root / "README.md", root / "CONTRIBUTING.md", *sorted((root / "docs").rglob("*.md"))]
+    """Return the pages for readers: README, CONTRIBUTING, SECURITY and all of docs/."""
+    return [*(root / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *sorted((root / "docs").rglob("*.md"))]
 
 
 def page_sentences(text: str) -> Iterator[str]:
