@@ -65,6 +65,22 @@ def test_a_wheel_has_the_package_and_nothing_else(tmp_path: Path) -> None:
             archives.check_wheel(tmp_path)
 
 
+def test_the_command_says_that_another_project_of_its_name_is_there(tmp_path: Path) -> None:
+    """Either may have overwritten the other's files, so it starts nothing; our own package's record is no other."""
+    packages, command = tmp_path / "lib/python3.11/site-packages", tmp_path / "bin/agent-mailbox"
+    python = tmp_path / "bin/python3.11"
+    for file in (packages / "agent_mailbox/__main__.py", command, python):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes((ROOT / "agent_mailbox/start/agent-mailbox").read_bytes() if file == command else b"")
+    python.write_text("#!/bin/sh\necho started\n")
+    python.chmod(0o755)
+    (packages / "agent_mailbox_protocol-0.1.0.dist-info").mkdir()
+    assert steps.run("sh", command, "check") == "started\n"
+    (packages / "agent_mailbox-1.2.3.dist-info").mkdir()
+    with pytest.raises(steps.Failed, match=r"(?s)ended with 5\nerror: .*another project of that name.*\nhint: .*pipx"):
+        steps.run("sh", command, "check")
+
+
 def test_ci_builds_docs_and_packages_and_ends_with_the_readme_s_tests() -> None:
     """CI runs its steps in this order. The packages are built beside the tests, and what became of them ends it."""
     lines = (ROOT / ".ci/run").read_text(encoding="utf-8").splitlines()

@@ -1,4 +1,4 @@
-"""``scripts/package``: build, look inside, install three ways, run the demo with each."""
+"""``scripts/package``: build, look inside, install as people do, run the demo with each."""
 
 from __future__ import annotations
 
@@ -7,9 +7,13 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import archives, installs
 from .steps import summary, told
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def main() -> int:
@@ -23,12 +27,24 @@ def main() -> int:
                 ("check the metadata", partial(archives.check_metadata, built)),
                 ("check the wheel's contents", partial(archives.check_wheel, built)),
                 ("check the sdist, and the wheel it builds", partial(archives.check_sdist, built)),
+                (
+                    "install, and remove, as the pages say",
+                    partial(_with, installs.as_the_pages_say, built, scratch / "own"),
+                ),
+                (
+                    "say that another project is there",
+                    partial(_with, installs.beside_a_stranger, built, scratch / "two"),
+                ),
                 *((f"install by {way}, and run the demo", partial(_try, built, scratch, way)) for way in installs.WAYS),
             ]
             with ThreadPoolExecutor(2) as pool:
                 endings += pool.map(lambda step: told(*step), steps)
     print(summary(endings))
     return int("failed" in endings)
+
+
+def _with(step: Callable[[Path, Path], None], built: Path, place: Path) -> None:
+    step(archives.wheel(built), place)
 
 
 def _try(built: Path, scratch: Path, way: str) -> None:

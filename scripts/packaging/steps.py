@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
 UV = (sys.executable, "-m", "uv")
 
@@ -23,12 +24,13 @@ class Offline(Exception):
     """A step needs a package index, and there is none to be reached."""
 
 
-def run(*words: object, environ: Mapping[str, str] | None = None) -> str:
+def run(*words: object, environ: Mapping[str, str] | None = None, directory: Path | None = None) -> str:
     """Run a command and return its output; raise ``Failed`` with all that it said."""
     said = [str(word) for word in words]
     done = subprocess.run(
         said,
         env={**os.environ, **(environ or {})},
+        cwd=directory,
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,
@@ -39,10 +41,10 @@ def run(*words: object, environ: Mapping[str, str] | None = None) -> str:
     return done.stdout
 
 
-def online(*words: object, environ: Mapping[str, str] | None = None) -> str:
+def online(*words: object, environ: Mapping[str, str] | None = None, directory: Path | None = None) -> str:
     """Run a command that needs a package index; raise ``Offline`` if it failed and there is none."""
     try:
-        return run(*words, environ=environ)
+        return run(*words, environ=environ, directory=directory)
     except Failed:
         if not _is_reached():
             raise Offline("no package index can be reached") from None
