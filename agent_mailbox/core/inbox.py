@@ -16,6 +16,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from .address import Route
+
 
 def _never(_: str) -> int:
     return 0
@@ -83,7 +85,9 @@ def item_for(message: Message, reader: Reader, state: InboxState, now: int) -> I
     if message.type not in _USUAL and is_on_board(message, way.mode):
         return None
     if way.claims and claims.holder(message, state.reads, state.roster, way.via) is not None:
-        return None
+        way = _another_way(message, reader, state) if message.bare else None
+        if way is None:
+            return None
     claimed = state.reads.claim(message.id) if way.claims else None
     deadline = state.expires_at(message)
     if deadline is not None and now >= deadline:
@@ -92,6 +96,14 @@ def item_for(message: Message, reader: Reader, state: InboxState, now: int) -> I
     muted = bool(reader.muted) and _is_muted(message, reader, state.roster)
     withheld = claimed is not None and _is_withheld(claimed, message, reader, state, now)
     return Item(message, way.mode, way.via, way.claims, deadline, before, muted, "", claimed, withheld)
+
+
+def _another_way(message: Message, reader: Reader, state: InboxState) -> Route | None:
+    """Return the way to a part of role mail that nobody holds: each bare word among its recipients is held apart."""
+    ways = (route((address,), reader, message.bare) for address in message.recipients)
+    return next(
+        (way for way in ways if way and claims.holder(message, state.reads, state.roster, way.via) is None), None
+    )
 
 
 _TASK = "task_assignment"

@@ -57,6 +57,15 @@ def test_unread_is_what_is_addressed_minus_own_read_expired_and_claimed():
     ]
 
 
+def test_a_word_that_nobody_had_has_a_taker_of_its_own_whatever_else_the_taker_holds():
+    """Another holder took the mail for the roles; the one that took the word gets it for that."""
+    mail = message("m1", to=("role:x", "role:y", "role:new"), extra={"bare": ["new"]})
+    people = [*PEOPLE, register("dan-1", "role:y", "role:new")]
+    mailbox = state([mail], [read("m1", "bob-1", "role:x")], people)
+    assert [(i.via, i.claims) for i in inbox.unread("dan-1", mailbox, at(1))] == [("role:new", True)]
+    assert unread("cat-1", mailbox) == []
+
+
 def test_each_message_is_shown_once_however_many_addresses_bring_it():
     """The most specific mode is reported; read through any of them it is read."""
     mail = message(to=("all", "project:p", "role:x", "bob-1"))

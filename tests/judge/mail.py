@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from tests.judge.lines import ANSWER, MODES, USER, Facts, Mail, mode_of, read_time
+from tests.judge.lines import ANSWER, MODES, USER, Facts, Line, Mail, mode_of, read_time
 from tests.judge.people import DEAD, Person, fold_roster, is_over, selves
 
 
@@ -15,26 +15,49 @@ class Judge:
         """Fold nothing but the roster: every answer looks at all lines again."""
         self.facts, self.now = facts, now
         self.mail = facts.mail()
+        self._reads: dict[str, list[Line]] = {}
+        for line in facts.reads:
+            self._reads.setdefault(line["message_id"], []).append(line)
         self.people = fold_roster(facts)
 
     # whom it reaches
 
+    def mode(self, address: str) -> str:
+        """Return how an address reaches people. A bare word that is nobody's id is a role, as others write it."""
+        mode = mode_of(address)
+        return "role" if mode == "direct" and address not in self.people else mode
+
     def modes(self, mail: Mail, who: str) -> list[str]:
         """Return how a message reaches a session, the most specific way first; empty if it does not."""
-        found = {mode_of(address) for address in mail.to if self._is_for(mail, address, who)}
+        found = {self._mode(address, who) for address in mail.to if self._is_for(mail, address, who)}
         return [mode for mode in MODES if mode in found]
 
+    def _mode(self, address: str, who: str) -> str:
+        return "direct" if address in selves(self.people, who) else self.mode(address)
+
     def _is_for(self, mail: Mail, address: str, who: str) -> bool:
-        mode = mode_of(address)
+        mode = self._mode(address, who)
         if mode == "broadcast":
             return True
         if mode == "direct":
             return address in selves(self.people, who)
         person = self.people.get(who, Person(who))
-        if address in person.tags:
-            return True
         word = address.removeprefix("role:")
+        if address in person.tags or (mode == "role" and f"role:{word}" in person.tags):
+            return True
         return mode == "role" and word in mail.line.get("bare", ()) and word in {person.id, person.name}
+
+    def way(self, mail: Mail, who: str) -> tuple[str, bool]:
+        """Return through which address a session reads a message, and whether that takes it for a role.
+
+        Empty, if it is for roles alone, and somebody has each part of it.
+        """
+        modes = self.modes(mail, who)
+        own = [mode for mode in modes if mode != "role"]
+        wanted = own[0] if own else modes[0]
+        ways = [one for one in mail.to if self._mode(one, who) == wanted and self._is_for(mail, one, who)]
+        free = [one for one in ways if own or self.holder(mail, one) is None]
+        return max(free, key=lambda one: self._part(mail, one) == one, default=""), not own
 
     # until when
 
@@ -47,7 +70,7 @@ class Judge:
         return all(self._has_expired_at(mail, address) for address in mail.to)
 
     def _has_expired_at(self, mail: Mail, address: str) -> bool:
-        mode = mode_of(address)
+        mode = self.mode(address)
         hours = mail.line.get("ttl_hours")
         if hours is None:
             hours = self.facts.hours[mode]
@@ -60,40 +83,61 @@ class Judge:
 
     # who has it
 
+    def standing(self, mail: Mail) -> dict[str, tuple[str | None, bool]]:
+        """Return who read it and did not give it back, in order: each with the address, and whether it acknowledged.
+
+        An ack says that it was read, too. The first line of a standing read tells through what.
+        """
+        found: dict[str, tuple[str | None, bool]] = {}
+        for line in self._reads.get(mail.id, ()):
+            who, event = line["reader_session_id"], line.get("event", "read")
+            if event == "release":
+                found.pop(who, None)
+            elif event in {"read", "ack"}:
+                way, acked = found.get(who, (line.get("as"), False))
+                found[who] = way, acked or event == "ack"
+        return found
+
     def has_read(self, mail: Mail, who: str) -> bool:
         """Return whether this session read it and did not give it back."""
-        state = False
-        for line in self.facts.reads:
-            if line["message_id"] == mail.id and line["reader_session_id"] == who:
-                event = line.get("event", "read")
-                state = event == "read" or (state and event != "release")
-        return state
+        return who in self.standing(mail)
 
     def has_read_before(self, mail: Mail, who: str) -> bool:
         """Return whether this session read it, or one that it continues."""
         return any(self.has_read(mail, one) for one in selves(self.people, who))
 
-    def holder(self, mail: Mail) -> str | None:
-        """Return to whom role mail belongs: the first that read it as a role, else the last that claims it."""
-        holder, firm, since = None, False, self.now
-        for line in self.facts.reads:
-            if line["message_id"] != mail.id:
-                continue
+    def holder(self, mail: Mail, address: str) -> str | None:
+        """Return who read role mail as a role, and so has it; the first of those.
+
+        Each word that nobody had when it was written (``bare``) has a taker of its own; all roles have one together.
+        """
+        for who, (way, _) in self.standing(mail).items():
+            is_same = way is None or self._part(mail, way) == self._part(mail, address)
+            if is_same and self._was_as_role(mail, way, who):
+                return who
+        return None
+
+    def claimer(self, mail: Mail) -> str | None:
+        """Return who claims it and has yet to read it: the last that did, unless it gave it back, or its time is over.
+
+        While one claims one part of it, the other parts wait, too.
+        """
+        found, since = None, self.now
+        for line in self._reads.get(mail.id, ()):
             who, event = line["reader_session_id"], line.get("event", "read")
-            if event == "release" and who == holder:
-                holder, firm = None, False
-            elif event == "claim" and not firm:
-                holder, since = who, read_time(line["timestamp"])
-            elif event == "read" and not firm and self._was_as_role(mail, line.get("as"), who):
-                holder, firm = who, True
-        if holder is None or firm:
-            return holder
-        return None if self._has_lapsed(mail, holder, since) else holder
+            if event == "claim":
+                found, since = who, read_time(line["timestamp"])
+            elif who == found and event in {"read", "release"}:
+                found = None
+        return None if found is None or self._has_lapsed(mail, found, since) else found
+
+    def _part(self, mail: Mail, address: str) -> str:
+        return address if address.removeprefix("role:") in mail.line.get("bare", ()) else "roles"
 
     def _was_as_role(self, mail: Mail, way: str | None, who: str) -> bool:
         if way is not None:
-            return mode_of(way) == "role" and way in mail.to
-        return self.modes(mail, who) == ["role"]
+            return self.mode(way) == "role" and way in mail.to
+        return self.modes(mail, who) in ([], ["role"]) and any(self.mode(one) == "role" for one in mail.to)
 
     def _has_lapsed(self, mail: Mail, who: str, since: datetime) -> bool:
         person = self.people.get(who)
@@ -106,7 +150,7 @@ class Judge:
     def unread(self, who: str) -> list[str]:
         """Return the ids of what a check shows this session: control first, then what is urgent, then the rest."""
         found = [mail for mail in self.mail if self._is_unread(mail, who)]
-        found.sort(key=lambda mail: (mail.kind != "control", mail.line.get("priority") != "high"))
+        found.sort(key=lambda mail: 0 if mail.kind == "control" else 1 if mail.line.get("priority") == "high" else 2)
         return [mail.id for mail in found]
 
     def _is_unread(self, mail: Mail, who: str) -> bool:
@@ -115,29 +159,27 @@ class Judge:
             return False
         if self.has_expired(mail) or self.has_read_before(mail, who):
             return False
-        return modes != ["role"] or self.holder(mail) in (None, who)
+        if modes != ["role"]:
+            return True
+        return self.way(mail, who)[0] != "" and self.claimer(mail) in (None, who)
 
     # what became of it
 
     def was_read(self, mail: Mail) -> bool:
         """Return whether anyone it was for has read it."""
-        readers = {line["reader_session_id"] for line in self.facts.reads if line["message_id"] == mail.id}
-        return any(self.has_read(mail, who) for who in readers - {mail.sender})
+        return bool(self.standing(mail).keys() - {mail.sender})
 
     def is_dead_letter(self, mail: Mail) -> bool:
         """Return whether it expired, or all it was for died, before anyone read it."""
         if mail.waits_elsewhere or self.was_read(mail):
             return False
-        ended = all(mode_of(address) == "direct" and is_over(self.people, address) for address in mail.to)
+        ended = all(self.mode(address) == "direct" and is_over(self.people, address) for address in mail.to)
         return ended or self.has_expired(mail)
 
     def has_answered(self, mail: Mail, who: str) -> bool:
         """Return whether this session, or one that it continues, acknowledged or replied."""
         own = selves(self.people, who)
-        acked = any(
-            line["message_id"] == mail.id and line["reader_session_id"] in own and line.get("event") == "ack"
-            for line in self.facts.reads
-        )
+        acked = any(acked for one, (_, acked) in self.standing(mail).items() if one in own)
         return acked or any(reply.line.get("thread") == mail.id and reply.sender in own for reply in self.mail)
 
     def owes(self, who: str) -> list[str]:
@@ -145,7 +187,7 @@ class Judge:
         return [
             mail.id
             for mail in self.mail
-            if mail.asks and mail.sender != who and self.has_read_before(mail, who) and not self.has_answered(mail, who)
+            if mail.asks and self.has_read_before(mail, who) and not self.has_answered(mail, who)
         ]
 
     def is_finished(self, mail: Mail) -> bool:
@@ -160,10 +202,29 @@ class Judge:
     def _is_part_finished(self, mail: Mail, address: str) -> bool:
         if self.has_expired(mail):
             return True
-        mode = mode_of(address)
+        mode = self.mode(address)
         if mode == "direct":
             later = [who for who in self.people if address in selves(self.people, who)]
             read = any(self.has_read(mail, who) for who in {address, *later})
             return read or (address != USER and is_over(self.people, address))
-        holder = self.holder(mail) if mode == "role" else None
+        holder = self.holder(mail, address) if mode == "role" else None
         return holder is not None and self.has_read(mail, holder)
+
+    # history
+
+    def conversation(self, mail: Mail) -> list[str]:
+        """Return the ids of all that hangs together with a message by answers, in the order of the log."""
+        found, size = {mail.id}, 0
+        while size < len(found):
+            size = len(found)
+            for one in self.mail:
+                if one.line.get("thread") in found:
+                    found.add(one.id)
+                elif one.id in found and one.line.get("thread") in {other.id for other in self.mail}:
+                    found.add(str(one.line["thread"]))
+        return [one.id for one in self.mail if one.id in found]
+
+    def history(self, who: str) -> list[str]:
+        """Return the ids of what a session, or one that it continues, sent, and what was for it."""
+        own = selves(self.people, who)
+        return [mail.id for mail in self.mail if mail.sender in own or self.modes(mail, who)]

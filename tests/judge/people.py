@@ -18,7 +18,8 @@ class Person:
     state: str = ALIVE
     name: str | None = None
     tags: set[str] = field(default_factory=set)
-    before: str | None = None
+    before: list[str] = field(default_factory=list)
+    """Whom it continues."""
     leads: list[tuple[datetime, str]] = field(default_factory=list)
     rests: list[tuple[datetime, datetime | None]] = field(default_factory=list)
     """From when until when it was frozen."""
@@ -41,6 +42,7 @@ def fold_roster(facts: Facts) -> dict[str, Person]:
     for line in facts.roster:
         if line["session_id"] != USER:
             _apply(people, line)
+            _free(people, line)
     return people
 
 
@@ -48,11 +50,9 @@ def _apply(people: dict[str, Person], line: Line) -> None:
     who, event, at = line["session_id"], line["event"], read_time(line["timestamp"])
     person = people.get(who)
     if event == "register":
-        if person is None or person.state == DEAD:
-            person = people[who] = Person(who, rests=person.rests if person else [])
+        person = people.setdefault(who, Person(who))
         _wake(person, at)
         _change(person, line, at)
-        person.before = line.get("continues") or person.before
     elif person is None or person.state == DEAD:
         return
     elif event == "update":
@@ -67,6 +67,15 @@ def _apply(people: dict[str, Person], line: Line) -> None:
         person.state = DEAD
 
 
+def _free(people: dict[str, Person], line: Line) -> None:
+    """Take a name from the dead, if another takes that word as its name, its id or its role."""
+    who = line["session_id"]
+    words = {who, line.get("name"), *(tag.removeprefix("role:") for tag in line.get("tags") or () if "role:" in tag)}
+    for other in people.values():
+        if other.id != who and other.state == DEAD and other.name in words:
+            other.name = None
+
+
 def _wake(person: Person, at: datetime) -> None:
     if person.state == FROZEN:
         person.rests[-1] = (person.rests[-1][0], at)
@@ -78,17 +87,19 @@ def _change(person: Person, line: Line, at: datetime) -> None:
         person.name = line["name"]
     if line.get("tags") is not None:
         person.tags = set(line["tags"])
+    person.before += [line["continues"]] if line.get("continues") not in (None, USER) else []
     if line.get("lead") is not None:
         person.leads.append((at, line["lead"]))
 
 
 def selves(people: dict[str, Person], who: str) -> set[str]:
     """Return a session and all that it continues, the oldest too."""
-    found: set[str] = set()
-    here: str | None = who
-    while here is not None and here not in found:
-        found.add(here)
-        here = people[here].before if here in people else None
+    found, ahead = set[str](), [who]
+    while ahead:
+        here = ahead.pop()
+        if here not in found:
+            found.add(here)
+            ahead += people[here].before if here in people else []
     return found
 
 
