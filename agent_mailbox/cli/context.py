@@ -74,7 +74,8 @@ class Context:
         self.json = False
         self.answered = False  # printing began: an error must not add a second JSON document
         self.vouched = False  # the user named the mailbox, or their ``init`` made it
-        self.proves: Callable[[str], Proof | None] = self.proof_for  # commands with another proof replace it
+        self.proves: Callable[[str], Proof | None] | None = None
+        """The proof in the place of the caller's, for commands that have another."""
         self._desk: OpenMailbox | None = None
         self._caller: Caller | None = None
         self._speakers: dict[str, str] = {}  # teammate or old id -> the session that may use it
@@ -84,9 +85,7 @@ class Context:
         if not isinstance(self._desk, kind):
             try:
                 place = locate_mailbox(self.directory, self.environ)
-                self._desk = desk = kind(
-                    place.directory, prove=lambda session_id: self.proves(session_id), environ=self.environ
-                )
+                self._desk = desk = kind(place.directory, prove=self.proof_for, environ=self.environ)
             except (NoMailbox, Refused) as error:
                 if self.is_session:  # an agent must not make a mailbox in a strange project
                     error.hint = (
@@ -103,7 +102,7 @@ class Context:
                 self.give_warning(
                     f"your records name no init of {desk.directory}; if it came with a clone, its mail is a stranger's"
                 )
-            if (why := desk.broken()) is not None:
+            if (why := desk.logs.broken()) is not None:
                 self.give_warning(
                     f"{why}; nothing here is proven until you check the logs and run `agent-mailbox doctor --trust`"
                 )
@@ -132,6 +131,8 @@ class Context:
 
     def proof_for(self, session_id: str) -> Proof | None:
         """Return what is proven of the caller, for a record in the session's name."""
+        if self.proves is not None:
+            return self.proves(session_id)
         return self.caller.proof_for(self._speakers.get(session_id, session_id))
 
     def acting_session(self, given: str | None, desk: OpenMailbox, option: str = SESSION) -> str:
@@ -262,7 +263,7 @@ class Context:
     def hand_over(self, pieces: Sequence[str]) -> tuple[int, MailboxError | None]:
         """Write mail; return how many pieces its reader took, and why not all. See ``output.write_pieces``."""
         self.answered = True
-        return write_pieces([*map(self.fold_framed, pieces)])
+        return write_pieces(pieces if self.columns is None else [*map(self.fold_framed, pieces)])
 
     def out_in_full(self, text: str, value: object) -> MailboxError | None:
         """Print as ``print_answer`` does; return why it is unknown that the reader took it. See

@@ -142,6 +142,6 @@ def arrival_json(arrival: Arrival) -> dict[str, Any]:
         "now": list(arrival.now),
         "at_next_turn": list(arrival.at_next_turn),
         "when_it_looks": list(arrival.when_it_looks),
-        "one_of": list(arrival.one_of),
+        "one_of": list(arrival.reach.one_of),
         "reasons": arrival.reasons,
     }

@@ -54,7 +54,7 @@ def confirm_sent(app: Context, desk: OpenMailbox, sent: Sent, *, is_carried: boo
         sent = sent.replace(warnings=tuple(map(app.complete_hint, sent.warnings)))
     for warning in sent.warnings:
         app.give_warning(warning)
-    roster = desk.logs.read_roster()
+    roster = sent.roster
     found = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
     if any(map(is_remote, sent.message.recipients)):
         from ..mailbox import mailbox_gateway  # most mail stays here

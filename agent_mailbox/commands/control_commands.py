@@ -146,8 +146,10 @@ def _decide_request(app: App, /, request: str, session: str | None, approved: bo
         said["pane"] = pane
     decided = desk.answer(me, asked, approved, **said)
     again = not asked.is_open
-    value = {"request": control_output.request_json(decided, desk), "already": again}
-    app.print_done(control_output.request_text(decided, desk, app.style_text, already=again), value)
+    if app.json:
+        app.print_done("", {"request": control_output.request_json(decided, desk), "already": again})
+    else:
+        app.print_done(control_output.request_text(decided, desk, app.style_text, already=again), None)
     agreed = decided.flow == transitions.SHUTDOWN and decided.state == transitions.APPROVED
     if agreed and (asked.is_open or desk.part_about(me).is_shut_down(me)):  # a repeated answer ends no new life
         ending.carry_out(desk.box, me, app.acting_party(me), pane=pane, vouched=app.vouched)

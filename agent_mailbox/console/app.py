@@ -166,7 +166,7 @@ class ConsoleApp:
             except Exception as error:
                 context["details"] = {"problem": describe_error(error, self.hint)[0]}
             context |= details.rail_content(now, survey)
-            context["broken"] = neutral(now.mailbox.broken() or "")
+            context["broken"] = neutral(now.mailbox.logs.broken() or "")
             context["covered"] = now.library.covered() if self.desk.prepares else None
         # From here without the lock: other windows need not wait for this page's rendering.
         if context.get("wants_dead"):

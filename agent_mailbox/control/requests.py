@@ -14,7 +14,6 @@ from ..control_plane.standing import Standing
 from ..core import codec, frame
 from ..core.control import authority, lasting, message_fields, message_text, messages, transitions
 from ..core.control.control_requests import ControlRequest
-from ..core.control.state import ControlState
 from ..core.control.task import Task
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.records import USER, Read, Record
@@ -155,8 +154,7 @@ class Control(Tasking):
     def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
         if request.flow == transitions.TASK:
             raise Refused(f"{request.id} is a task, not a request", "`agent-mailbox send` tells its assignee")
-        now = ControlState(self.box.logs.read_roster())  # the right to decide follows from the roster alone
-        if (now.may_answer if approved else now.may_deny)(me, request, self.box.now()):
+        if request.may_decide(me, self.box.now(), self.box.logs.read_roster(), approves=approved):
             if approved and not request.proven:
                 raise Refused(
                     f"{request.id} is {UNPROVEN}",

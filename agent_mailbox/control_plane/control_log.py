@@ -14,6 +14,7 @@ from ..core.control import message_text, state
 from ..core.control.messages import Payload, Unknown
 from ..core.control.state import ControlState
 from ..core.records import Record
+from ..store.files.lines import lines_of
 from ..store.log import events
 from ..store.log.growing_log import LogPlace
 from ..store.projection import control_table
@@ -97,7 +98,10 @@ class Reading:
             self._forget()
             if view is not None:
                 view.begin()
-        self.messages += [message for at, line in self._place.lines(fd) for message in messages_on(at, line, view)]
+        place = self._place
+        inode, end = place.news_end(fd)
+        self.messages += [message for _, message in messages_on(lines_of(fd, place.position, end), view)]
+        place.inode, place.position = inode, end
         self._counted = None if view is None else view.counted
 
     def _resumes(self, view: ProofView | None) -> bool:
@@ -192,7 +196,7 @@ def archived(logs: Logs, archive: Archive, word: str) -> tuple[ControlState, lis
     depends on the clock."""
     mark = word.encode("utf-8", "surrogatepass")
     view = logs.messages.view()
-    found = [one for line in archive.lines() if mark in line for one in messages_on(None, line, view)]
+    found = [one for _, one in messages_on(((None, line) for line in archive.lines() if mark in line), view)]
     found.sort(key=lambda message: not state.opens(message.content))
     return ControlState(logs.read_roster(), found), found
 

@@ -19,7 +19,7 @@ from .records import MAX_WORD, USER, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Sequence
+    from collections.abc import Collection, Container, Iterable, Sequence
 
 ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
@@ -179,17 +179,6 @@ def _word(name: str) -> str:
     from .naming import word  # few names need it
 
     return word(name)
-
-
-def mode(address: str, is_agent: Callable[[str], bool]) -> str:
-    """Return the mode of a stored address. ``is_agent`` tells whether a bare word is an agent's id or name."""
-    if address == ALL:
-        return BROADCAST
-    if address.startswith("role:"):
-        return ROLE
-    if ":" in address:
-        return TAG
-    return DIRECT if is_agent(address) else ROLE
 
 
 def role_of(address: str) -> str:

@@ -221,14 +221,6 @@ def _tags(value: Any) -> tuple[str, ...]:
     return tuple([tag for tag, namespace, word in parted if is_value(namespace) and is_value(word)])
 
 
-def _when(obj: dict[str, Any]) -> int:
-    return instant.parse(_text(obj, "timestamp"))
-
-
-def _hours(value: Any) -> float | None:
-    return value if type(value) in (int, float) and 0 < value <= MAX_TTL_HOURS else None
-
-
 def _one_of(known: tuple[str, ...], value: Any, otherwise: str) -> str:
     return value if type(value) is str and value in known else otherwise
 
@@ -252,17 +244,18 @@ def message_from(obj: dict[str, Any]) -> Message:
     recipients = _strings(obj.get("recipient") or obj.get("to"))
     if not recipients:
         raise _Bad("no recipient")
+    hours: Any = obj.get("ttl_hours")
     older = {_OLDER[key] for key in _OLDER if key not in obj}
     extra = {key: value for key, value in obj.items() if key not in _MESSAGE_KEYS and key not in older}
     return Message(
         id=_text(obj, "id"),
         sender=_text(obj, "sender"),
         recipients=recipients,
-        timestamp=_when(obj),
+        timestamp=instant.parse(_text(obj, "timestamp")),
         content=_text(obj, "content"),
         subject=_maybe_text(obj, "subject"),
         thread=_maybe_text(obj, "thread"),
-        ttl_hours=_hours(obj.get("ttl_hours")),
+        ttl_hours=hours if type(hours) in (int, float) and 0 < hours <= MAX_TTL_HOURS else None,
         expires_at=(instant.told(obj["expires_at"]) or None) if "expires_at" in obj else None,
         type=_one_of(TYPES, obj.get("type"), "message"),
         ack=obj.get("ack") is True,
@@ -324,7 +317,7 @@ def _read_from(obj: dict[str, Any]) -> Read:
     return Read(
         message_id=_text({"message_id": obj.get("message_id", obj.get("messageid"))}, "message_id"),
         session_id=_id({"reader_session_id": reader}, "reader_session_id"),
-        timestamp=_when(obj),
+        timestamp=instant.parse(_text(obj, "timestamp")),
         event=_known_event(obj, READ_EVENTS, "read"),
         via=_maybe_text(obj, "as"),
         nonce=_maybe_text(obj, "nonce"),
@@ -366,7 +359,7 @@ def _roster_from(obj: dict[str, Any]) -> RosterEvent:
     return RosterEvent(
         event=_known_event(obj, ROSTER_EVENTS, "register"),
         session_id=_id(obj, "session_id"),
-        timestamp=_when(obj) if obj.get("timestamp") is not None else 0,
+        timestamp=instant.parse(_text(obj, "timestamp")) if obj.get("timestamp") is not None else 0,
         name=_maybe_id(obj, "name"),
         tags=None if tags is None else _tags(tags),
         lead=_maybe_id(obj, "lead"),

@@ -35,10 +35,6 @@ class InboxState(Record):
     ttls: Mapping[str, float | None]
     sign: Callable[[str], int] = _never
 
-    def expires_at(self, message: Message) -> int | None:
-        """Return the instant of expiry; see ``expiry.expires_at``."""
-        return expiry.expires_at(message, self.roster, self.ttls)
-
     def expired(self, message: Message, now: int) -> bool:
         """Return whether it has expired; see ``expiry.expired``."""
         return expiry.expired(message, now, self.roster, self.ttls)
@@ -89,7 +85,7 @@ def item_for(message: Message, reader: Reader, state: InboxState, now: int) -> I
         if way is None:
             return None
     claimed = state.reads.claim(message.id) if way.claims else None
-    deadline = state.expires_at(message)
+    deadline = expiry.expires_at(message, state.roster, state.ttls)
     if deadline is not None and now >= deadline:
         return None
     before = tuple(claims.readers(message, state.reads))

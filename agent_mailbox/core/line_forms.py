@@ -12,8 +12,11 @@ from .address import ALL
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import TypeVar
 
     from .address import Reader
+
+    P = TypeVar("P", int, int | None)
 
 _ABOUT = b'{"message_id":"'
 _OUR_READ, _OUR_READER = [b"{", b"message_id", b":"], [b",", b"reader_session_id", b":"]
@@ -79,6 +82,11 @@ def may_settle(line: bytes) -> bool:
 def may_be_control(line: bytes) -> bool:
     """Return whether the message may be control: in the text of other mail the quotation marks are escaped."""
     return b'"control"' in line or b"\\u" in line
+
+
+def control_lines(lines: Iterable[tuple[P, bytes]]) -> Iterator[tuple[P, bytes]]:
+    """Return those of the lines, with their positions, that may be control (``may_be_control``)."""
+    return ((at, line) for at, line in lines if b'"control"' in line or b"\\u" in line)
 
 
 def may_be_note(line: bytes) -> bool:

@@ -35,10 +35,6 @@ class Reach(Record):
 
 def find_reach(message: Message, roster: Roster, gone: Collection[str] = ()) -> Reach:
     """Return the agents a message reaches at the moment of sending; the ``gone`` count as frozen."""
-
-    def is_there(session_id: str) -> bool:
-        return session_id not in gone and roster.state(session_id) == ALIVE
-
     now: dict[str, None] = {}
     by_role: dict[str, None] = {}
     waiting: dict[str, None] = {}
@@ -47,10 +43,11 @@ def find_reach(message: Message, roster: Roster, gone: Collection[str] = ()) -> 
         if mode == DIRECT:
             for session_id in roster.heirs(stored):
                 if session_id != message.sender:
-                    (now if is_there(session_id) else waiting)[session_id] = None
+                    is_there = session_id not in gone and roster.state(session_id) == ALIVE
+                    (now if is_there else waiting)[session_id] = None
             continue
         others = [a for a in find_bearers(stored, roster, message.bare) if a.session_id != message.sender]
-        living = dict.fromkeys(a.session_id for a in others if is_there(a.session_id))
+        living = dict.fromkeys(a.session_id for a in others if a.state == ALIVE and a.session_id not in gone)
         (by_role if mode == ROLE else now).update(living)
         if mode != ROLE:
             waiting.update(dict.fromkeys(a.session_id for a in others if a.state == FROZEN or a.session_id in gone))
@@ -108,7 +105,7 @@ def find_concerned(messages: Iterable[Message], roster: Roster) -> set[str] | No
 
 
 class Arrival(Record):
-    """The readers by when they will see a message, and why each. Only one of ``one_of`` gets it: the first to look."""
+    """The readers by when they will see a message, and why each. Only one of ``reach.one_of`` gets it: the first."""
 
     now: tuple[str, ...]
     at_next_turn: tuple[str, ...]
@@ -116,11 +113,6 @@ class Arrival(Record):
     reasons: dict[str, str]
     reach: Reach
     elsewhere: Collection[str] = ()
-
-    @property
-    def one_of(self) -> tuple[str, ...]:
-        """Return the holders of roles of whom one gets it."""
-        return self.reach.one_of
 
 
 def sort_arrival(
@@ -131,16 +123,15 @@ def sort_arrival(
     waking: Collection[str] = (),
     hooked: Collection[str] = (),
     silent: Collection[str] = (),
-    carried: Collection[str] = (),
     elsewhere: Collection[str] = (),
     queued: bool = False,
 ) -> Arrival:
     """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
 
     ``waking``: beside these sessions a process waits for mail, and wakes them. ``hooked``: their client called our
-    hooks, and its process lives. ``silent``: their hooks were taken out since they called the last one. ``carried``:
-    teammates whose team has a bridge. ``elsewhere``: another machine's. ``queued``: the mail itself waits here for the
-    engine.
+    hooks, and its process lives. ``silent``: their hooks were taken out since they called the last one. ``elsewhere``:
+    another machine's. ``queued``: the mail itself waits here for the engine. A teammate is reached if its team has a
+    bridge.
     """
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     reasons = {}
@@ -157,7 +148,7 @@ def sort_arrival(
             place, why = 2, "its hooks were taken out, and it called none since"
         elif who in waking:
             place, why = 0, "its doorbell waits for mail"
-        elif who in carried:
+        elif "@" in who and is_mate(roster.get(who)):
             place, why = 1, "its team's bridge carries it"
         elif who in hooked:
             place, why = 1, "its client calls our hooks, and runs"
@@ -177,23 +168,18 @@ def _is_muted(message: Message, agent: Agent | None, roster: Roster) -> bool:
 
 def list_arrival(arrival: Arrival, called: Callable[[str], str]) -> list[tuple[str, str]]:
     """Return where a message goes as (label, names): ``("will see it now", "Ada")``; ``called`` names each."""
-
-    def name(who: str) -> str:
-        return called(who) + (" (on another machine, once that takes it in)" if who in arrival.elsewhere else "")
-
-    found, rivals = [], {*arrival.one_of}
-    groups = zip(_WORDS, (arrival.now, arrival.at_next_turn, arrival.when_it_looks), strict=True)
-    ways = [(word, [who for who in group if who not in rivals], _among(group, rivals)) for word, group in groups]
-    found += [(f"will see it {word}", frame.some([*map(name, sure)])) for word, sure, _ in ways if sure]
-    mixed = [(word, some) for word, _, some in ways if some]
+    far = " (on another machine, once that takes it in)"
+    found, mixed, rivals = [], [], {*arrival.reach.one_of}
+    for word, group in zip(_WORDS, (arrival.now, arrival.at_next_turn, arrival.when_it_looks), strict=True):
+        named = {who: called(who) + (far if who in arrival.elsewhere else "") for who in group}
+        if sure := [name for who, name in named.items() if who not in rivals]:
+            found.append((f"will see it {word}", frame.some(sure)))
+        if some := [name for who, name in named.items() if who in rivals]:
+            mixed.append((word, some))
     if len(mixed) == 1:
-        found.append((f"will see it {mixed[0][0]}", f"one of {frame.some([*map(name, mixed[0][1])])}"))
+        found.append((f"will see it {mixed[0][0]}", f"one of {frame.some(mixed[0][1])}"))
     elif mixed:
-        each = [f"{name(who)} ({word})" for word, some in mixed for who in some]
+        each = [f"{name} ({word})" for word, some in mixed for name in some]
         found.append(("one of these will see it", frame.some(each)))
     others = (("waits for", arrival.reach.waiting_for), ("gone, client ended", arrival.reach.gone))
     return found + [(label, frame.some([*map(called, parties)])) for label, parties in others if parties]
-
-
-def _among(group: Collection[str], wanted: Collection[str]) -> list[str]:
-    return [who for who in group if who in wanted]

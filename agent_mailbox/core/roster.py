@@ -359,8 +359,14 @@ class Roster:
         return agent is not None and (agent.state != DEAD or f"role:{word}" not in self.roles_ever)
 
     def mode(self, stored: str) -> str:
-        """Return the mode of a stored address (see ``address.mode``)."""
-        return address.mode(stored, self.is_agent)
+        """Return the mode of a stored address: a bare word is a role's, unless it is an agent's id or name."""
+        if stored == address.ALL:
+            return address.BROADCAST
+        if stored.startswith("role:"):
+            return address.ROLE
+        if ":" in stored:
+            return address.TAG
+        return address.DIRECT if self.is_agent(stored) else address.ROLE
 
     def role_in_use(self, word: str) -> bool:
         """Return whether the word is a role that an agent not dead holds."""

@@ -57,7 +57,6 @@ def find_arrival(
         waking=waking,
         hooked=running,
         silent=_find_silent(box, {*waking, *running}) if box.has_unhooked else (),
-        carried=reach.find_mates(readers, roster),
         elsewhere=box.elsewhere(readers),
         queued=queued,
     )

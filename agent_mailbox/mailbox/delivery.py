@@ -19,7 +19,7 @@ from ..core.records import USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, StorageFailed
 from ..store.files.watched import Watched
-from ..store.locks.lock import Patience
+from ..store.locks.lock import WAIT, Patience
 from ..store.polling import offers
 from ..store.polling.poll import Poll
 
@@ -91,11 +91,7 @@ class Delivery:
         items = self._unread(poll)
         self.withheld = poll.withheld
         done = all(item.muted for item in items) and not offers.load(self.box.logs, session_id)
-        try:
-            with Patience(SOON):
-                self._settle(poll, set(), 0, quiet=done)
-        except (Busy, StorageFailed):
-            pass  # the next look does it
+        self._settle(poll, set(), 0, quiet=done)
         return self._judged(session_id, items)
 
     def deliver(
@@ -168,7 +164,8 @@ class Delivery:
         )
 
     def _poll(self, session_id: str) -> Poll:
-        return Poll(self.box.logs, session_id, self.box.config.ttls, self.box.config.stamp)
+        config = self.box.config
+        return Poll(self.box.logs, session_id, config.ttls, config.stamp)
 
     def _unread(self, poll: Poll) -> list[Item]:
         """Return the session's unread mail; a log that is locked or takes no writes costs the next look time."""
@@ -198,19 +195,15 @@ class Delivery:
         size = 0
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.box.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
-            size = self.box.logs.patient_reads().append(map(codec.spell_read, records), (), proofs)
-        if not items and self._is_stamped(me, offering):
+            size = self.box.logs.reads.append(map(codec.spell_read, records), (), proofs, WAIT)
+        if not items and self._is_stamped(me, offering, now):
             poll.save()
             return 0
         if offering is None:  # an earlier hook's offer is settled by a later hook, which a stamp would spare
             quiet = not offers.load(self.box.logs, me)
         else:
             quiet = offering.quiet and (offering.nonce is None or not records)
-        try:
-            with Patience(SOON):
-                self._settle(poll, {record.message_id for record in records}, size, quiet)
-        except (Busy, StorageFailed):
-            pass  # everything is shown and recorded; what is derived can wait for the next poll
+        self._settle(poll, {record.message_id for record in records}, size, quiet)
         return len(shown)
 
     def _judged(self, me: str, items: list[Item], *, apply: bool = False) -> list[Item]:
@@ -242,31 +235,35 @@ class Delivery:
         cost, titles = offering.tokens, offering.titles
         return [r.replace(nonce=nonce, tokens=cost.get(i := r.message_id), title=i in titles) for r in records]
 
-    def _is_stamped(self, me: str, offering: Offering | None) -> bool:
+    def _is_stamped(self, me: str, offering: Offering | None, now: int) -> bool:
         """Return whether the session has its quiet stamp; for a hook the guard must also believe it."""
         trail = self.box.logs.trail
-        return trail.is_quiet(me) if offering is None else trail.counting(me, self.box.now()) is not None
+        return trail.is_quiet(me) if offering is None else trail.counting(me, now) is not None
 
     def _settle(self, poll: Poll, recorded: set[str], size: int, quiet: bool) -> None:
         """Save the cursor, and leave a quiet stamp if nothing is left to read and ``quiet`` allows it.
 
         ``store.log.stamps`` says why that is sound; without a stamp no lock is needed. ``recorded`` was read since, in
-        ``size`` bytes; if anything else was written, the logs are read again."""
-        logs = self.box.logs
-        if not quiet:
-            poll.without(recorded, size)
-            poll.save()
-            return
-        with logs.messages.held(), logs.reads.held(), logs.roster.held():
-            left = poll.without(recorded, size) if logs.trail.vouch(self.box.config.stamp) else None
-            if left is None:
-                left = poll.unread(self.box.now(), adopt=False)
-            poll.save()
-            if all(item.muted for item in left) and not (poll.withheld or logs.trail.is_offered(poll.session_id)):
-                agent = logs.read_roster().get(poll.session_id)
-                led = agent is not None and agent.lead not in (None, USER)
-                told = led or Watched(logs.trail).is_watched(poll.session_id)
-                logs.trail.stamp(poll.session_id, poll.judged, led=told)
+        ``size`` bytes; if anything else was written, the logs are read again. If a log is locked or takes no writes,
+        what is derived waits for the next poll."""
+        try:
+            if not quiet:
+                poll.without(recorded, size)
+                poll.save()
+                return
+            logs = self.box.logs
+            with Patience(SOON), logs.messages.held(), logs.reads.held(), logs.roster.held():
+                left = poll.without(recorded, size) if logs.trail.vouch(self.box.config.stamp) else None
+                if left is None:
+                    left = poll.unread(self.box.now(), adopt=False)
+                poll.save()
+                if all(item.muted for item in left) and not (poll.withheld or logs.trail.is_offered(poll.session_id)):
+                    agent = logs.read_roster().get(poll.session_id)
+                    led = agent is not None and agent.lead not in (None, USER)
+                    told = led or Watched(logs.trail).is_watched(poll.session_id)
+                    logs.trail.stamp(poll.session_id, poll.judged, led=told)
+        except (Busy, StorageFailed):
+            pass
 
     def check_in(self, session_id: str) -> Roster:
         """Take a sign of life: beat the heart; register the unknown, thaw the frozen. Return the roster that has it

@@ -233,12 +233,6 @@ class OpenMailbox:
                 self._told.add(said)
                 self.complain(said)
 
-    def broken(self) -> str | None:
-        """Return why the logs do not continue where our writers left them, by a look at the end of each; else None.
-
-        Every door asks it, so nobody is told of no news who missed what a log lost."""
-        return self.logs.broken()
-
     def gone(self, sessions: Iterable[str]) -> set[str]:
         """Return those sessions that are gone: they did not end by themselves, and their client's process did.
 

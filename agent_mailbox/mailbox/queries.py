@@ -274,10 +274,10 @@ class Library:
         from ..store.files import watch  # ctypes, which no other question needs
 
         with watch.Watch([self._mailbox.directory]) as changes:
-            deadline, known = watch.deadline(timeout), self._mailbox.broken()
+            deadline, known = watch.deadline(timeout), self._mailbox.logs.broken()
             delivery = self._mailbox.part(Delivery)
             while True:
-                if known is None and (why := self._mailbox.broken()) is not None:
+                if known is None and (why := self._mailbox.logs.broken()) is not None:
                     raise BadData(why, "look at the log, then run `agent-mailbox doctor --trust`", code="broken")
                 with Patience(None if deadline is None else deadline - system.monotonic()):
                     unread = len(delivery.look(session_id))

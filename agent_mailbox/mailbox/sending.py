@@ -34,13 +34,14 @@ if TYPE_CHECKING:
 
 
 class Sent(Record):
-    """A message that is durably in the log, its reach, and warnings for its sender.
+    """A message that is durably in the log, its reach by this roster, and warnings for its sender.
 
     ``queued``: it waits here for the engine that several machines share."""
 
     message: Message
     delivery: reach.Reach
     warnings: tuple[str, ...]
+    roster: Roster
     queued: bool = False
 
 
@@ -82,7 +83,7 @@ class Sending:
         proves nothing of its writer. ``by_id``: the caller's command takes ``--id``, so an error names it."""
         log = self.box.in_order(self.box.logs.messages, is_caught_up=True)
         roster = self.box.logs.read_roster()
-        prepared = _each(drafts, lambda draft: self._prepare(draft, roster, strict, answering))
+        prepared = _each(drafts, self._prepare, roster, strict, answering)
         given = {made.message.id for made, draft in zip(prepared, drafts, strict=True) if draft.id is not None}
         ids = [made.message.id for made in prepared]
         if len(ids) > 1:
@@ -105,7 +106,7 @@ class Sending:
             raise (retryable(error, ids) if by_id else error) from None
         if known is None:
             return [
-                Sent(made.message, judge_reach(self.box, made.message, roster), made.warnings, True)
+                Sent(made.message, judge_reach(self.box, made.message, roster), made.warnings, roster, True)
                 for made in prepared
             ]
         if orders:
@@ -118,6 +119,7 @@ class Sending:
                 known.get(made.message.id) or (self._weighed(made.message) if weighs else made.message),
                 judge_reach(self.box, made.message, roster),
                 made.warnings,
+                roster,
                 False,
             )
             for made in prepared
@@ -196,7 +198,7 @@ class Sending:
         """Append the messages whose id is new; return those that were there already, synced again."""
         known, found = self._known(archived, log) if archived is not None else ({}, [])
         roster = self.box.logs.read_roster()  # under the messages' lock, so that no quiet stamp is newer
-        _each(prepared, lambda made: _refuse_conflict(made, known.get(made.message.id), roster))
+        _each(prepared, _refuse_conflict, known, roster)
         new = [made for made in prepared if made.message.id not in known]
         if self.box.config.max_per_minute is not None:
             # A decision that came too late because of a limit would be worse than any flood.
@@ -267,12 +269,12 @@ class Sending:
         return known, found
 
 
-def _each(items: Sequence[T], do: Callable[[T], R]) -> list[R]:
-    """Return ``do`` of every item; an error gets the index of its item as ``at``."""
+def _each(items: Sequence[T], do: Callable[..., R], *given: object) -> list[R]:
+    """Return ``do`` of every item, with what else is ``given``; an error gets the index of its item as ``at``."""
     results = []
     for place, item in enumerate(items):
         try:
-            results.append(do(item))
+            results.append(do(item, *given))
         except MailboxError as error:
             error.at = place
             raise
@@ -301,11 +303,11 @@ def retryable(error: E, ids: Sequence[str]) -> E:
     )
 
 
-def _refuse_conflict(made: _Prepared, known: Message | None, roster: Roster) -> None:
-    """Raise ``Refused`` for new mail to the dead, and for a known id with other mail. A known message may have
-    recipients that died since."""
+def _refuse_conflict(made: _Prepared, found: Mapping[str, Message], roster: Roster) -> None:
+    """Raise ``Refused`` for new mail to the dead, and for the id of a message that was found with other mail. Such a
+    message may have recipients that died since."""
     message = made.message
-    if known is None:
+    if (known := found.get(message.id)) is None:
         compose.refuse_dead(made.resolved)
         if message.expires_at is not None:
             compose.check_expiry(message)

@@ -121,7 +121,7 @@ class SwarmContext:
 
     def _change_tags(self, request: Registration, actor: str) -> None:
         """Change an agent's tags, with the proof of who calls: that is no mail from elsewhere."""
-        self.app.proves, before = self.app.proof_for, self.app.proves
+        self.app.proves, before = None, self.app.proves
         try:
             self.app.mailbox.register(request, actor)
         finally:

@@ -12,6 +12,8 @@ from agent_mailbox.core import address
 from agent_mailbox.core.address import NAMESPACES, Reader, Route
 from agent_mailbox.errors import Malformed
 
+from .build import register, roster
+
 GOOD_WORDS = ["a", "7", "bob", "Bob-1", "a.b_c@d+e-f", "3f2c9a10-0000-4000-8000-123456789abc", "x" * 128]
 BAD_WORDS = ["", " ", "-a", ".a", "_a", "@a", "a b", "a:b", "role:x", "a\n", "a\tb", "a\u2028", "é", "Ω", "a\0", "<a>"]
 
@@ -99,14 +101,14 @@ def test_no_word_is_both_an_id_and_a_tag(word):
 
 def test_the_mode_of_a_stored_address_follows_from_its_form():
     """``all`` → broadcast, ``role:x`` → role, ``ns:value`` → tag, a known agent → direct, another word → role."""
-    known = {"bob-1", "user"}.__contains__
-    assert address.mode("all", known) == "broadcast"
-    assert address.mode("role:bob-1", known) == "role"
-    assert address.mode("project:bob-1", known) == "tag"
-    assert address.mode("team:blue", known) == "tag"
-    assert address.mode("bob-1", known) == "direct"
-    assert address.mode("user", known) == "direct"
-    assert address.mode("architect", known) == "role"
+    known = roster(register("bob-1"))
+    assert known.mode("all") == "broadcast"
+    assert known.mode("role:bob-1") == "role"
+    assert known.mode("project:bob-1") == "tag"
+    assert known.mode("team:blue") == "tag"
+    assert known.mode("bob-1") == "direct"
+    assert known.mode("user") == "direct"
+    assert known.mode("architect") == "role"
 
 
 def test_a_bare_word_and_its_prefixed_form_are_the_same_role():

@@ -90,5 +90,5 @@ def test_nothing_that_a_worker_does_frees_it(worker: Worker, mode: str, bounds: 
     assert {path: path.read_bytes() for path in kept} == kept
     now = Control(OpenMailbox(str(post.box)))
     allowed = now.standing(worker.id).policy.allow
-    assert now.box.broken() is not None or allowed == ("Bash",)
+    assert now.box.logs.broken() is not None or allowed == ("Bash",)
     assert bindings.is_bound(now.box.logs.trail, worker.id)

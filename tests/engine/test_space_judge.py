@@ -328,7 +328,7 @@ def test_what_came_before_the_person_s_word_is_judged_again(pair: Three) -> None
     assert allowed(pair.south) == ("Write",)
     assert [*map(unsealed, Path(pair.south.box.logs.messages.path).read_bytes().splitlines())] == lines
     assert space_trust.unheard_lines(pair.south.box.logs) == []
-    assert pair.south.box.broken() is None
+    assert pair.south.box.logs.broken() is None
 
 
 def test_copies_of_a_waiting_line_count_once(pair: Three) -> None:
@@ -610,7 +610,7 @@ def test_removed_denials_keep_a_worker_bound(pair: Three, how: str) -> None:
     cut = {"removed": b"", "rolled back": before, "blanked": whole.replace(last, blank)}[how]
     path.write_bytes(cut)
     assert Control(OpenMailbox(pair.south.path)).standing(WORKER).policy.allow == ()
-    assert pair.south.box.broken() is not None
+    assert pair.south.box.logs.broken() is not None
 
 
 def test_a_foreign_program_on_the_space_s_subjects(pair: Three) -> None:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 def look(stage: Stage, process: Process, machine: Machine) -> None:
     """Ask a machine what it believes."""
     judge, desk = stage.judge, stage.desk(machine, None)
-    if (why := desk.broken()) is not None:
+    if (why := desk.logs.broken()) is not None:
         if machine not in judge.edited and not stage.world.befell(*MOVING):
             judge.breach(f"{machine.name} is not as it was left: {why}")
         return

@@ -65,7 +65,7 @@ def test_a_steward_does_not_bless_a_log_that_was_edited(scene: Scene) -> None:
     scene.without(RULE, same_length=True)
     assert scene.post.call("steward", "run", "--max-live", "0").rc == 1
     assert scene.asked() == "deny"
-    assert scene.mailbox.broken() is not None
+    assert scene.mailbox.logs.broken() is not None
 
 
 def test_another_s_line_with_the_id_of_an_order_does_not_displace_it(scene: Scene) -> None:
@@ -94,7 +94,7 @@ def test_an_archived_allow_over_a_line_below_the_base_is_noticed(scene: Scene) -
     chat(scene)
     overwrite(scene.post.file(MESSAGES), scene.line("qqqq"), line)
     assert scene.rules()[0] == ()
-    assert scene.mailbox.broken() is not None
+    assert scene.mailbox.logs.broken() is not None
 
 
 def test_a_sealed_roster_line_does_not_count_twice(scene: Scene) -> None:
@@ -196,4 +196,4 @@ def test_a_steward_that_follows_one_that_was_killed_keeps_what_is_proven(
     scene.post.check(LEAD)
     steward.run_upkeep(scene.mailbox, 0)
     assert scene.rules() == (("Bash(ls:*)",), (RULE,))
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None

@@ -45,7 +45,7 @@ def test_a_rule_that_was_taken_back_waits_for_a_word_of_its_own(scene: Scene, tm
     words = ("doctor", "--trust") if command == "doctor" else ("init", scene.post.box, "--adopt")
     told = scene.post.ok(*words, "--yes")
     assert told["withheld"] == [{"agent": WORKER, "allow": [RULE], "mode": None}]
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
     assert (scene.rules(), scene.asked()) == (((), ("Bash(rm:*)",)), None)
     assert scene.asked({"command": "rm x"}) == "deny"
     assert scene.problems() == []

@@ -162,7 +162,7 @@ def test_a_table_of_a_wrong_count_accuses_nobody(scene: Scene) -> None:
     os.utime(path, ns=(at.st_atime_ns, at.st_mtime_ns))
     scene.control.set_mode(USER, [LEAD], "default")
     assert scene.rules() == ((), (RULE,))
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
 
 
 def test_what_an_answer_brings_is_found_by_its_asker(scene: Scene) -> None:

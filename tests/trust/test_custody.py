@@ -215,7 +215,7 @@ def test_the_person_s_trust_counts_no_copy(scene: Scene) -> None:
     assert scene.rules() == ((), ("Bash(touch:*)",))
     agent = scene.mailbox.logs.read_roster().agents[WORKER]
     assert (agent.lead, agent.continues) == (OTHER, ())
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
     scene.post.send(OTHER, LEAD, "goes on")
     assert not any("doctor --trust" in what for what in scene.problems())
 
@@ -234,7 +234,7 @@ def test_a_replacement_noted_while_a_writer_looks_is_no_damage(scene: Scene, mon
     monkeypatch.setattr(Kept, "entry", lambda self: seen.pop() if seen else look(self))
     with scene.mailbox.logs.messages.held() as log:
         assert kept.checked(log.fd) == look(kept) != before
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
 
 
 def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_damages_nothing(
@@ -263,7 +263,7 @@ def test_a_writer_that_notes_its_end_after_the_log_was_replaced_by_an_empty_one_
     assert not any("doctor --trust" in what for what in scene.problems())
     scene.post.send(LEAD, OTHER)
     assert len(scene.post.check(OTHER)) == 1
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
 
 
 @pytest.mark.parametrize("what", ["plain", "control", "person"])
@@ -293,7 +293,7 @@ def test_a_line_that_a_foreign_one_displaced_is_written_again_if_more_than_mail_
     places = [(line, at) for at, line in scene.mailbox.logs.messages.lines() if line in ours]
     assert [view.proof(line, at) is not None for line, at in places] == ([False] if what == "plain" else [False, True])
     assert scene.rules()[1] == ((RULE,) if what == "control" else ())
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
 
 
 def test_lines_of_another_mailbox_prove_nothing(scene: Scene, tmp_path: Path) -> None:
@@ -384,11 +384,11 @@ def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
         with pytest.raises(Killed):
             rotation_run(scene)
     assert scene.rules() == ((), (RULE,))
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
     scene.post.send(OTHER, LEAD)
     rotation_run(scene)
     scene.policy(deny=(RULE, "Bash(touch:*)"))
-    assert (scene.asked(TOUCH), scene.mailbox.broken()) == ("deny", None)
+    assert (scene.asked(TOUCH), scene.mailbox.logs.broken()) == ("deny", None)
 
 
 def test_a_log_whose_replacement_nobody_noted_is_read_as_it_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -441,7 +441,7 @@ def test_a_roster_told_in_fewer_events_still_proves_who_leads(scene: Scene, monk
     assert len(scene.post.lines(ROSTER)) < len(lines)
     assert scene.mailbox.logs.read_roster().agents[WORKER] == before
     assert before.proven_leads[-1][1] == LEAD
-    assert scene.mailbox.broken() is None
+    assert scene.mailbox.logs.broken() is None
 
 
 # -- from elsewhere ---------------------------------------------------------------------------------------------------

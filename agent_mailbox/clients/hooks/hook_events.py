@@ -94,7 +94,7 @@ class Hook(Record):
         """Return the line that tells of a log that was cut or replaced; none if the session was told of it.
 
         ``again``: tell it once more."""
-        why = self.desk.broken()
+        why = self.desk.logs.broken()
         if why is None or (cache.load(self._alarm_path()) == why.encode() and not again):
             return []
         return [f"{why}; nothing here counts as proven until your person ran `agent-mailbox doctor --trust`"]
@@ -103,7 +103,7 @@ class Hook(Record):
         return self.desk.logs.cache("alarms", self.call.session_id)
 
     def _alarm_was_shown(self) -> None:
-        if (why := self.desk.broken()) is not None:
+        if (why := self.desk.logs.broken()) is not None:
             cache.save(self._alarm_path(), why.encode())
 
     def framed_alarm(self) -> list[str]:

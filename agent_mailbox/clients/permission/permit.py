@@ -78,7 +78,7 @@ class Permit(Record):
         me = self.call.session_id
         standing = self.control.standing(me)
         agent = self.control.box.logs.read_roster().get(me)
-        if (why := self.control.box.broken()) is not None:
+        if (why := self.control.box.logs.broken()) is not None:
             reads = policy.is_reading(self.call.tool, self.given, self._where_called())
             if bindings.is_bound(self.control.box.logs.trail, me) and not reads:
                 self.write(closed_answer(self.call.event, f"{why}; only the person can mend that: {TRUST}"))

@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..records import Record
-from . import transitions
+from . import authority, transitions
 
 if TYPE_CHECKING:
     from ..records import Proof
+    from ..roster import Roster
     from .messages import Payload
 
 
@@ -40,6 +41,15 @@ class ControlRequest(Record):
     answer_proven: bool = True
     proof: Proof | None = None
     answer_proof: Proof | None = None
+
+    def may_decide(self, speaker: str, when: int, roster: Roster, *, approves: bool) -> bool:
+        """Return whether the speaker may decide the request at that instant: follows from the roster alone.
+
+        The worker decides a shutdown, the worker's lead everything else. An unproven lead may deny.
+        """
+        if self.flow == transitions.SHUTDOWN:
+            return authority.is_same(speaker, self.answerer, when, roster)
+        return authority.commands(speaker, self.asker, when, roster, proven=approves)
 
     @property
     def is_open(self) -> bool:

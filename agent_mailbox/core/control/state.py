@@ -135,21 +135,6 @@ class ControlState:
             return is_past or self.tasks.is_over(request_id)
         return not request.is_open
 
-    def may_answer(self, speaker: str, request: ControlRequest, when: int) -> bool:
-        """Return whether the speaker may decide the request at that instant.
-
-        The worker decides a shutdown, the worker's lead everything else.
-        """
-        if request.flow == transitions.SHUTDOWN:
-            return authority.is_same(speaker, request.answerer, when, self.roster)
-        return authority.commands(speaker, request.asker, when, self.roster)
-
-    def may_deny(self, speaker: str, request: ControlRequest, when: int) -> bool:
-        """Return whether the speaker may deny the request; an unproven lead may, too."""
-        if request.flow == transitions.SHUTDOWN:
-            return self.may_answer(speaker, request, when)
-        return authority.commands(speaker, request.asker, when, self.roster, proven=False)
-
     def is_for(self, message: Message, reader: str) -> bool:
         """Return whether an order to all concerns this reader: the sender must lead it. Other mail always does."""
         to_all = ALL in message.recipients and reader not in message.recipients
@@ -256,7 +241,7 @@ class ControlState:
                 return self._forbidden(message, about, "only the asker may time its request out")
         elif what == transitions.APPROVE and not (self._is_proven(message) and request.proven):
             return self._forbidden(message, about, UNPROVEN)
-        elif not (self.may_answer if what == transitions.APPROVE else self.may_deny)(speaker, request, when):
+        elif not request.may_decide(speaker, when, self.roster, approves=what == transitions.APPROVE):
             return self._forbidden(message, about)
         after = transitions.after(flow, request.state, what)
         if after is None:

@@ -106,6 +106,7 @@ class Custody:
 
     def __init__(self, directory: str, mailbox_id: bytes, state: str) -> None:
         self.directory = directory
+        self.breach = f"{directory}/broken"
         self.id = mailbox_id
         self.state = state
         self._key: Key | None = None
@@ -138,17 +139,17 @@ class Custody:
 
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
-        text = read_file(f"{self.directory}/broken")
+        text = read_file(self.breach)
         return None if text is None else text.decode("utf-8", "replace").strip() or "?"
 
     def note_broken(self, why: str) -> None:
         """Note that nothing here counts as proven, until the person has looked."""
-        make_file(self.path("broken"), why.encode("utf-8", "replace") + b"\n")
+        make_file(self.breach, why.encode("utf-8", "replace") + b"\n")
 
     def forget_broken(self) -> None:
         """Note that the person has looked."""
         try:
-            system.unlink(self.path("broken"))
+            system.unlink(self.breach)
         except FileNotFoundError:
             pass
 

@@ -32,12 +32,17 @@ class LogPlace:
         inode, size = end_of(fd)
         return inode == self.inode and size >= self.position
 
+    def news_end(self, fd: int) -> tuple[int, int]:
+        """Return the open log's inode, and the position up to which it has new whole lines."""
+        inode, size = end_of(fd)  # a line that is being written is read when it is whole
+        return inode, max(boundary(fd, size), self.position)
+
     def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
         """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
-        inode, size = end_of(fd)
-        start = self.position if self.continues(fd) else 0
-        end = max(boundary(fd, size), start)  # a line that is being written is read when it is whole
-        yield from lines_of(fd, start, end)
+        if not self.continues(fd):
+            self.inode, self.position = 0, 0
+        inode, end = self.news_end(fd)
+        yield from lines_of(fd, self.position, end)
         self.inode, self.position = inode, end
 
 

@@ -113,9 +113,10 @@ class Log:
         here = system.fstat(fd)
         return (there.st_ino, there.st_dev) == (here.st_ino, here.st_dev)
 
-    def held(self) -> HeldLog:
-        """Return the log under its lock, for a ``with`` block that looks and then appends."""
-        return HeldLog(self.path, self.wait, self.trail, self.kept)
+    def held(self, patience: float = 0) -> HeldLog:
+        """Return the log under its lock, for a ``with`` block that looks and then appends. ``patience``: the seconds to
+        wait for the lock at least."""
+        return HeldLog(self.path, max(self.wait, patience), self.trail, self.kept)
 
     def decide(self, act: Callable[[HeldLog], T]) -> T:
         """Return what ``act`` does with the log under its lock: it looks, and then appends."""
@@ -128,13 +129,17 @@ class Log:
             return act(log)
 
     def append(
-        self, lines: Iterable[bytes], disturbs: Iterable[str] | None = (), proofs: Sequence[Proof | None] = ()
+        self,
+        lines: Iterable[bytes],
+        disturbs: Iterable[str] | None = (),
+        proofs: Sequence[Proof | None] = (),
+        patience: float = 0,
     ) -> int:
         """Append whole lines (with their newlines) durably; raise ``StorageFailed`` if that is uncertain.
 
-        See ``HeldLog.append``.
+        See ``HeldLog.append``, and ``held`` for the ``patience``.
         """
-        with self.held() as log:
+        with self.held(patience) as log:
             return log.append(lines, disturbs, proofs)
 
 

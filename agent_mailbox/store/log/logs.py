@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     Ends = tuple[End, End, End]
 
 ROLLBOOK = "roster"
+NOWHERE = (0, 0)
+"""The end of a missing file."""
 SHORT, NEWS = 1 << 18, 1 << 11
 """Bytes of a rollbook that is written anew for every change; bytes of changes for which a longer one is. Readers fold
 the changes since."""
@@ -128,10 +130,6 @@ class Logs:
         """Return the three logs, opened so that they agree, for a ``with`` block."""
         return OpenLogs(self)
 
-    def patient_reads(self) -> Log:
-        """Return the reads log with a wait of ``WAIT`` seconds at least, for writes that must not fail."""
-        return Log(self.reads.path, max(self.wait, WAIT), self.trail, self.reads.kept)
-
     def ends(self) -> Ends:
         """Return (inode, size) of the messages, the reads and the roster; zeros for a missing log."""
         return end_of(self.messages.path), end_of(self.reads.path), end_of(self.roster.path)
@@ -172,7 +170,7 @@ class Logs:
         if (
             known is not None
             and self._roster_at == end_of(self.roster.path)
-            and self._trusted == (self.custody is None or self.custody.broken() is None)
+            and self._trusted == (self.custody is None or end_of(self.custody.breach) == NOWHERE)
         ):
             return known
         noticed, kept = None, self.roster.kept
@@ -182,7 +180,9 @@ class Logs:
         return known or self.roster.attentively(self._folded, noticed=noticed) or Roster()
 
     def broken(self) -> str | None:
-        """Return why the logs do not continue where our writers left them, by a look at the end of each; else None."""
+        """Return why the logs do not continue where our writers left them, by a look at the end of each; else None.
+
+        Every door asks it, so nobody is told of no news who missed what a log lost."""
         if self.custody is None:
             return None
         logs = {log.path: log for log in (self.messages, self.reads, self.roster)}
@@ -419,4 +419,4 @@ def end_of(log: int | str | None) -> End:
         at = None if log is None else system.stat(log)
     except FileNotFoundError:
         at = None
-    return (0, 0) if at is None else (at.st_ino, at.st_size)
+    return NOWHERE if at is None else (at.st_ino, at.st_size)

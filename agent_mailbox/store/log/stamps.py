@@ -271,7 +271,7 @@ class StampFiles:
         """
         wanted = config[2] if config else None
         strange = [name for name in LOGS if not self._is_dated(name)]
-        if not strange and self._noted(CONFIG) == wanted:
+        if not strange and _time(self._end(CONFIG)) == wanted:
             return True
         self.disturb(EVERYONE)
         for name in strange:
@@ -303,10 +303,7 @@ class StampFiles:
 
     def _is_dated(self, name: str) -> bool:
         """Return whether the note bears the time of the file with that name, or both are missing."""
-        return self._noted(name) == _time(f"{self._mailbox}/{name}")
-
-    def _noted(self, name: str) -> int | None:
-        return _time(self._end(name))
+        return _time(self._end(name)) == _time(f"{self._mailbox}/{name}")
 
     def _end(self, path: str) -> str:
         name = path.rpartition("/")[2].removesuffix(".jsonl")  # the note is no log itself

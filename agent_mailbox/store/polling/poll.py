@@ -29,7 +29,6 @@ the message at 0 is about a dropped message: the poll begins again.
 from __future__ import annotations
 
 from ...core import codec, inbox
-from ...core.address import route
 from ...core.claims import Reads
 from ...core.inbox import InboxState
 from ...core.line_forms import addresses, id_for_others, may_be_about, may_release
@@ -341,8 +340,7 @@ def _mail(fd: int | None, cursor: Cursor, end: int, reader: Reader, view: ProofV
         if isinstance(message, BadLine) or message.id in seen:
             continue
         seen.add(message.id)
-        concerns = message.sender != reader.session_id and route(message.recipients, reader, message.bare) is not None
-        if concerns and not _holds_message(fd, others.get(message.id.encode(), ())):
+        if not others or not _holds_message(fd, others.get(message.id.encode(), ())):
             found[position] = weigh_message(message, view, line, position)
     return found
 

@@ -39,7 +39,7 @@ from ...core.control.messages import (
     TaskClaim,
     WatchAgent,
 )
-from ...core.line_forms import may_be_control
+from ...core.line_forms import control_lines
 from ...core.records import Message
 from ..files import cache, system
 from ..files.lines import boundary, line_at, lines_of
@@ -50,6 +50,7 @@ from .index_keys import FILE, HASTE, Doubt, number_of_id
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import TypeVar
 
     from ...core.control.messages import Unknown
     from ...core.control.state import ControlState
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from ..log.proof_view import ProofView
     from .projection_file import OpenProjection
 
+    P = TypeVar("P", int, int | None)
     Parse = Callable[[str], Payload | Unknown]
     Word = tuple[int, str]
     Found = list[Message]
@@ -66,23 +68,26 @@ ORDERED, REQUEST, ID, OPENED, LEASED, WATCHED, TASKED, SETTLED = range(8)
 SETTLING = (OPENED, LEASED, WATCHED, TASKED)
 MANY, MUCH = 64, 1 << 20
 """New control messages, and new bytes of log, that are saved; fewer cost less to read again."""
+_LEAST = 80
+"""Bytes of a control message: none has fewer."""
 _SOURCE = "control"
 _ORDERS = (ModeSet, PolicyUpdate, TaskAssignment, ShutdownRequest)
 
 
-def messages_on(position: int | None, line: bytes, view: ProofView | None) -> Iterator[Message]:
-    """Yield the control message on a line, if it is one, with the proof for its writer; ``view`` counts it.
+def messages_on(lines: Iterable[tuple[P, bytes]], view: ProofView | None) -> Iterator[tuple[P, Message]]:
+    """Yield the control messages on lines, with their positions, and the proof for the writer of each; ``view`` counts
+    them.
 
     Archived lines have no position."""
-    message = _message_on(line)
-    if message is not None:
+    for position, line in control_lines(lines):
+        message = codec.message(line)
+        if not isinstance(message, Message) or message.type != "control":
+            continue
         proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
-        yield mark_bare_word(message, view, line, position) if proof is None else message.replace(proof=proof)
-
-
-def _message_on(line: bytes) -> Message | None:
-    message = codec.message(line) if may_be_control(line) else None
-    return message if isinstance(message, Message) and message.type == "control" else None
+        yield (
+            position,
+            mark_bare_word(message, view, line, position) if proof is None else message.replace(proof=proof),
+        )
 
 
 def of_agent(session_id: str) -> Word:
@@ -160,16 +165,17 @@ class ControlTable:
 
     def _is_worth_it(self) -> bool:
         """Return whether there is a table, or there are many messages to look through."""
-        if system.exists(self._view.kept.custody.path(FILE)) or end_of(self._fd)[1] >= MUCH:
+        size = end_of(self._fd)[1]
+        if size >= MUCH or system.exists(self._view.kept.custody.path(FILE)):
             return True
-        return sum(may_be_control(line) for _, line in lines_of(self._fd, 0)) >= MANY
+        return size >= MANY * _LEAST and len([*control_lines(lines_of(self._fd, 0))]) >= MANY
 
     def holding(self, word: str) -> Iterator[Word]:
         """Yield the requests of the lines that hold a word of plain letters: no table has a shortened id."""
         mark = word.encode()
-        for _, line in lines_of(self._fd, 0, boundary(self._fd, end_of(self._fd)[1])):
-            message = _message_on(line) if mark in line or b"\\u" in line else None
-            if message is not None and (request_id := _payload(self._parse, message).request_id):
+        lines = lines_of(self._fd, 0, boundary(self._fd, end_of(self._fd)[1]))
+        for _, message in messages_on(((None, line) for _, line in lines if mark in line or b"\\u" in line), None):
+            if request_id := _payload(self._parse, message).request_id:
                 yield of_request(request_id)
 
 
@@ -205,12 +211,11 @@ class _OpenTable:
 
     def catch_up(self) -> None:
         """Take in the lines since the table's mark; raise ``Doubt`` unless every deciding line was counted."""
-        for at, line in lines_of(self._fd, self._at, self._end):
-            for message in messages_on(at, line, self._view):
-                self._count += 1
-                proven = proofs.proves(message.proof)
-                rows = ((kind, word, at, number_of_id(message.sender), proven) for kind, word in self._words(message))
-                self._insert([*rows])
+        for at, message in messages_on(lines_of(self._fd, self._at, self._end), self._view):
+            self._count += 1
+            proven = proofs.proves(message.proof)
+            rows = ((kind, word, at, number_of_id(message.sender), proven) for kind, word in self._words(message))
+            self._insert([*rows])
         if not self._opened.is_fresh and not self._view.is_whole():
             raise Doubt("it was counted otherwise")
 
@@ -287,8 +292,8 @@ class _OpenTable:
 
     def _message(self, at: int) -> Message:
         line = line_at(self._fd, at) if at < self._end else b""
-        message = _message_on(line)
-        if message is None:
+        message = codec.message(line)
+        if not isinstance(message, Message) or message.type != "control":
             raise Doubt("the line is another")
         proof = self._view.proof(line, at)
         return mark_bare_word(message, self._view, line, at) if proof is None else message.replace(proof=proof)

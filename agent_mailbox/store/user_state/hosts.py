@@ -50,14 +50,7 @@ class HostRecords:
 
     def __init__(self, state: str) -> None:
         self._directory = f"{state}/{DIRECTORY}"
-        self._here: str | None = None
-
-    @property
-    def here(self) -> str:
-        """Return this boot and namespace, read once."""
-        if self._here is None:
-            self._here = processes.here()
-        return self._here
+        self.here = processes.here()
 
     def of(self, process: Process) -> Host | None:
         """Return the record of the process; None if the record is of another process with the same number."""
@@ -82,7 +75,8 @@ class HostRecords:
         few = len(clients) <= FEW
         recorded: dict[str, list[tuple[Host, bool | None]]] = {}
         for session_id in sorted(clients) if few else ():  # in the same order each time: it can be replayed
-            host = self._host(clients[session_id])
+            pid = clients[session_id] or ""
+            host = self._load(int(pid)) if pid.isascii() and pid.isdigit() and len(pid) < 10 else None
             if host is not None and session_id in host.sessions and (lives := self._lives(host)) is not False:
                 recorded[session_id] = [(host, lives)]
         running = {session_id for session_id, ((_, lives),) in recorded.items() if lives}
@@ -99,10 +93,6 @@ class HostRecords:
         running |= {session_id for session_id, hosts in recorded.items() if any(lives for _, lives in hosts)}
         known = {session_id for session_id, hosts in recorded.items() if self._are_over(hosts)}
         return known if known and processes.are_shown() else set(), running
-
-    def _host(self, pid: str | None) -> Host | None:
-        """Return the record of the process with that number."""
-        return self._load(int(pid)) if pid and pid.isascii() and pid.isdigit() and len(pid) < 10 else None
 
     def _are_over(self, hosts: list[tuple[Host, bool | None]]) -> bool:
         if "-" in self.here.split(" ") or any(lives is not False for _, lives in hosts):
@@ -121,7 +111,7 @@ class HostRecords:
     def _written(self, host: Host) -> int:
         """Return when the record was written, in nanoseconds; 0 if it was removed since."""
         try:
-            return system.stat(self._path(host.pid)).st_mtime_ns
+            return system.stat(f"{self._directory}/{host.pid}").st_mtime_ns
         except OSError:
             return 0
 
@@ -150,13 +140,11 @@ class HostRecords:
         after = (session_id, *(one for one in before if one != session_id))[:SESSIONS]
         self._save(Host(process.pid, process.start, self.here, how, after))
 
-    def _path(self, pid: int) -> str:
-        return f"{self._directory}/{pid}"
-
     def _load(self, pid: int, *, strictly: bool = False) -> Host | None:
-        data = read_if_possible(self._path(pid), _MOST)
-        if data is None and strictly and system.exists(self._path(pid)):
-            raise OSError(f"cannot read {self._path(pid)}")
+        path = f"{self._directory}/{pid}"
+        data = read_if_possible(path, _MOST)
+        if data is None and strictly and system.exists(path):
+            raise OSError(f"cannot read {path}")
         if not data or not data.endswith(b"\n"):
             return None
         first, *sessions = data.decode("utf-8", "replace").splitlines()
@@ -168,7 +156,7 @@ class HostRecords:
     def _save(self, host: Host) -> None:
         system.make_directory(self._directory)
         lines = (f"{FORM} {host.start} {host.here} {host.how}", *host.sessions)
-        replace_file(self._path(host.pid), "".join(f"{line}\n" for line in lines).encode(), durable=False)
+        replace_file(f"{self._directory}/{host.pid}", "".join(f"{line}\n" for line in lines).encode(), durable=False)
         self._sweep()
 
     def _sweep(self) -> None:
@@ -177,4 +165,4 @@ class HostRecords:
             return
         for host in [*self.all()]:
             if not self.is_living(host):
-                remove_if_possible(self._path(host.pid))
+                remove_if_possible(f"{self._directory}/{host.pid}")
