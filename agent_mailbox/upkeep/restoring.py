@@ -14,7 +14,7 @@ from ..errors import Refused
 from ..store.files import paths, system
 from ..store.files.small_files import storage_failed
 from ..store.locks.lock import FileLock
-from ..store.log import custody, custody_setup
+from ..store.log import custody_setup
 from ..store.user_state import creation
 from . import backup
 
@@ -50,9 +50,7 @@ def restore_backup(file: str, directory: str, environ: Mapping[str, str]) -> Bac
             system.sync_directory(parent)
     except OSError as error:
         raise storage_failed("restore", directory, error) from None
-    known = custody.find(directory, environ)
-    if known is not None:  # the record of an earlier mailbox here; only ``init --adopt`` confirms a restored one
-        custody_setup.remove(known.directory)
+    custody_setup.begin_again(directory, environ)  # only ``init --adopt`` confirms a restored one
     creation.create(directory, environ)
     return found
 

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import os
+import shutil
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from agent_mailbox.space.nats.connection import Publication
 from agent_mailbox.space.nats.nats_order import open_order
 from agent_mailbox.space.order import elsewhere
 from agent_mailbox.space.order.order import MESSAGES
+from agent_mailbox.store.locks.lock import FileLock
 from agent_mailbox.store.log.unordered import unsealed
 from tests.helpers import PATIENCE, Program, until
 
@@ -199,6 +201,33 @@ def test_without_the_engine_mail_is_read_and_sends_wait(program: Program, creden
         assert [json.loads(line)["content"] for line in pair.ordered()] == ["early", "late", "late", "welcome", "last"]
         standing = pair.ok("north", "engine", "status")
         assert (standing["waiting"], standing["queued"], standing["unsent"]) == (0, 0, 0)
+
+
+def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: Pair) -> None:
+    """Its files are lost, not its record: `init` or `restore` makes it one machine's, and it joins by another name.
+
+    Mail that waited for the engine is sent then."""
+    place, file = pair.program.scratch / "north", pair.program.scratch / "backup.tar"
+    pair.join("north")
+    pair.ok("north", "roster", "register", "--session-id", "ann")
+    pair.ok("north", "backup", file)
+    boxes = [*pair.program.user_state.glob("boxes/*")]
+    lock = next(path for path in pair.program.user_state.glob("**/engine/lock"))
+    with FileLock(str(lock)):
+        assert pair.ok("north", "send", "--from", "ann", "--to", "ben", "--body", "waited")["queued"]
+    for command in (("init", place), ("restore", file, place)):
+        shutil.rmtree(place)
+        assert pair.program.run(*command).rc == 0
+        assert [*pair.program.user_state.glob("boxes/*")] == boxes
+        standing = pair.program.run("engine", "status", "--dir", place)
+        assert (standing.rc, "mailbox is in no space" in standing.stderr) == (1, True)
+    pair.fails("north", 1, "name is another mailbox's: north", *_join(pair, "north"))
+    assert pair.ok("north", *_join(pair, "north-2"))["queued"] == 0
+    assert b"waited" in b"".join(pair.ordered())
+
+
+def _join(pair: Pair, machine: str) -> list[str]:
+    return ["engine", "join", pair.url, "--space", pair.space, "--machine", machine, "--credential", pair.credential]
 
 
 def test_a_machine_that_is_lost_is_given_up(pair: Pair) -> None:

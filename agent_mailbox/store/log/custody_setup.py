@@ -11,6 +11,8 @@ from ..files.small_files import read_file, replace_file, storage_failed
 from . import custody, keys
 from .custody import left
 
+WAITING = "engine", "queue"
+"""The mail in a record that waits for the engine of several machines (``space.copy.send_queue``)."""
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -91,11 +93,27 @@ def _sync(path: str) -> None:
         system.close(fd)
 
 
+def begin_again(directory: str, environ: Mapping[str, str]) -> None:
+    """Begin a new record for a mailbox that took the place of an earlier one, with all that was kept beside that.
+
+    Mail that waits for an engine goes on waiting."""
+    known = custody.find(directory, environ)
+    if known is None:
+        return
+    old = f"{known.directory}.old"
+    remove(old)  # a process that did this was killed
+    system.rename(known.directory, old)
+    fresh, waiting = ensure(directory, environ), read_file(system.join(old, *WAITING))
+    if fresh is not None and waiting:
+        system.make_directory(fresh.path(WAITING[0]))
+        replace_file(fresh.path(*WAITING), waiting)
+    remove(old)
+
+
 def remove(directory: str) -> None:
     """Remove a record, or the rest of one."""
     try:
-        for name in system.listdir(directory):
-            system.unlink(system.join(directory, name))
+        system.empty(directory)
         system.rmdir(directory)
     except FileNotFoundError:
         pass

@@ -91,9 +91,8 @@ def hide_from_git(directory: str) -> None:
 
 def _forget(directory: str, environ: Mapping[str, str]) -> None:
     """Begin a new record for a mailbox made in another's place, unless that one bound a session."""
-    known = custody.find(directory, environ)
-    if known is not None and not bindings.here(paths.state_directory(environ), directory):
-        custody_setup.remove(known.directory)
+    if not bindings.here(paths.state_directory(environ), directory):
+        custody_setup.begin_again(directory, environ)
 
 
 def _record(directory: str, environ: Mapping[str, str]) -> None:
