@@ -366,6 +366,17 @@ def test_readme_is_read_in_five_minutes() -> None:
     assert [page for page in PAGES if f"docs/{page}.md" not in README] == []
 
 
+def test_readme_s_picture_moves_for_eight_seconds() -> None:
+    """It is a real run as ``scripts/moving-picture`` recorded it: the message, *seen*, and the approval are in it."""
+    (name,) = re.findall(r"^!\[[^]]+\]\((\S+)\)$", README, flags=re.MULTILINE)
+    picture = (ROOT / name).read_text(encoding="utf-8")
+    assert len(picture) < 600_000
+    assert set(re.findall(r"animation:\w+ ([\d.]+)s", picture)) == {"8.0"}
+    shown = re.sub(r"<[^>]+>", "", picture)
+    for words in ("ask the architect", "May I add a column", "seen", "agent-mailbox approve perm-", "approved by user"):
+        assert words in shown, words
+
+
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
 INTERNALS = sorted([ROOT / "CONTRIBUTING.md", *(DOCS / "internals").glob("*.md")])
 
