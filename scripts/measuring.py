@@ -65,8 +65,8 @@ class Sources:
         """The texts below constants and fields, which say what these are, by module and line."""
         found = {}
         for module, tree in self.trees.items():
-            for body in (getattr(node, "body", None) for node in ast.walk(tree)):
-                for above, node in itertools.pairwise(body if isinstance(body, list) else ()):
+            for block in (tree, *(node for node, _ in _with_depth(tree))):
+                for above, node in itertools.pairwise(getattr(block, "body", ())):
                     text = getattr(getattr(node, "value", None), "value", None)
                     if isinstance(above, ast.Assign | ast.AnnAssign) and isinstance(node, ast.Expr) and text:
                         found[f"{module}:{node.lineno}"] = str(text)
@@ -75,7 +75,7 @@ class Sources:
     @cached_property
     def functions(self) -> list[str]:
         """The names of all functions and methods but the special ones."""
-        nodes = (node for tree in self.trees.values() for node in ast.walk(tree))
+        nodes = (node for tree in self.trees.values() for node, _ in _with_depth(tree))
         names = (node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
         return [name for name in names if not name.startswith("__")]
 
@@ -162,16 +162,19 @@ def _words(name: str) -> set[str]:
     return {word.lower().removesuffix("s") for word in re.findall(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])", name)}
 
 
-def _with_depth(tree: ast.Module, types: bool) -> Iterator[tuple[ast.AST, bool]]:
-    todo: list[tuple[ast.AST, bool]] = [(tree, False)]
+def _with_depth(tree: ast.Module, types: bool = True) -> Iterator[tuple[ast.AST, bool]]:
+    """Yield the statements below a module, and whether each is within a function. No expression has an import."""
+    todo: list[tuple[ast.AST, bool]] = [(node, False) for node in tree.body]
     while todo:
         node, is_lazy = todo.pop()
         yield node, is_lazy
         inside = is_lazy or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            todo += [(child, inside) for child in node.orelse]
-            continue
-        todo += [(child, inside) for child in ast.iter_child_nodes(node)]
+        is_typing = not types and isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for block in ("orelse",) if is_typing else _BLOCKS:
+            todo += [(child, inside) for child in getattr(node, block, ())]
+
+
+_BLOCKS = "body", "orelse", "finalbody", "handlers", "cases"
 
 
 def _components(graph: dict[str, set[str]]) -> list[list[str]]:
@@ -223,7 +226,7 @@ def figures(sources: Sources) -> dict[str, Any]:
     texts = (*sources.docstrings.values(), *sources.constants.values())
     said = [sentence for text in texts for sentence in sentences(text)]
     loose = [m for m in modules if m.count(".") == 1 and not m.endswith("__main__")]
-    statements = sum(isinstance(node, ast.stmt) for tree in sources.trees.values() for node in ast.walk(tree))
+    statements = sum(isinstance(node, ast.stmt) for tree in sources.trees.values() for node, _ in _with_depth(tree))
     return {
         "modules": len(modules),
         "lines": sources.lines,
