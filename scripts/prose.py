@@ -45,7 +45,10 @@ def is_long(sentence: str) -> bool:
 
 def written_pages(root: Path) -> list[Path]:
     """Return the pages for readers: README, CONTRIBUTING, SECURITY and all of docs/."""
-    return [*(root / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *sorted((root / "docs").rglob("*.md"))]
+    return [
+        *(root / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+        *sorted((root / "docs").rglob("*.md")),
+    ]
 
 
 def page_sentences(text: str) -> Iterator[str]:
