@@ -178,7 +178,8 @@ def _answer_lease(
     if check_id(call.session_id) not in caller.sessions:
         return
     desk = Leasing(OpenMailbox(place.directory, wait=client_input.LOCK_WAIT, prove=caller.proof_for))
-    guard = LeaseGuard(call=call, desk=desk, program=program_call(environ.get("PATH", "")))
+    program = program_call(environ.get("PATH", ""))
+    guard = LeaseGuard(call=call, desk=desk, program=program, home=environ.get("HOME") or "/")
     if text := guard.answer_call():
         write(text)
 

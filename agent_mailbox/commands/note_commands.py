@@ -10,6 +10,7 @@ from ..cli import note_output, values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
 from ..mailbox.noting import Noting
+from ..store.files import system
 
 
 @cli.group(cls=CommandGroup)
@@ -41,7 +42,7 @@ def add(app: App, /, on: Sequence[str], title: str, body: str | None, replaces: 
     me = app.deciding_session(session, desk.box, "the note")
     text = title if body is None else values.read_body(app, body)
     tags = [tag for one in on for tag in one.split(",")]
-    made = desk.add_note(me, tags, title, text, replaces)
+    made = desk.add_note(me, tags, title, text, replaces, system.getcwd())
     made = desk.all_notes().get(made.message.id, made)
     roster = desk.box.logs.read_roster()
     app.print_done(note_output.list_text([made], roster, app.style_text), {"note": note_output.note_json(made)})

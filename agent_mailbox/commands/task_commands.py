@@ -9,12 +9,14 @@ import click
 from ..cli import task_output, values
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app, session_option
+from ..control import task_leases
 from ..control.task_views import TaskView
 from ..control.tasking import Tasking
 from ..control_plane import task_reports
 from ..core.control import messages
 from ..core.records import USER
 from ..errors import Malformed
+from ..store.files import system
 
 PHASES = tuple(phase for phase in messages.PHASES if phase != "done")
 
@@ -146,9 +148,9 @@ def claim(
     if not found.is_mine:
         app.print_done(task_output.step_text(found, desk, app.style_text), value)
         return
-    lost = app.out_in_full(
-        app.fold_framed(task_output.whole_text(found, desk, app.style_text, app.complete_command)), value
-    )
+    leased, said = task_leases.lease_for(desk.box, me, found, system.getcwd())
+    text = task_output.whole_text(found, desk, app.style_text, app.complete_command) + said
+    lost = app.out_in_full(app.fold_framed(text), {**value, "leased": leased})
     if lost is not None:
         raise lost
     desk.read_assignment(me, found)

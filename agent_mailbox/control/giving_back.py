@@ -15,6 +15,7 @@ from ..core.records import Read
 from ..errors import MailboxError
 from ..store.log.stamps import EVERYONE
 from . import task_offers
+from .task_leases import end_lease
 from .tasking import Tasking
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ class GivingBack(Tasking):
             self._say(me, messages.TaskDropped(request_id=view.task.id, reason=why), me, view.task, "")
         except MailboxError:
             return False  # another step was first
+        end_lease(self.box, me, view.task.id)
         return True
 
     def _give_mail_back(self, me: str) -> int:

@@ -15,6 +15,7 @@ from ..core.control.leases import LONGEST, Lease
 from ..core.records import Record
 from ..core.text import neutral
 from ..errors import Malformed, Refused
+from ..mailbox.noting import Noting
 from ..store.files import system
 from ..store.files.edits import Edits
 from ..store.user_state import project_paths
@@ -142,14 +143,14 @@ class Leasing(NoticeDesk):
         return next((one for one in live if one.covers(place.project, place.path, blind=blind)), None)
 
     def settle_leases(self) -> list[Lease]:
-        """Return the leases that hold now, having noted for the shim whether there are any."""
+        """Return the leases that hold now, having noted for the shim whether one does, or a note names files."""
         if found := self.leases():
             if not Edits(self.box.logs).is_ready():
                 Edits(self.box.logs).settle(holds=True)
             return found
         with self.box.logs.messages.held():  # a lease that is written later is noted later
             found = self.leases()
-            Edits(self.box.logs).settle(holds=bool(found))
+            Edits(self.box.logs).settle(holds=bool(found) or bool(Noting(self.box).with_paths()))
         return found
 
 

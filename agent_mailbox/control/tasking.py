@@ -22,6 +22,7 @@ from ..mailbox.opened import random_id
 from ..store.files import system
 from ..store.files.board import TASKS, Board
 from .orders import written
+from .task_leases import end_lease
 from .task_views import LIST, TaskFinding, TaskView
 
 if TYPE_CHECKING:
@@ -236,6 +237,7 @@ class Tasking(TaskFinding):
         to = task_reports.hearer(task, me, self.box.logs.read_roster()) if is_news else me
         self._say(me, payload, to, task, f"have {task.answerer} itself report: another's word does not count")
         if phase == "done":
+            end_lease(self.box, me, task.id)
             self._tell_watchers(me, TASK, task.id)
             self._look_on(me)
             self._stir(lambda one: task.id in one.task.after)
@@ -263,6 +265,7 @@ class Tasking(TaskFinding):
             if along.is_mine:
                 self._say(me, messages.TaskDropped(request_id=one, reason=reason), me, along.task, LIST)
         self._say(me, messages.TaskDropped(request_id=task.id, reason=reason), to, task, LIST)
+        end_lease(self.box, me, task.id)
         self._stir(lambda one: one.task.id == task.id)
         return self.task(task.id, me)
 
@@ -283,6 +286,7 @@ class Tasking(TaskFinding):
                 code="not_yours",
             )
         self._say(me, messages.TaskCancelled(request_id=task.id, reason=reason), view.holder or me, task, LIST)
+        end_lease(self.box, me, task.id)
         if view.holder not in ("", USER):
             self._look_on(view.holder)
         return self.task(task.id, me), [one.task.id for one in self.tasks() if task.id in one.task.after]

@@ -5,7 +5,7 @@ Belongs here: the order of those steps. The rules are ``core.notes``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..core import address, codec
 from ..core.address import check_tag
@@ -18,8 +18,10 @@ from ..core.text import typed
 from ..errors import Malformed, NotFound, Refused
 from ..store.files import system
 from ..store.files.board import NOTES, Board
+from ..store.files.edits import Edits
 from ..store.files.lines import line_chunks
 from ..store.log.proof_view import add_proof
+from ..store.user_state import creation, project_paths
 from .sending import Sending
 
 if TYPE_CHECKING:
@@ -30,6 +32,13 @@ if TYPE_CHECKING:
 PROJECT = "project:"
 SPAN = 1 << 16
 """Bytes of mail that are passed by together if no note is among them."""
+
+
+def _files_named(text: str, directory: str) -> dict[str, Any]:
+    """Return the keys of a record for the files that a text names."""
+    top = creation.root(directory) if directory else None
+    names = project_paths.named_in(text, top) if top is not None else []
+    return {notes.PROJECT: project_paths.of(top, top).project, notes.PATHS: names} if top is not None and names else {}
 
 
 class Noting:
@@ -71,9 +80,11 @@ class Noting:
                 found[message_id] += mark in line
         return found
 
-    def add_note(self, me: str, tags: Sequence[str], title: str, body: str, replaces: str = "") -> Note:
+    def add_note(
+        self, me: str, tags: Sequence[str], title: str, body: str, replaces: str = "", directory: str = ""
+    ) -> Note:
         """Add a note for everyone with one of the tags (none: the project of ``me``); with ``replaces`` that one
-        leaves. Raises as ``send``."""
+        leaves. Files of the work tree around ``directory`` that it names are kept with it. Raises as ``send``."""
         if not title.strip():
             raise Malformed("the note has no title", "name it with --title, in a few words")
         old = self.find_note(replaces) if replaces else None
@@ -82,8 +93,15 @@ class Noting:
             if ":" not in tag:
                 raise Malformed(f"a note is for a tag: {tag!r}", "write --on project:NAME, or another tag")
             check_tag(tag, self.box.config.namespaces, self.box.logs.read_roster().roles_ever)
-        sent = self._write(me, tags, title, body, old, {})
+        named = _files_named(f"{title}\n{body}", directory)
+        if named:
+            Edits(self.box.logs).leased()
+        sent = self._write(me, tags, title, body, old, named)
         return Note(sent)
+
+    def with_paths(self) -> list[Note]:
+        """Return the current notes that name files."""
+        return [one for one in self.notes() if one.has_paths] if Board(self.box.logs.trail, NOTES).is_used() else []
 
     def _projects(self, me: str) -> list[str]:
         agent = self.box.logs.read_roster().get(me)
@@ -93,9 +111,9 @@ class Noting:
         return found
 
     def _write(
-        self, me: str, tags: Sequence[str], title: str, body: str, old: Note | None, more: dict[str, bool]
+        self, me: str, tags: Sequence[str], title: str, body: str, old: Note | None, more: dict[str, Any]
     ) -> Message:
-        extra = None if old is None else {notes.REPLACES: old.message.id, **more}
+        extra = ({} if old is None else {notes.REPLACES: old.message.id}) | more or None
         Board(self.box.logs.trail, NOTES).note_use()
         draft = Draft(
             sender=me, to=tuple(tags), content=body, subject=title, type=notes.NOTE, ttl_hours=MAX_TTL_HOURS,

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..cli import note_output, task_output, work_tree
+from ..control import task_leases
 from ..control.handing_over import HandingOver
 from ..control.tasking import Tasking
 from ..core import frame
@@ -57,7 +58,9 @@ def do_task(app: CallContext, box: Mailbox, given: Given) -> Told:
     if deed == "claim":
         word = given.get("task", "")
         view = desk.claim_task(me, word) if word else desk.claim_next_task(me)
-        return task_output.whole_text(view, desk, frame.plain, app.complete_command), _data(view)
+        leased, said = task_leases.lease_for(box, me, view, system.getcwd())
+        text = task_output.whole_text(view, desk, frame.plain, app.complete_command) + said
+        return text, {**_data(view), "leased": leased}
     if deed == "handover":
         tree = work_tree.describe_tree(system.getcwd())
         made = HandingOver(box).hand_over(me, words_of(given, "to"), text, tree)[1]
@@ -103,7 +106,9 @@ def do_note(app: CallContext, box: Mailbox, given: Given) -> Told:
         return said, {"notes": [note_output.note_json(one) for one in found]}
     if deed == "add":
         (title,) = need(given, "title")
-        made = desk.add_note(me, words_of(given, "on"), title, given.get("body") or title, given.get("note", ""))
+        made = desk.add_note(
+            me, words_of(given, "on"), title, given.get("body") or title, given.get("note", ""), system.getcwd()
+        )
         made = desk.all_notes().get(made.message.id, made)
     elif deed == "show":
         made = desk.find_note(*need(given, "note"))

@@ -13,6 +13,7 @@ from ...control_plane import task_reports
 from ...core import frame
 from ...core.control.task import BLOCKED
 from ...core.text import neutral, typed
+from ...mailbox import neighbours
 from ...mailbox.noting import Noting
 from ...store.files.board import NOTES, TASKS, Board
 
@@ -41,7 +42,7 @@ def open_tasks(desk: OpenMailbox, me: str, program: str, views: list[TaskView] |
 def at_turn(desk: OpenMailbox, me: str, program: str) -> list[str]:
     """Return what a session is told of tasks as its turn begins."""
     task_reports.tell(desk, me)
-    return open_tasks(desk, me, program)
+    return [*neighbours.news(desk, me), *open_tasks(desk, me, program)]
 
 
 def at_start(desk: OpenMailbox, me: str, program: str) -> list[str]:

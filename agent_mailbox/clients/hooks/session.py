@@ -14,7 +14,7 @@ from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
 from ...known_clients import claude_code
 from ...known_clients.codex import CODEX
-from ...mailbox import absence
+from ...mailbox import absence, neighbours
 from ...mailbox.registry import Registry
 from ...store.files import paths, system
 from ...store.files.small_files import storage_failed
@@ -94,7 +94,7 @@ def enter_session(
     if before is not None and before.mailbox not in ("", desk.directory):
         _take_along(session_id, before.mailbox, desk.logs.wait)
     whereabouts.note(session_id, where.replace(mailbox=mailbox), state)
-    return told
+    return [*told, *neighbours.enter(desk, session_id, where.directory)]
 
 
 def _take_along(session_id: str, mailbox: str, wait: float) -> None:

@@ -4,7 +4,8 @@ Belongs here: what the session is told, what the other one is told, and when. A 
 ``[leases] enforce`` of the person's own configuration refuses it, and only for a proven lease. Each is told once.
 
 A command's files are those that ``permissions.written_files`` finds in its text. The shim asks about commands only
-while a lease may hold. Without a lease, two sessions whose commands write one file are not told of each other.
+while a lease may hold, and about those of git that change a whole tree (``tree_guard``). Without a lease, two sessions
+whose commands write one file are not told of each other.
 """
 
 from __future__ import annotations
@@ -20,15 +21,19 @@ from ...core.records import Record
 from ...core.roster import ALIVE
 from ...core.text import ascii_json, clipped, neutral, shell_quoted
 from ...errors import MailboxError
+from ...mailbox.noting import Noting
 from ...mailbox.sending import Sending
 from ...permissions import written_files
 from ...permissions.policy import DENY
 from ...store.files.edits import Edits
 from ...store.user_state import project_paths
-from . import permit, tool_files
+from . import permit, tool_files, tree_guard
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ...core.control.leases import Lease
+    from ...core.keeping.notes import Note
     from ..client_input import ClientInput
 
 _MOST = 50
@@ -36,6 +41,7 @@ _MOST = 50
 _SHOWN = 200
 """Characters of a path that are shown."""
 _MINUTE = 60_000
+_RUNS = "This call runs all the same."
 
 
 class LeaseGuard(Record):
@@ -44,18 +50,26 @@ class LeaseGuard(Record):
     call: ClientInput
     desk: Leasing
     program: str
+    home: str = "/"
 
     def answer_call(self) -> str:
         """Return the client's answer: a refusal, a warning, or nothing."""
         edits = Edits(self.desk.box.logs)
-        live = self.desk.settle_leases() if edits.is_leased() else []
+        is_leased = edits.is_leased()
+        live = self.desk.settle_leases() if is_leased else []
+        notes = Noting(self.desk.box).with_paths() if is_leased else []
         files = tool_files.written_by_tool(self.call.tool, self.call.given or {})
-        by_command = not files and live and self.call.command
+        by_command = not files and (live or notes) and self.call.command
         if by_command:
             files = [*written_files.files_written(self.call.command, self.call.here)]
         told = []
+        for one in tree_guard.find_disturbances(self.call, self.desk.box, self.home, self.program):
+            if self.desk.box.own.lease_enforce:
+                return permit.decision_answer("PreToolUse", DENY, one.said)
+            told.append(self._say_once(edits, one.key, f"{one.said} {_RUNS}"))
         for written in [one for one in files if "\0" not in one][:_MOST]:
             lease = self.desk.lease_on(written, self.call.here, live) if live else None
+            told += self._point_to_notes(edits, written, notes) if notes else []
             if lease is None:
                 told.append("" if by_command else self._note_write(edits, written))
             elif not self.desk.holds(self.call.session_id, lease):
@@ -64,11 +78,19 @@ class LeaseGuard(Record):
                 said = f"{shown} {self.desk.said(lease)}. {self._write_to(lease.owner)}"
                 if lease.proven and self.desk.box.own.lease_enforce:
                     return permit.decision_answer("PreToolUse", DENY, said)
-                told.append(
-                    self._say_once(edits, f"{lease.id} {codec.dumps(shown)}", f"{said} This call runs all the same.")
-                )
+                told.append(self._say_once(edits, f"{lease.id} {codec.dumps(shown)}", f"{said} {_RUNS}"))
         told = [said for said in told if said]
         return _context_answer("\n".join(told)) if told else ""
+
+    def _point_to_notes(self, edits: Edits, written: str, notes: Sequence[Note]) -> list[str]:
+        """Return the notes that name a file, a line each, that the session was not pointed to before."""
+        place = project_paths.of(written, self.call.here)
+        found = [one for one in notes if one.covers(place.project, place.path)]
+        lines = (f'{one.id} "{frame.title(one.message)}" is about {self._show_path(written)}' for one in found)
+        show = f"{self.program} note show"
+        return [
+            self._say_once(edits, one.id, f"{line}: `{show} {one.id}`") for one, line in zip(found, lines, strict=True)
+        ]
 
     def _say_once(self, edits: Edits, what: str, said: str) -> str:
         """Return the words, unless the session was told this before."""

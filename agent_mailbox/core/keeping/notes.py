@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 NOTE = "note"
 REPLACES, DROPPED = "replaces", "dropped"
 """Keys of a note's record: the id of the one whose place it takes; true if it only takes that one away."""
+PATHS, PROJECT = "paths", "project"
+"""Keys of a note's record: the paths that it names, from the top of that project."""
 PREFIX = "note-"
 """The beginning of a note's id as it is shown: a message's id follows."""
 
@@ -34,6 +36,18 @@ class Note(Record):
     def id(self) -> str:
         """Return the id as it is shown."""
         return PREFIX + self.message.id[:8]
+
+    def covers(self, project: str, path: str) -> bool:
+        """Return whether it names a file of a project, or a directory above it."""
+        extra = self.message.extra or {}
+        named = extra.get(PATHS) if extra.get(PROJECT) == project else None
+        names = [one.rstrip("/") for one in named if isinstance(one, str)] if isinstance(named, list) else []
+        return any(path == one or path.startswith(f"{one}/") for one in names)
+
+    @property
+    def has_paths(self) -> bool:
+        """Return whether it names any path."""
+        return bool((self.message.extra or {}).get(PATHS))
 
     @property
     def is_current(self) -> bool:

@@ -12,9 +12,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ..log.stamps import StampFiles
 
-TASKS, NOTES = "tasks", "notes"
-"""Among the tasks' are empty files with the names of sessions that have to be told of one
-(``StampFiles.is_offered``)."""
+TASKS, NOTES, TREES = "tasks", "notes", "trees"
+"""Those of trees say which sessions came to a session's tree. Among the tasks' are empty files with the names of
+sessions that have to be told of a task or a neighbour (``StampFiles.is_offered``)."""
 _MOST = 1 << 16
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ...core.control import lease_paths
 from ...core.control.lease_paths import OUTSIDE
+from ...core.named_paths import find_paths
 from ...core.records import Record
 from ..files import system
 from ..files.paths import common_directory
@@ -33,6 +34,16 @@ def of(written: str, base: str) -> ProjectPath:
     project, top = (OUTSIDE, "/") if here is None else (_project(here), here)
     inside = real.removeprefix(top.rstrip("/")).strip("/")
     return ProjectPath(project, "/".join([*([inside] if inside else []), *rest]), "/".join([real.rstrip("/"), *rest]))
+
+
+def named_in(text: str, top: str) -> list[str]:
+    """Return the files and directories of a work tree, by its top, that a text names, as paths from there."""
+
+    def is_there(name: str) -> bool:
+        path = system.join(top, name)
+        return system.exists(path) and ("/" in name or not system.is_directory(path))
+
+    return [name for name in find_paths(text) if is_there(name)]
 
 
 def is_blind(path: str) -> bool:

@@ -6,14 +6,9 @@ their clients told it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..files import system
 from ..files.small_files import read_if_possible
 from . import creation, whereabouts
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
 
 _HEAD = "ref: refs/heads/"
 _SHORT = 10
@@ -39,12 +34,12 @@ def _line(path: str) -> str:
     return (read_if_possible(path) or b"").decode("utf-8", "replace").partition("\n")[0].strip()
 
 
+def mark_of(session_id: str, state: str) -> str:
+    """Return the path of the mark beside which the shim asks us before a command of git: other sessions work, too."""
+    return f"{state}/beside/{session_id}"
+
+
 def tree_of(session_id: str, state: str) -> str | None:
     """Return the tree in which a session works, as its start told; None if it told none."""
     where = whereabouts.of(session_id, state)
     return None if where is None else top(where.directory)
-
-
-def sessions_in(tree: str, sessions: Iterable[str], state: str) -> list[str]:
-    """Return those of the sessions that work in a tree."""
-    return [one for one in sessions if tree_of(one, state) == tree]
