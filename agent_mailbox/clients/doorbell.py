@@ -24,6 +24,7 @@ from ..mailbox import absence
 from ..mailbox.delivery import WITHHELD, Delivery
 from ..mailbox.opened import OpenMailbox, wall_clock
 from ..store.files import paths, system
+from ..store.files.board import TASKS, Board
 from ..store.files.watch import Watch
 from ..store.files.watched import Watched
 from ..store.locks.doorbell_lock import NOBODY, OFF
@@ -33,6 +34,7 @@ from .client import BUSY, IDLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from types import ModuleType
 
     from ..core.inbox import Item
     from ..core.records import Proof
@@ -226,10 +228,8 @@ class Doorbell:
         """Return whether a task is to wake the session. It is asked once for each state of the logs."""
         if not self._trail.is_offered(self._me) or self._asked == (ends := desk.logs.ends()):
             return False
-        from ..control import task_offers  # where tasks are
-
         self._asked = ends
-        return task_offers.wakes(desk, self._me)
+        return bool(_offers().wakes(desk, self._me))
 
     def _wait_for_others(self, desk: OpenMailbox, items: Sequence[Item]) -> float:
         """Return the seconds to let others go first: 0, unless all of the mail is for roles that others hold too."""
@@ -260,6 +260,12 @@ class Doorbell:
         if now >= self._next_beat:
             desk.logs.beat(self._me, desk.now())
             self._next_beat = now + BEAT
+            self._tell_of_tasks()
+
+    def _tell_of_tasks(self) -> None:
+        """Tell of tasks whose holder ended or is silent, if nobody told it before."""
+        if Board(self._trail, TASKS).is_used():
+            _offers().tell(OpenMailbox(self._directory, wait=1.0, prove=self._prove), self._me)
 
     def _silent_since(self, desk: OpenMailbox) -> float:
         """Return the monotonic time of the session's last hook, by its heartbeat."""
@@ -268,6 +274,12 @@ class Doorbell:
         except OSError:
             age = 0.0
         return time.monotonic() - max(age, 0.0)
+
+
+def _offers() -> ModuleType:
+    from ..control import task_offers  # where tasks are
+
+    return task_offers
 
 
 def _parse_left(words: Sequence[str]) -> tuple[int, float, frozenset[str]]:

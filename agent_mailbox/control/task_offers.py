@@ -8,6 +8,7 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from ..control_plane import task_reports
 from ..store.files.board import TASKS, Board
 from .tasking import Tasking
 
@@ -40,6 +41,11 @@ def note_told(desk: OpenMailbox, me: str) -> None:
     if not any(one.is_mine for one in views):
         board.keep_told(_TOLD + me, _open(views))
     board.forget(me)
+
+
+def tell(desk: OpenMailbox, me: str) -> None:
+    """Tell of tasks whose holder ended or is silent, as whoever looks first (``task_reports``)."""
+    task_reports.tell(desk, me)
 
 
 def wakes(desk: OpenMailbox, me: str) -> bool:

@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING
 from ..core.roster import DEAD
 from ..errors import MailboxError
 from ..store.files import paths, system
+from ..store.files.board import TASKS, TREES, Board, is_past
 from ..store.files.edits import TOLD, Edits
 from ..store.files.small_files import list_names, remove_if_possible
 from ..store.locks.lock import FileLock
 from ..store.log.stamps import QUIET
 from ..store.polling.offers import OFFERS
 from ..store.polling.poll import CURSORS
+from ..store.user_state.work_trees import BESIDE
 
 if TYPE_CHECKING:
+    from ..core.roster import Roster
     from ..store.log.logs import Logs
 
 DERIVED = (QUIET, CURSORS, OFFERS, "chains", "alarms", "retired", paths.DOORBELL, TOLD)
@@ -30,12 +33,27 @@ def sweep_leftovers(logs: Logs) -> None:
     logs.trail.sweep()
     Edits(logs).sweep(system.time_ns() // 1_000_000)
     roster = logs.read_roster()
+    _sweep_marks(logs, roster)
     for session_id in sorted(_names_of_files(logs)):
         if roster.state(session_id) == DEAD:
             try:
                 _remove_files(logs, session_id)
             except MailboxError:
                 pass  # at this moment it is shown mail, or comes back
+
+
+def _sweep_marks(logs: Logs, roster: Roster) -> None:
+    """Remove the marks of tasks, notes and work trees among the user's own records that nobody needs."""
+    now = system.time_ns() // 1_000_000
+    for kind in (TASKS, TREES):
+        Board(logs.trail, kind).sweep(lambda session_id: roster.state(session_id) == DEAD, now)
+    place = logs.trail.kept(BESIDE)  # of the sessions of all mailboxes
+    for session_id in list_names(place):
+        try:
+            if roster.state(session_id) == DEAD or is_past(system.join(place, session_id), now):
+                system.unlink(system.join(place, session_id))
+        except OSError:
+            pass  # the session came to be alone
 
 
 def _remove_files(logs: Logs, session_id: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -123,3 +124,24 @@ def test_a_task_wakes_one_idle_session(team: Post) -> None:
     assert hears(team, "ben") != ""
     team.ok("task", "claim", "task-b", "--session", "ben")
     assert woken() == []
+
+
+def test_marks_of_the_dead_and_the_long_past_are_swept(team: Post) -> None:
+    """The steward removes what was kept of tasks and work trees for sessions that are dead, and old marks of what was
+    told. What the living were told stays."""
+    add(team, "task-a", "First")
+    assert "task-a" in hears(team, "ann")
+    assert "task-a" in hears(team, "ben")
+    (marks,) = (team.user_state / "tasks").iterdir()
+    beside = team.user_state / "beside"
+    beside.mkdir()
+    for place, name in ((beside, "ann"), (beside, "ben"), (beside, "cat"), (marks, ".woken-new"), (marks, ".open-old")):
+        (place / name).touch()
+    os.utime(marks / ".open-old", (0, 0))
+    os.utime(beside / "cat", (0, 0))
+    team.ok("roster", "retire", "ann")
+    team.ok("steward", "run")
+    assert {path.name for path in beside.iterdir()} == {"ben"}
+    names = {path.name for path in marks.iterdir()}
+    assert {".told-ben", ".woken-new"} <= names
+    assert {".told-ann", "ann", ".open-old"}.isdisjoint(names)

@@ -7,15 +7,25 @@ hook one look for a file. The tasks and notes themselves are in the log.
 from __future__ import annotations
 
 from . import system
+from .small_files import list_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..log.stamps import StampFiles
 
 TASKS, NOTES, TREES = "tasks", "notes", "trees"
 """Those of trees say which sessions came to a session's tree. Among the tasks' are empty files with the names of
 sessions that have to be told of a task or a neighbour (``StampFiles.is_offered``)."""
 _MOST = 1 << 16
+LONG = 30 * 24 * 3600 * 1000
+"""Milliseconds after which nobody needs a file of these: what it told is told once more, if it is still so."""
+
+
+def is_past(path: str, now: int) -> bool:
+    """Return whether a file was last written long ago; raise ``OSError`` if there is none."""
+    return now - system.lstat(path).st_mtime_ns // 1_000_000 >= LONG
 
 
 class Board:
@@ -72,6 +82,17 @@ class Board:
             system.unlink(system.join(self._directory or "", name))
         except OSError:
             pass
+
+    def sweep(self, is_dead: Callable[[str], bool], now: int) -> None:
+        """Remove what was kept for sessions that are dead, and what was told long ago; ``now`` in ms."""
+        for name in list_names(self._directory or ""):
+            path = system.join(self._directory or "", name)
+            session_id = name.partition("-")[2] if name.startswith(".told-") else "" if name.startswith(".") else name
+            try:
+                if (session_id and is_dead(session_id)) or is_past(path, now):
+                    system.unlink(path)
+            except OSError:
+                pass  # another process was first
 
     def is_first(self, name: str) -> bool:
         """Return whether nobody asked this before under the name: of several processes one is the first."""

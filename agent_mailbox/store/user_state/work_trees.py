@@ -10,6 +10,8 @@ from ..files import system
 from ..files.small_files import read_if_possible
 from . import creation, whereabouts
 
+BESIDE = "beside"
+"""Among the user's own records: a file for each session beside which others work."""
 _HEAD = "ref: refs/heads/"
 _SHORT = 10
 """Characters of a commit that are shown where no branch is."""
@@ -36,7 +38,7 @@ def _line(path: str) -> str:
 
 def mark_of(session_id: str, state: str) -> str:
     """Return the path of the mark beside which the shim asks us before a command of git: other sessions work, too."""
-    return f"{state}/beside/{session_id}"
+    return f"{state}/{BESIDE}/{session_id}"
 
 
 def tree_of(session_id: str, state: str) -> str | None:
