@@ -28,6 +28,7 @@ from tests.simulation import (
     strangers,
     succession,
     tables,
+    tasks,
     upkeep,
     watches,
 )
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     *(sending, reading, hooks, sessions, requests, upkeep, strangers, clients, questions, hosts, succession, mortal),
-    *(meetings, policies, durability, tables, coordination, watches, side_files),
+    *(meetings, policies, durability, tables, coordination, watches, tasks, side_files),
 )
 """The modules of commands."""
 _ROOM_OF = {name: room for room in ROOMS for name in room.COMMANDS}

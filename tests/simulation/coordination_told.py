@@ -45,6 +45,15 @@ class AgentWatch:
         self.over = self.begun = False
 
 
+class Task:
+    """A task that its adder was told of."""
+
+    def __init__(self) -> None:
+        self.holders: dict[str, int] = {}
+        """The sessions that were told that they hold it, with their deaths by then."""
+        self.is_done = self.may_be_done = False
+
+
 class Told:
     """What sessions hold and were told, as far as the judge knows."""
 
@@ -65,6 +74,9 @@ class Told:
         """How many files there were to write, one after the other."""
         self.leasing: dict[str, float] = {}
         """The last call at which each session began or ended to lease; infinite while it does."""
+        self.tasks: dict[str, Task] = {}
+        self.added = 0
+        """How many tasks somebody began to add."""
         self.losses = 0
         """How often the notes were lost, or began to be."""
 

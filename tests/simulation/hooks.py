@@ -58,6 +58,8 @@ def shim(stage: Stage, process: Process, me: Session) -> None:
 
 def settle(stage: Stage, process: Process, me: Session) -> None:
     """In the end, when nothing goes wrong: behind a hook the guard says nothing, and starts no Python again."""
+    if stage.told.tasks:
+        hooked(stage, process, me, "UserPromptSubmit")  # which alone tells of tasks
     hooked(stage, process, me, "PostToolUse")
     if not guard.says_nothing(guard.Ask("PostToolUse", me.id, BOX, STATE)):
         stage.judge.breach(f"the guard of {me.id} starts Python, and has nothing to say")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, NamedTuple
 
-from tests.simulation import coordination, side_files, succession, watches
+from tests.simulation import coordination, side_files, succession, tasks, watches
 from tests.simulation.commands import WEIGHTS
 from tests.simulation.disk import SECOND
 from tests.simulation.profile import Profile
@@ -118,7 +118,7 @@ SCENES = {
     ),
     "files": Scene(1.5, "send everyone check", "attach! run_steward! send check ack", "check run_steward"),
 }
-SCENES |= succession.SCENES | coordination.SCENES | watches.SCENES | side_files.SCENES
+SCENES |= succession.SCENES | coordination.SCENES | watches.SCENES | side_files.SCENES | tasks.SCENES
 BEGINNINGS = "beginnings"
 CLIENTS = {
     "turns": Scene(3, "send send", "turn! send! turn check ack send run_steward register forget", "turn"),
