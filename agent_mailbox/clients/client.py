@@ -14,6 +14,7 @@ from ..core import codec
 from ..core.records import BadLine
 from ..known_clients import claude_code
 from ..known_clients.claude_code import CLAUDE_CODE
+from . import switched_off
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,14 +41,17 @@ def client_number(environ: Mapping[str, str], kind: KnownClient | None = None) -
 
 class Client:
     """A client's process, for a ``with`` block. Raises ``ProcessLookupError`` if it is gone. ``idle``: a session known
-    to be idle as long as this runs; the plugin in OpenCode ends its doorbell as a turn begins."""
+    to be idle as long as this runs; the plugin in OpenCode ends its doorbell as a turn begins. ``project``: the
+    directory of a session of Claude Code."""
 
-    def __init__(self, pid: int, environ: Mapping[str, str], idle: str | None = None) -> None:
+    def __init__(self, pid: int, environ: Mapping[str, str], idle: str | None = None, project: str = "") -> None:
         self._idle = idle
         self.notice = CLAUDE_CODE.wake_tokens if idle is None else 0
         """Tokens that the client adds to the line of a wake."""
         home = environ.get(CLAUDE_CODE.home_variable) or os.path.join(environ.get("HOME") or "/", ".claude")
         self.pid = pid
+        self._settings = switched_off.settings_of(home, project) if project else ()
+        self._is_named = switched_off.names_us(self._settings)
         self._directory = os.path.join(home, "sessions")
         self._file = os.path.join(self._directory, f"{pid}.json")
         self.ends: tuple[int, ...] = ()
@@ -93,6 +97,14 @@ class Client:
     def may_be_left(self) -> bool:
         """Return whether a turn of the session may run out of its person's sight: then nothing wakes it."""
         return False
+
+    def is_switched_off(self, heart: str) -> bool:
+        """Return whether its settings let it call our hooks no more, since the one that made this file's time."""
+        return switched_off.is_switched_off(self._settings, heart, named=self._is_named)
+
+    def watched_settings(self) -> tuple[str, ...]:
+        """Return the files and directories on which that shows."""
+        return self._settings
 
     def watched_path(self) -> str | None:
         """Return the path on which a change shows: the file, else the directory it will be in."""

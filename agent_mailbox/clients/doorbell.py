@@ -30,6 +30,7 @@ from ..store.files.watched import Watched
 from ..store.locks.doorbell_lock import NOBODY, OFF
 from ..store.log import events
 from ..store.log.stamps import QUIET, StampFiles
+from ..store.user_state import removed_hooks
 from .client import BUSY, IDLE
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class Doorbell:
         self._quiet = system.join(directory, paths.CACHE, QUIET)
         self._trail = StampFiles(system.join(directory, paths.CACHE))
         self._watched = Watched(self._trail)
-        self._lost = 0.0
+        self._lost = self._off = 0.0
         self._known_here = self._was_alive = False
         self._alive_under: tuple[int, int, int] | None = None
         self._unread: frozenset[str] = frozenset()
@@ -135,6 +136,7 @@ class Doorbell:
         writers bring mail for this session (``store.log.stamps``). A foreign write is found by the files' times."""
         calm = quiet and self._calm_until > time.monotonic()
         places = [self._quiet, self._vigil.directory, self._client.watched_path(), None if calm else self._directory]
+        places += self._client.watched_settings()
         return [place for place in places if place and system.exists(place)]
 
     # -- one look -----------------------------------------------------------------------------------------------------
@@ -169,6 +171,14 @@ class Doorbell:
         if session is not None and not here and (self._known_here or now > self._started + TROUBLE):
             return None  # cleared, or replaced by another session (at a start the client first names another id)
         self._known_here = self._known_here or here
+        if not self._client.is_switched_off(system.join(self._directory, paths.HEARTBEATS, self._me)):
+            self._off = 0.0
+        elif self._off and now >= self._off + CALM:  # not a file that is being written
+            removed_hooks.note_session(self._trail.kept(), self._me)
+            return None  # it would show nothing
+        else:
+            self._off = self._off or now
+            return self._off + CALM
         stamp = self._quiet_stamp()
         if stamp and stamp == self._alive_under and now < self._next_beat and not self._sees_one_gone():
             self._unread = frozenset()

@@ -11,6 +11,7 @@ from ..cli.mailbox_place import environment
 from ..clients import client, client_input, codex_server, doorbell
 from ..core.address import check_id
 from ..errors import MailboxError
+from ..known_clients.claude_code import CLAUDE_CODE
 from ..known_clients.codex import CODEX
 from ..mailbox import absence
 from ..mailbox.opened import OpenMailbox
@@ -59,7 +60,8 @@ def _client_beside(call: client_input.ClientInput, environ: Mapping[str, str]) -
         return codex_server.CodexSession(server, environ, call.session_id, call.conversation) if server else None
     pid = client.client_number(environ, call.client)
     idle = call.session_id if call.client and not call.client.stop else None
-    return None if pid is None else client.Client(pid, environ, idle)
+    project = call.cwd if call.client in (None, CLAUDE_CODE) else ""
+    return None if pid is None else client.Client(pid, environ, idle, project)
 
 
 def _wake_session(session: codex_server.CodexSession, mailbox: str, session_id: str) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ..cli import render
 from ..core.records import USER
+from ..core.roster import ALIVE
 from ..core.roster_changes import Registration
 from ..errors import Malformed
 from ..mailbox import absence, agents
@@ -131,4 +132,10 @@ def show_one(app: Context, session_id: str | None, word: str | None) -> None:
     if why := enforcing.unenforced(desk, agent, app.environ):
         text += f"not bound: nothing enforces its lead, mode and rules: {why}\n"
         value["unenforced"] = why
+    if agent.state == ALIVE and not gone:
+        from ..mailbox import arrivals  # likewise
+
+        when, why = arrivals.foresee_arrival(desk, agent.session_id)
+        text += f"mail: it will see it {when.replace('_', ' ').replace('at next', 'at its next')} ({why})\n"
+        value["mail"] = {"seen": when, "reason": why}
     app.print_answer(text, {"agent": value})

@@ -129,9 +129,9 @@ def sort_arrival(
     """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
 
     ``waking``: beside these sessions a process waits for mail, and wakes them. ``hooked``: their client called our
-    hooks, and its process lives. ``silent``: their hooks were taken out since they called the last one. ``elsewhere``:
-    another machine's. ``queued``: the mail itself waits here for the engine. A teammate is reached if its team has a
-    bridge.
+    hooks, and its process lives. ``silent``: since they called the last one, their hooks were taken out or switched
+    off. ``elsewhere``: another machine's. ``queued``: the mail itself waits here for the engine. A teammate is reached
+    if its team has a bridge.
     """
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     reasons = {}
@@ -145,7 +145,7 @@ def sort_arrival(
         elif _is_muted(message, roster.get(who), roster):
             place, why = 2, "it muted the sender"
         elif who in silent:
-            place, why = 2, "its hooks were taken out, and it called none since"
+            place, why = 2, "its hooks were taken out or switched off, and it called none since"
         elif who in waking:
             place, why = 0, "its doorbell waits for mail"
         elif "@" in who and is_mate(roster.get(who)):

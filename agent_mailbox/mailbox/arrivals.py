@@ -7,6 +7,7 @@ has the rule, ``store.locks.doorbell_lock`` the waiting process's side.
 from __future__ import annotations
 
 from ..core import reach
+from ..core.records import USER, Message
 from ..store.files import system
 from ..store.files.paths import DOORBELL
 
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from ..core.reach import Arrival, Reach
-    from ..core.records import Message
     from ..core.roster import Roster
     from .opened import OpenMailbox
 
@@ -62,8 +62,18 @@ def find_arrival(
     )
 
 
+def foresee_arrival(box: OpenMailbox, session_id: str) -> tuple[str, str]:
+    """Return when a session would see mail that the person sent it now (a field of ``Arrival``), and why."""
+    roster = box.logs.read_roster()
+    mail = Message("", USER, (session_id,), box.now(), "")
+    found = find_arrival(box, mail, judge_reach(box, mail, roster), roster)
+    words = ("now", "at_next_turn", "when_it_looks")
+    word = next((word for word in words if session_id in getattr(found, word)), words[-1])
+    return word, found.reasons.get(session_id, "it waits until the session comes back")
+
+
 def _find_silent(box: OpenMailbox, sessions: Collection[str]) -> set[str]:
-    """Return those sessions whose hooks were taken out while they run."""
+    """Return those sessions whose hooks were taken out or switched off while they run."""
     from ..store.user_state import removed_hooks  # beside clients that run
 
     return removed_hooks.find_silent(box.logs.trail.kept(), sessions, box.logs.heart)

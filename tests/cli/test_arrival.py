@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from tests.helpers import Post
 
 __all__ = ["pair"]
+SILENT = "its hooks were taken out or switched off, and it called none since"
 
 
 def belled(post: Post, client: Killed) -> int:
@@ -116,7 +118,7 @@ def test_whose_hooks_were_taken_out_while_it_runs_sees_it_when_it_looks(
     post.ok("uninstall", "claude-code", "--project", post.scratch)
     delivery = sent(post, "Ada")
     assert (delivery["now"], delivery["at_next_turn"], delivery["when_it_looks"]) == ([], [], [ADA])
-    assert delivery["reasons"][ADA] == "its hooks were taken out, and it called none since"
+    assert delivery["reasons"][ADA] == SILENT
     post.ok("install", "claude-code", "--project", post.scratch)
     assert sent(post, "Ada")["now"] == [ADA]
     post.ok("uninstall", "claude-code", "--project", post.scratch)
@@ -124,3 +126,34 @@ def test_whose_hooks_were_taken_out_while_it_runs_sees_it_when_it_looks(
     os.utime(post.file("agent-heartbeats", ADA))  # as the shell guard does, without Python
     assert sent(post, "Ada")["now"] == [ADA]
     one.kill()  # it would wait for its doorbell
+
+
+def test_whose_client_s_settings_switch_hooks_off_sees_it_when_it_looks(
+    post: Post, pair: tuple[Killed, Killed]
+) -> None:
+    """``disableAllHooks``, or hooks that somebody took out by hand: its client reads its settings while it runs, and
+    so does its doorbell, which ends. A change that leaves our hooks there says nothing, and a hook that it calls since
+    then proves otherwise. Hooks that no such file holds are no file's to take out."""
+    one, _ = pair
+    path = post.cwd / ".claude/settings.local.json"
+    path.parent.mkdir()
+    ours, rules = {"hooks": "agent-mailbox-hook Stop"}, {"permissions": ["Bash(agent-mailbox send:*)"]}
+
+    def seen() -> str:
+        return str(post.ok("roster", "show", "Ada")["agent"]["mail"]["seen"])
+
+    for before, after in ((ours, {**ours, "disableAllHooks": True}), (ours, rules), (rules, {"disableAllHooks": True})):
+        path.write_text(json.dumps(before, indent=2))
+        assert one.hook(ADA, "SessionStart", source="resume").rc == 0
+        one.leave(ADA, "Doorbell")
+        until(lambda: seen() == "now")
+        for harmless in ({**before, "disableAllHooks": False}, {**before, "model": "x"}):
+            path.write_text(json.dumps(harmless))
+            assert seen() == "now"
+        path.write_text(json.dumps(after, indent=2))
+        until(lambda: seen() == "when_it_looks")
+    delivery = sent(post, "Ada")
+    assert (delivery["when_it_looks"], delivery["reasons"][ADA]) == ([ADA], SILENT)
+    assert f"mail: it will see it when it looks ({SILENT})\n" in post.call("roster", "show", "Ada").stdout
+    one.leave(ADA, "UserPromptSubmit")
+    until(lambda: seen() == "at_next_turn")

@@ -2,6 +2,7 @@
 
 Belongs here: the note of them, among the user's own records, which an uninstallation writes and an installation takes
 back. A line is a project's directory, or empty for all of the user's sessions; the file's time is the last removal's.
+A line of ``=``, a session and a time (ns) is of that session alone: its doorbell saw its settings switch hooks off.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+_MOST = 64
+"""Lines above which those of sessions are given up: most of these are over."""
+
 
 def note(state: str, place: str) -> None:
     """Note that the hooks of a place are gone."""
@@ -27,13 +31,37 @@ def forget(state: str, place: str) -> None:
         _write(state, left - {place} if place else set())
 
 
+def note_session(state: str, session_id: str) -> None:
+    """Note that a session calls no hook from now on."""
+    path = system.join(state, UNHOOKED)
+    try:
+        before = system.stat(path).st_mtime_ns
+    except OSError:
+        before = 0
+    places = _places(state)
+    kept = {place for place in places if not place.startswith("=")} if len(places) > _MOST else places
+    now = system.time_ns()
+    _write(state, {place for place in kept if not place.startswith(f"={session_id} ")} | {f"={session_id} {now}"})
+    system.utime(path, ns=(now, before or now))
+
+
 def find_silent(state: str, sessions: Iterable[str], heart_of: Callable[[str], str]) -> set[str]:
     """Return those sessions that called no hook since the hooks of their place were taken out. ``heart_of`` gives the
     file whose time is that of a session's last hook."""
     places = _places(state)
-    return (
-        {who for who in sessions if _is_in(places, state, who) and _is_older(heart_of(who), state)} if places else set()
-    )
+    return {
+        who
+        for who in (sessions if places else ())
+        if (_is_in(places, state, who) and _is_older(heart_of(who), state)) or _is_noted(places, who, heart_of(who))
+    }
+
+
+def _is_noted(places: set[str], session_id: str, heart: str) -> bool:
+    noted = [place.rpartition(" ")[2] for place in places if place.startswith(f"={session_id} ")]
+    try:
+        return any(word.isdigit() and system.stat(heart).st_mtime_ns <= int(word) for word in noted)
+    except OSError:
+        return True
 
 
 def _is_in(places: set[str], state: str, session_id: str) -> bool:
