@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 MARK = "COPILOT_CLI"
 FILE_TOOLS = "Write|Edit"
 """The tools that write files, by its names for hooks. Those of MCP servers have names that tell nothing."""
+SECTION_FILE = "instructions/agent-mailbox.instructions.md"
+"""The file that tells the model about its mailbox."""
 PARENT = "parent_agent_id"
 """The key by which the JSON of a subagent's hook names whose subagent it is; ``session_id`` is the subagent's own."""
 
@@ -40,8 +42,7 @@ def _extra_files(wording: Wording) -> Mapping[str, str]:
         )
         for name, (about, text) in wording.tasks.items()
     }
-    section = f'---\napplyTo: "**"\n---\n{wording.section}\n'
-    return {**skills, "instructions/agent-mailbox.instructions.md": section}
+    return {**skills, SECTION_FILE: f'---\napplyTo: "**"\n---\n{wording.section}\n'}
 
 
 COPILOT_CLI = KnownClient(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+from itertools import permutations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,6 +239,32 @@ def test_a_hook_of_ours_from_elsewhere_becomes_this_one(house: House, client: Kn
         assert (group["hooks"][0], group["hooks"][1]["timeout"]) == (FOREIGN, 42)
         assert group["hooks"][1]["command"].endswith(f"agent-mailbox-hook Stop {client.word}")
         assert "/gone/" not in group["hooks"][1]["command"]
+
+
+def test_one_file_of_a_project_has_the_section_for_codex_and_copilot(house: House) -> None:
+    """Copilot CLI reads Codex's ``AGENTS.md``, too. In every order of two installations and two removals one of the
+    files has the section while Copilot is installed, and nothing is left at the end."""
+    own, memory = house.project / ".github/instructions/agent-mailbox.instructions.md", house.project / "AGENTS.md"
+    before = sorted(house.project.rglob("*"))
+    for installed in permutations(("codex", "copilot")):
+        for removed in permutations(installed):
+            for word, clients in (("install", (*installed, *installed)), ("uninstall", removed)):
+                there = set(installed if word == "uninstall" else ())
+                for client in clients:
+                    there ^= {client} - (there if word == "install" else set())
+                    result = house.program.call(word, client, "--project", house.project)
+                    assert result.rc == 0, result
+                    told = [path for path in (own, memory) if path.exists() and texts.SECTION in path.read_text()]
+                    assert told == ([memory] if "codex" in there else [own] if "copilot" in there else []), (
+                        word,
+                        client,
+                    )
+            assert sorted(house.project.rglob("*")) == before
+    memory.write_text("")
+    assert house.program.call("install", "copilot", "--project", house.project).rc == 0
+    own.write_text(f"{own.read_text()}edited\n")
+    assert house.program.call("install", "codex", "--project", house.project).rc == 0
+    assert own.read_text().endswith("edited\n")
 
 
 def test_the_clients_directories_may_be_elsewhere(house: House) -> None:

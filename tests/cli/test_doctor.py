@@ -24,7 +24,7 @@ from agent_mailbox.store.archive import rotation
 from agent_mailbox.store.files import cache, mounts
 from agent_mailbox.store.log.stamps import STARTED
 from agent_mailbox.store.projection import index_keys
-from agent_mailbox.store.user_state import bindings
+from agent_mailbox.store.user_state import bindings, whereabouts
 from agent_mailbox.upkeep import doctor
 from tests.faults.killing import killed
 from tests.helpers import ARCHIVE, HEARTBEATS, MESSAGES, READS, ROOT, ROSTER, Post, record, refused, stamp
@@ -567,7 +567,8 @@ def test_a_program_that_a_project_names_is_not_tried(post: Post) -> None:
 
 
 def test_another_tool_s_hook_that_may_change_what_our_rules_let_pass_is_a_note(post: Post) -> None:
-    """Once something is withheld from an agent. Ours are none of them, nor are hooks of other events."""
+    """Once something is withheld from an agent. Ours are none of them, nor are hooks of other events. The lead that
+    withholds it is told, too."""
     program(post)
     others = {"PreToolUse": [{"hooks": [{"type": "command", "command": "rewrite\x1b it"}]}]}
     quiet = {"PostToolUse": [{"hooks": [{"type": "command", "command": "tidy"}]}]}
@@ -575,7 +576,9 @@ def test_another_tool_s_hook_that_may_change_what_our_rules_let_pass_is_a_note(p
     settle(post.cwd, {**settings, "hooks": {**settings["hooks"], **others, **quiet}}, "settings.local.json")
     post.register("worker", "--lead", "boss")
     assert not [note for note in told(post)[1] if "another tool's hook" in note[3]]
-    post.ok("control", "policy", "worker", "--deny", "Bash(touch:*)", "--session", "boss")
+    whereabouts.note("worker", whereabouts.Whereabouts(directory=str(post.cwd), client="claude"), str(post.user_state))
+    ordered = post.call("control", "policy", "worker", "--deny", "Bash(touch:*)", "--session", "boss")
+    assert ordered.stderr.count("has a hook that may change a call of worker after the rules judged it") == 1
     problems, notes = told(post)
     assert problems == []
     (named,) = [note[3] for note in notes if "another tool's hook" in note[3]]

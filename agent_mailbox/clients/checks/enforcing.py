@@ -14,12 +14,14 @@ from ...core import frame
 from ...core.records import USER
 from ...core.roster import ALIVE
 from ...errors import MailboxError
+from ...known_clients.claude_code import CLAUDE_CODE
 from ...known_clients.every_client import CLIENTS
 from ...known_clients.known_client import PERMIT
 from ...mailbox.opened import OpenMailbox
 from ...store.files import paths
 from ...store.user_state import whereabouts
 from ...upkeep.doctor.findings import Problem
+from . import hook_sources
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
@@ -46,14 +48,23 @@ def missing(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
 
 
 def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str, str]) -> list[str]:
-    """Return a line for each of the sessions on which rules and modes have no effect."""
+    """Return a line for each of the sessions on which rules and modes have no effect, and for each hook of another tool
+    that may change a call of theirs."""
     roster = desk.logs.read_roster()
-    found = [(roster.get(me), me) for me in sessions]
+    found = [(agent, frame.name_of(me, roster)) for me in sessions if (agent := roster.get(me)) is not None]
     return [
-        f"nothing enforces this on {frame.name_of(me, roster)}: {why}"
-        for agent, me in found
-        if agent is not None and (why := missing(desk, agent, environ))
+        *(f"nothing enforces this on {name}: {why}" for agent, name in found if (why := missing(desk, agent, environ))),
+        *(line for agent, name in found for line in _changing_hooks(agent.session_id, name, environ)),
     ]
+
+
+def _changing_hooks(session_id: str, name: str, environ: Mapping[str, str]) -> Iterator[str]:
+    where = whereabouts.of(session_id, paths.state_directory(environ))
+    if where is None or where.client != CLAUDE_CODE.word or not where.directory:
+        return
+    for source in hook_sources.find_sources({where.directory: None}, where.directory, environ):
+        for command in source.changing_hooks():
+            yield f"{source.path} has a hook that may change a call of {name} after the rules judged it: {command}"
 
 
 def unenforced(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:

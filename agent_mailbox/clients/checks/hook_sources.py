@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...core.records import BadLine, Record
+from ...core.text import clipped, neutral
+from ...known_clients.known_client import BEFORE_TOOL
 from ...store.files.small_files import read_if_possible
 from ..install import commented
-from ..install.hook_entries import is_group
+from ..install.hook_entries import calls_us, is_group
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
 MAX_SETTINGS = 4 << 20
 """Bytes read of a settings file: a person wrote it. The client's own state may have more."""
 MAX_STATE = 64 << 20
+_MOST = 100
+"""Characters of another's command that are told."""
 MANAGED = (
     "/etc/claude-code/managed-settings.json",
     "/Library/Application Support/ClaudeCode/managed-settings.json",
@@ -49,6 +53,12 @@ class HookSource(Record):
                     yield event, group, hook
                 if isinstance(group, dict) and not is_group(group) and "command" in group:
                     yield event, group, group  # of a client whose hooks stand in no groups
+
+    def changing_hooks(self) -> Iterator[str]:
+        """Yield the commands of other tools' hooks that may change a call after ours judged it."""
+        for event, _, hook in self.each_hook():
+            if event == BEFORE_TOOL and isinstance(hook, dict) and not calls_us(hook):
+                yield clipped(neutral(str(hook.get("command"))), _MOST)
 
     def has_setting(self, key: str) -> bool:
         """Return whether this setting is on."""

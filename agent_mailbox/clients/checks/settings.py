@@ -16,7 +16,7 @@ from ...control_plane.standing import withholds
 from ...core import codec, frame
 from ...core.records import Record
 from ...core.roster import DEAD
-from ...core.text import clipped, neutral, typed
+from ...core.text import typed
 from ...known_clients.claude_code import CLAUDE_CODE, COMMANDS, FILE_TOOLS
 from ...known_clients.known_client import AFTER_TOOL, AFTER_TOOLS, BEFORE_TOOL, BELL, FILES, PERMIT
 from ...mailbox.opened import OpenMailbox
@@ -226,12 +226,9 @@ def _note_open(directory: str, found: Sequence[FoundHook], all_of_them: Sequence
     roster = control.plane().roster
     bound = [a for a in roster.agents.values() if a.state != DEAD and withholds(control.standing(a.session_id))]
     for source in all_of_them if bound else ():
-        for event, _, hook in source.each_hook():
-            if event == BEFORE_TOOL and isinstance(hook, dict) and not calls_us(hook):
-                what = "another tool's hook, which may change a command that our rules let pass"
-                yield Problem(
-                    source.path, None, f"{clipped(neutral(str(hook.get('command'))), 100)}: {what}", note=True
-                )
+        for command in source.changing_hooks():
+            what = "another tool's hook, which may change a command that our rules let pass"
+            yield Problem(source.path, None, f"{command}: {what}", note=True)
     for source in all_of_them:
         permissions = (source.settings or {}).get("permissions")
         asks = permissions.get("ask") if isinstance(permissions, dict) else None

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...core.records import Record
 from ...core.text import shell_quoted
 from ...errors import StorageFailed
+from ...known_clients.copilot_cli import COPILOT_CLI, SECTION_FILE
 from ...store.files import paths
 from ...store.files.small_files import storage_failed
 from ...store.locks.lock import FileLock
@@ -21,7 +22,7 @@ from ...store.user_state import removed_hooks
 from .. import texts
 from ..permission import file_guard as ours
 from ..places import Target
-from . import client_version, hook_entries, merge, opencode_plugin
+from . import client_version, hook_entries, merge, opencode_plugin, shared_section
 from . import foreign_files as files
 
 if TYPE_CHECKING:
@@ -117,7 +118,9 @@ def _baked_shim(environ: Mapping[str, str]) -> bytes:
 # -- the parts --------------------------------------------------------------------------------------------------------
 
 
-def _install_parts(target: Target, hook: str, program: str, bounds: Bounds) -> Iterator[InstallPart]:
+def _install_parts(
+    target: Target, hook: str, program: str, bounds: Bounds, *, removes: bool = False
+) -> Iterator[InstallPart]:
     client = target.client
     more: dict[str, Any] = {"permissions": {merge.ASK: [*bounds.asks]}}
     more |= (
@@ -130,6 +133,8 @@ def _install_parts(target: Target, hook: str, program: str, bounds: Bounds) -> I
         return
     more["permissions"][merge.ALLOW] = [*texts.allow_rules(program)] if client.has_rules else []
     for name, text in client.files(texts.make_wording(program, is_for_user=target.user)).items():
+        if name == SECTION_FILE and not removes and shared_section.is_told(target):
+            continue
         yield _whole_file(os.path.realpath(os.path.join(target.base, name)), text.encode("utf-8", "surrogateescape"))
     if client.is_plugin:
         yield _whole_file(os.path.realpath(target.settings), opencode_plugin.plugin_text(hook, program).encode())
@@ -209,6 +214,7 @@ def plan_installation(
             changes.append(files.Change(part.path, data, wanted, _record_after(part, data, wanted, entry, untouched)))
         elif part.whole and wanted != part.add(None, False):
             left.append((part.path, "it is not ours, or was edited"))
+    changes += shared_section.spared_file(target, records)
     return InstallPlan(tuple(changes), tuple(left), _place(target))
 
 
@@ -235,7 +241,9 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
     hook, _ = shim_file(environ)
     changes, left = [], []
     bounds = Bounds(sandbox=True, mailbox=mailbox, own=own_places(environ, os.path.dirname(target.base)))
-    for part in reversed([*_install_parts(target, hook, program, bounds)]):  # remove hooks before the files they call
+    for part in reversed(
+        [*_install_parts(target, hook, program, bounds, removes=True)]
+    ):  # remove hooks before the files they call
         data, entry = files.read_foreign(part.path), records.find_record(part.path)
         if data is None:
             after = None
@@ -249,6 +257,12 @@ def plan_removal(target: Target, environ: Mapping[str, str], program: str, mailb
             left.append((part.path, "it was edited"))
         if after != data or entry is not None:
             changes.append(files.Change(part.path, data, after, None))
+    if path := shared_section.missing_file(target, records):
+        text = COPILOT_CLI.files(texts.make_wording(program))[SECTION_FILE]
+        part = _whole_file(path, text.encode("utf-8", "surrogateescape"))
+        changes.append(
+            files.Change(path, None, wanted := part.add(None, False), _record_after(part, None, wanted, None, False))
+        )
     return InstallPlan(tuple(changes), tuple(left), _place(target), removes=True)
 
 

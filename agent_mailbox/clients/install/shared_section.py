@@ -1,0 +1,51 @@
+"""A section that a client finds in another's file: GitHub Copilot CLI reads a project's ``AGENTS.md``, too.
+
+Belongs here: what becomes of Copilot's own file of the section, as Codex's comes and goes. A model is told once.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ...known_clients.codex import CODEX
+from ...known_clients.copilot_cli import COPILOT_CLI, SECTION_FILE
+from . import foreign_files as files
+from . import merge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ..places import Target
+
+
+def is_told(target: Target) -> bool:
+    """Return whether Codex's file of the project tells Copilot's sessions there already."""
+    if target.user or target.client is not COPILOT_CLI:
+        return False
+    text = files.read_foreign(os.path.join(os.path.dirname(target.base), CODEX.memory)) or b""
+    return merge.BEGIN.encode() in text
+
+
+def spared_file(target: Target, records: files.FileRecords) -> Iterator[files.Change]:
+    """Yield the removal of Copilot's file of the section, which nobody edited, where Codex's tells the same."""
+    if target.user or not (target.client is CODEX or is_told(target)):
+        return
+    path = _own_file(target)
+    data, entry = files.read_foreign(path), records.find_record(path)
+    if data is not None and entry is not None and files.checksum_of(data) in entry.written:
+        yield files.Change(path, data, entry.original, None)
+
+
+def missing_file(target: Target, records: files.FileRecords) -> str:
+    """Return the path of Copilot's file of the section, if its hooks are installed in the project without it; else
+    nothing. Codex's goes."""
+    base = os.path.join(os.path.dirname(target.base), COPILOT_CLI.directory)
+    hooks = os.path.realpath(os.path.join(base, COPILOT_CLI.settings[0]))
+    is_installed = not target.user and target.client is CODEX and records.find_record(hooks) is not None
+    return path if is_installed and not os.path.exists(path := _own_file(target)) else ""
+
+
+def _own_file(target: Target) -> str:
+    project = os.path.dirname(target.base)
+    return os.path.realpath(os.path.join(project, COPILOT_CLI.directory, SECTION_FILE))
