@@ -10,9 +10,9 @@ from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from scripts.client_runs import __main__ as runs
-from scripts.client_runs import matrix, record
+from scripts.client_runs import matrix, places, record
 from scripts.client_runs.record import FAILED, PASSED, SKIPPED, Shown
-from tests.e2e.shown import MARK, Recorder, shows
+from tests.e2e.shown import MARK, Recorder, shows, shows_at
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -84,3 +84,26 @@ def test_a_run_with_newer_versions_says_what_changed() -> None:
     assert "| **stop** fails, once did not run, seen is new |" in text
     assert "- Codex: `b`" in text
     assert "| Gemini CLI | 0.61.0 | 0.61.0 | 0 of " in text
+
+
+def test_a_place_is_in_the_table_as_its_tests_showed_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cell by place needs every test of it. What no test ran there is named as not run, and no cell is made up."""
+    rows = [
+        shown("terminal/mail", PASSED),
+        shown("terminal/wake", PASSED),
+        shown("headless/no wake", PASSED),
+        shown("resumed/mail", PASSED),
+        shown("resumed/mail", FAILED, "b"),
+        shown("cleared/mail", SKIPPED),
+    ]
+    monkeypatch.setattr(record, "read", lambda: rows)
+    lines = [line for line in places.text().splitlines() if "Codex" in line]
+    ends = "0.169.0, 2026-11-24 | `a` |"
+    assert lines == [
+        f"| Codex | terminal | yes | yes | {ends}",
+        f"| Codex | headless | not run | no | {ends}",
+        f"| Codex | resumed | not run | not run | {ends}",
+        "- Codex: background, server, without its server, editor, container, forked, cleared.",
+    ]
+    with pytest.raises(AssertionError, match="no such place"):
+        shows_at(CODEX, "terminal", "sleep")

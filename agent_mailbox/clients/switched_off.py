@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 _MANAGED = "/etc/claude-code/managed-settings.json"
 """The settings of the machine's administrator."""
 _SWITCH = b'"disableAllHooks"'
+_UNDERWAY = 10 * 10**9
+"""Nanoseconds within which a change may be older than the last hook: the client had called that before."""
 _CALLS = (b"agent-mailbox-hook", b"agent-mailbox hook", b"agent_mailbox", b"check-mailbox.sh", b"session-start.sh")
 """Words of a command that calls us; a rule of permission has none of them."""
 
@@ -41,7 +43,7 @@ def is_switched_off(places: Sequence[str], heart: str, *, named: bool) -> bool:
     """Return whether these settings changed since the session's last hook, and let it call ours no more. ``heart`` is
     the file whose time is that of the last hook. ``named``: one of them called us."""
     try:
-        since = os.stat(heart).st_mtime_ns
+        since = os.stat(heart).st_mtime_ns - _UNDERWAY
     except OSError:
         return False
     if not any(_is_newer(path, since) for path in places):

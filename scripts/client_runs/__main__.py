@@ -94,7 +94,8 @@ def told(clients: list[KnownClient], versions: dict[str, str], before: list[Show
         won = [name for name, state in new.items() if state == PASSED and old.get(name) != PASSED]
         changed = [*(f"**{name}** fails" for name in lost), *(f"{name} did not run" for name in missing)]
         changed += [f"{name} is new" for name in won]
-        count = f"{list(new.values()).count(PASSED)} of {len(abilities.abilities_of(client))}"
+        claimed = abilities.abilities_of(client)
+        count = f"{sum(state == PASSED and name in claimed for name, state in new.items())} of {len(claimed)}"
         pinned, newest_one = client.seen_with[-1], versions[client.name]
         lines.append(f"| {client.title} | {pinned} | {newest_one} | {count} | {', '.join(changed) or 'nothing'} |")
         broken += sorted(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from agent_mailbox.known_clients import abilities
 from agent_mailbox.known_clients.every_client import KNOWN
 
-from . import record
+from . import places, record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def cell(client: KnownClient, ability: str, rows: list[Shown]) -> str:
 
 def _versions(client: KnownClient, rows: list[Shown]) -> str:
     """Return with which versions its abilities were shown, and when: the oldest run counts."""
-    mine = [row for row in rows_of(client, rows) if row.outcome == record.PASSED]
+    mine = [row for row in rows_of(client, rows) if row.outcome == record.PASSED and places.OF not in row.ability]
     if not mine:
         return NOT_RUN
     versions = " and ".join(sorted({f"{row.by} {row.version}".strip() for row in mine}))
@@ -45,7 +45,7 @@ def _versions(client: KnownClient, rows: list[Shown]) -> str:
 
 
 def text() -> str:
-    """Return the table and the limits behind it, as Markdown."""
+    """Return the tables and the limits behind the first, as Markdown."""
     rows, shown = record.read(), KNOWN
     lines = [
         f"| | {' | '.join(client.title for client in shown)} |",
@@ -56,4 +56,5 @@ def text() -> str:
         lines.append(f"| {name}: {ability.means} | {' | '.join(cell(client, name, rows) for client in shown)} |")
     ran = [client for client in shown if client.seen_with]
     limits = [f"- {client.title}, *{name}*: {limit}." for client in ran for name, limit in client.limits.items()]
-    return "\n".join([*lines, "", "The limits of what is *partly* there:", "", *limits, ""])
+    by_place = ["", "By client and place:", "", places.text()]
+    return "\n".join([*lines, "", "The limits of what is *partly* there:", "", *limits, *by_place])

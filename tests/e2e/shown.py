@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from agent_mailbox.known_clients import abilities
-from scripts.client_runs import record
+from scripts.client_runs import places, record
 from scripts.client_runs.record import FAILED, PASSED, SKIPPED, Shown
 from tests.helpers import ROOT
 
@@ -42,7 +42,14 @@ def shows(client: KnownClient, *names: str, by: KnownClient | None = None) -> py
     return pytest.mark.shows(client, names, by)
 
 
-dear = pytest.mark.skipif(not os.environ.get(INTO), reason="dear: `scripts/clients` runs it")
+def shows_at(client: KnownClient, place: str, *what: str, by: KnownClient | None = None) -> pytest.MarkDecorator:
+    """A test's mark: it ran the client in this place (``scripts.client_runs.places``), and shows what it sees there."""
+    unknown = {place} - set(places.PLACES) | set(what) - set(places.KINDS)
+    assert not unknown, f"no such place or kind: {unknown}"
+    return pytest.mark.shows(client, tuple(f"{place}{places.OF}{kind}" for kind in what), by)
+
+
+takes_long = pytest.mark.skipif(not os.environ.get(INTO), reason="takes long: `scripts/clients` runs it")
 """A test of real clients that takes long, and whose rules a quicker test shows as well."""
 
 

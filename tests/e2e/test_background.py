@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from tests.e2e.shown import dear, shows
+from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import bash, in_turn, said
 from tests.e2e.terminal import Terminal
 from tests.helpers import MESSAGES, READS, until
@@ -107,6 +107,7 @@ def background(client: Client) -> Iterator[Background]:
 
 
 @shows(CLAUDE_CODE, "wake when idle", "own session")
+@shows_at(CLAUDE_CODE, "background", "mail", "wake")
 def test_each_background_session_is_its_own_is_woken_and_comes_back(background: Background) -> None:
     """The variables of the terminal that started the service count for no session, which is told so once. Mail wakes an
     idle one. Stopped and brought back, it is alive and sends in its own name."""
@@ -143,7 +144,7 @@ def test_each_background_session_is_its_own_is_woken_and_comes_back(background: 
     assert len([r for r in reads if r.get("event") == "read"]) == 1
 
 
-@dear
+@takes_long
 def test_no_agent_comes_to_decide_by_the_background_service(background: Background) -> None:
     """A worker has its lead brought back in the background: by a service that it starts, by its person's, and without
     any variable of its own. The first two are nobody. The third has its mail, and no word of it decides."""
@@ -194,7 +195,8 @@ def test_no_agent_comes_to_decide_by_the_background_service(background: Backgrou
     assert background.agents()[leads[2]]["state"] == "alive"
 
 
-@dear
+@takes_long
+@shows_at(CLAUDE_CODE, "forked", "mail")
 def test_moved_into_the_background_a_session_goes_on_and_a_fork_is_told_that_it_is_another(
     background: Background,
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from agent_mailbox.clients.texts import SECTION
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, shows_at
 from tests.e2e.standin import Failed, bash, conversation, in_turn, said
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, stamp
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 @shows(CLAUDE_CODE, "start", "once", "role once", "seen")
+@shows_at(CLAUDE_CODE, "headless", "mail")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
     and one read record; mail that came meanwhile is there, too. A second session gets only what is for everyone."""
@@ -198,6 +199,7 @@ def test_what_is_owed_comes_back_after_a_compaction(client: Client) -> None:
     assert "MAIL_TOLD" not in talk
 
 
+@shows_at(CLAUDE_CODE, "forked", "mail")
 def test_a_fork_is_a_new_agent(client: Client) -> None:
     """It gets what is for everyone of the project anew, none of its origin's direct mail, and a name of its own."""
     client.post.send("bob", "project:inscription", "MAIL_FOR_THE_PROJECT")
@@ -275,6 +277,7 @@ def test_a_user_s_own_hooks_go_on_untouched(client: Client) -> None:
     assert seen.read_text().split() == [*events, *(e for e in events if e != "PostToolUse")]
 
 
+@shows_at(CLAUDE_CODE, "cleared", "mail")
 def test_a_cleared_session_goes_on_as_itself(client: Client) -> None:
     """A new id and an empty context: name, role and mail are its own, what it owes comes back, the old one is gone."""
     client.post.send("bob", "role:architect", "MAIL_OWED", "--ack", "--subject", "SUBJECT_OWED")

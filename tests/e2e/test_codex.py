@@ -14,7 +14,7 @@ from agent_mailbox.known_clients.codex import CODEX
 from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.e2e.conftest import client_program, mailer
 from tests.e2e.responses import Responses, by_prompt, conversation, patch, said, shell, use
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, shows_at
 from tests.helpers import PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
@@ -131,6 +131,7 @@ def codex(post: Post, binary: Path) -> Iterator[Codex]:
 
 
 @shows(CODEX, "start", "once", "role once", "seen")
+@shows_at(CODEX, "headless", "mail")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(codex: Codex) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
     and one read record; mail that came meanwhile is there, too. Its rollout tells that the model saw each. A second

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.codex import CODEX
 from tests.e2e.responses import by_prompt, conversation, said, shell
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, shows_at
 from tests.e2e.standin import ANSWER
 from tests.e2e.terminal import Terminal
 from tests.e2e.test_codex import Codex, binary, codex  # noqa: F401 - the fixtures
@@ -99,6 +99,7 @@ def turn_is_over(codex: Codex) -> bool:  # noqa: F811
 
 
 @shows(CODEX, "wake when idle", "tasks")
+@shows_at(CODEX, "terminal", "mail", "wake")
 def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
     """The doorbell wakes an idle session of Codex, for many messages at once only one time. Each message comes framed,
     once. The session has no role from the terminal that started the server."""
@@ -121,6 +122,8 @@ def test_mail_wakes_an_idle_session(codex: Codex) -> None:  # noqa: F811
     until(lambda: bell(codex, me) == 0)
 
 
+@shows_at(CODEX, "without its server", "mail", "no wake")
+@shows_at(CODEX, "cleared", "no wake")
 def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> None:  # noqa: F811
     """After Escape, Codex keeps what is queued until the next prompt: nothing is queued, and mail comes with that
     prompt. After ``/clear`` the old session stays loaded for a minute, out of its person's sight: mail begins no turn
@@ -154,6 +157,7 @@ def test_a_session_that_cannot_be_woken_is_told_by_the_doctor(codex: Codex) -> N
     assert not any(doorbell.LINE in talk or "MAIL_FOR_THE_CLEARED" in talk for talk in model.asked(""))
 
 
+@shows_at(CODEX, "resumed", "mail", "wake")
 def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None:  # noqa: F811
     """Its server ends: the doorbell with it, and what comes then is queued nowhere. Resumed in another, it is shown
     that mail with its prompt, its commands are its own, and mail wakes it."""
@@ -179,6 +183,7 @@ def test_a_resumed_session_is_its_own_and_is_woken_again(codex: Codex) -> None: 
     assert sent["sender"] == me
 
 
+@shows_at(CODEX, "headless", "no wake")
 def test_a_run_that_ends_by_itself_has_no_doorbell(codex: Codex) -> None:  # noqa: F811
     """A run that ends by itself has no doorbell, even beside the server. Mail that is queued to it may be lost."""
     with served(codex):

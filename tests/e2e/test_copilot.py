@@ -15,7 +15,7 @@ from agent_mailbox.known_clients.copilot_cli import COPILOT_CLI
 from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.e2e.completions import Completions, by_prompt, results, use
 from tests.e2e.conftest import client_program
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, shows_at
 from tests.e2e.terminal import Terminal
 from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
@@ -110,6 +110,8 @@ def copilot(post: Post, binary: Path) -> Iterator[Copilot]:
 
 
 @shows(COPILOT_CLI, "start", "prompt", "end", "once", "role once")
+@shows_at(COPILOT_CLI, "headless", "mail")
+@shows_at(COPILOT_CLI, "resumed", "mail")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(copilot: Copilot) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
     and one read record; mail that came meanwhile is there, too. A second holder of the role gets none of the first's.
@@ -225,6 +227,7 @@ def test_its_lead_and_its_rules_bind_it_and_its_subagents(copilot: Copilot) -> N
 
 
 @shows(COPILOT_CLI, "tasks")
+@shows_at(COPILOT_CLI, "terminal", "mail")
 def test_at_a_terminal_the_tasks_are_commands(copilot: Copilot) -> None:
     """Copilot CLI at a terminal has our tasks as commands, and shows mail with the first prompt."""
     copilot.install()

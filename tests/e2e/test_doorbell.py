@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from agent_mailbox.clients import doorbell
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, shows_at
 from tests.e2e.standin import ANSWER, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import READS, until
@@ -87,6 +87,7 @@ def test_no_shell_stands_between_a_client_and_its_doorbell(client: Client) -> No
 
 
 @shows(CLAUDE_CODE, "wake when idle", "end", "prompt")
+@shows_at(CLAUDE_CODE, "terminal", "mail", "wake")
 def test_mail_wakes_an_idle_session(client: Client) -> None:
     """Before any prompt and after one: the model has the mail in the wake's own turn, framed, and it is recorded as
     read; each message is one turn, and twenty at once are one, too. What rings is no mail."""
@@ -166,6 +167,7 @@ def test_commands_in_the_background_do_not_keep_the_session_asleep(client: Clien
         assert WOKEN in terminal.wait(lambda: client.model.asked("MAIL_ONE"))[0]
 
 
+@shows_at(CLAUDE_CODE, "resumed", "mail", "wake")
 def test_one_doorbell_whatever_becomes_of_the_session(client: Client) -> None:
     """Compacted, cleared, killed, resumed: one waits for the session that is there, none for one that is not."""
     with Terminal(client) as terminal:

@@ -14,7 +14,7 @@ from agent_mailbox.known_clients.gemini_cli import GEMINI_CLI
 from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.e2e.conftest import client_program
 from tests.e2e.gemini import Gemini, conversation, said, shell, use, used
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, shows_at
 from tests.e2e.standin import ANSWER, Failed
 from tests.helpers import PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
@@ -91,6 +91,8 @@ def refuse(_: dict[str, Any]) -> list[dict[str, Any]]:
 
 @shows(GEMINI_CLI, "prompt", "once", "role once", "seen", "tasks", "undone", "own session")
 @shows(GEMINI_CLI, "guard", "guard files", "permit")
+@shows_at(GEMINI_CLI, "headless", "mail")
+@shows_at(GEMINI_CLI, "resumed", "mail")
 def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_again(client: Client) -> None:
     """Installed, started: the model has the mail beside the first prompt. Resumed: once in the conversation, as before,
     and one read record; mail that came meanwhile is there, too, and the agent's commands are the session's own. The API

@@ -19,7 +19,7 @@ from agent_mailbox.known_clients.opencode import OPENCODE
 from agent_mailbox.mailbox.opened import OpenMailbox
 from tests.e2e.completions import Completions, by_prompt, results, said, shell, use
 from tests.e2e.conftest import client_program
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, shows_at
 from tests.helpers import FRAME, PATIENCE, READS, TOOLS, Post, until
 from tests.surroundings import NOBODY_SAID
 
@@ -179,6 +179,8 @@ def opencode(post: Post, binary: Path) -> Iterator[Served]:
     OPENCODE, "start", "prompt", "once", "role once", "end", "own session", "between tools", "wake when idle", "stop"
 )
 @shows(OPENCODE, "guard", "guard files", "permit", "own name", "plain mail unasked", "undone", "tasks")
+@shows_at(OPENCODE, "server", "mail", "wake")
+@shows_at(OPENCODE, "resumed", "mail")
 def test_a_server_s_sessions_have_their_mail_and_are_bound(opencode: Served) -> None:
     """Installed, started: the model has the mail beside the first prompt. A second holder of the role gets none of the
     first's. What comes later is each its own claim, below. Resumed by another client: once in the conversation, as
