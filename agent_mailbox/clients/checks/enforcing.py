@@ -48,8 +48,8 @@ def missing(desk: OpenMailbox, agent: Agent, environ: Mapping[str, str]) -> str:
 
 
 def warnings(desk: OpenMailbox, sessions: Collection[str], environ: Mapping[str, str]) -> list[str]:
-    """Return a line for each of the sessions on which rules and modes have no effect, and for each hook of another tool
-    that may change a call of theirs."""
+    """Return a line for each of the sessions on which rules and modes have no effect. Another tool's hook that may
+    change a call of theirs has a line, too."""
     roster = desk.logs.read_roster()
     found = [(agent, frame.name_of(me, roster)) for me in sessions if (agent := roster.get(me)) is not None]
     return [
