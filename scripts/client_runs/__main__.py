@@ -42,6 +42,7 @@ def main() -> int:
     wanted = [client for client in KNOWN if not given.clients or client.name in given.clients]
     if given.pins:
         _run(wanted, {}, record.RECORD)
+        record.write([row for row in record.read() if record.is_there(row)])
         subprocess.run([sys.executable, "-m", "scripts.documents"], cwd=ROOT, check=True)
         return 0
     versions = {client.name: newest(client) for client in wanted if client.package}

@@ -38,6 +38,12 @@ def write(rows: list[Shown], path: Path = RECORD) -> None:
     path.write_text("".join(f"{json.dumps(row._asdict())}\n" for row in sorted(rows)), encoding="utf-8")
 
 
+def is_there(row: Shown) -> bool:
+    """Return whether a row's test still exists."""
+    path, _, name = row.test.partition("::")
+    return (ROOT / path).exists() and f"def {name}(" in (ROOT / path).read_text(encoding="utf-8")
+
+
 def merged(before: list[Shown], new: list[Shown]) -> list[Shown]:
     """Return the record after a run: the tests that it ran count as they ended now."""
     ran = {row[:3] for row in new}

@@ -2,7 +2,7 @@
 
 Belongs here: who is sent what, what goes wrong in which turn, and the judgement. A process is killed in a turn, a tool
 fails, the API answers 400, 429 or 500 or breaks off, and each next turn resumes the session. At the end each session's
-conversation must hold each of its messages once.
+conversation must hold each of its messages once. ``week_places`` has the sessions that are no headless runs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 FAULTS = ("none", "tool", "bad tool", "400", "429", "500", "cut", "kill", "kill behind a tool", "400 behind a tool")
 MOST = 120
 """Seconds of one turn, after which its client is killed: that, too, is a fault."""
-PROMPT = re.compile(r"TURN-(\d+)-(\d+)-")
+PROMPT = re.compile(r"(?:TURN|MAIL)-(\d+)-\d+-")
 DONE = "DONE"
 
 
@@ -108,7 +108,7 @@ _OF: dict[str, tuple[Any, ...]] = {
         *(gemini.use("read_file", file_path="/missing"), gemini.said),
     ),
     "opencode": (
-        *(opencode.OpenCode, *_COMPLETIONS),
+        *(opencode.Served, *_COMPLETIONS),
         *(completions.use("read", filePath="/missing"), completions.said),
     ),
     "copilot": (
@@ -122,9 +122,14 @@ _OF: dict[str, tuple[Any, ...]] = {
 class Session:
     """One session: its turns, what goes wrong in each, and what it was sent."""
 
+    place = "headless"
+    faults = FAULTS
+
     def __init__(self, week: Week, number: int, kind: Kind) -> None:
         self.week, self.number, self.kind = week, number, kind
         self.id, self.turn, self.calls = "", 0, 0
+        self.past: list[str] = []
+        """Its conversations before it was cleared."""
         self.fault, self.last = "none", ""
         self.process: subprocess.Popen[bytes] | None = None
         self.sent: list[str] = []
@@ -132,11 +137,32 @@ class Session:
         self.log: list[str] = []
 
     def mail(self) -> None:
-        """Send it a message."""
-        if self.is_mailed:
+        """Send it messages."""
+        for _ in range(self.week.mails if self.is_mailed else 0):
             with self.week.lock:  # commands are called within this process
                 self.sent.append(word := f"MAIL-{self.number}-{len(self.sent)}-")
-                self.week.post.send("bob", self.id, word)
+                self.send(word)
+
+    def send(self, word: str) -> None:
+        """Send it this message."""
+        self.week.post.send("bob", self.id, word)
+
+    def kill(self) -> None:
+        """Kill its client, with all that it started."""
+        os.killpg(self.process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+
+    def end(self) -> None:
+        """End what still runs of it."""
+
+    def note(self, line: str) -> None:
+        """Note how a turn ended, and say it at once."""
+        self.log.append(line)
+        print(f"{self.kind.client.title}, {self.place} ({self.number}): {line}", file=sys.stderr, flush=True)
+
+    def prompt(self) -> str:
+        """Begin a turn; its prompt."""
+        self.turn, self.calls = self.turn + 1, 0
+        return f"TURN-{self.number}-{self.turn}-go-on"  # no space: a terminal may show one as it likes
 
     def script(self, body: Body) -> list[Body]:
         """Return the answer of its model in this turn, or fail."""
@@ -151,7 +177,7 @@ class Session:
         if fault == "bad tool" and self.calls == 2:
             return [self.kind.call("true")]
         if fault.startswith("kill") and (behind or is_first):
-            os.killpg(self.process.pid, signal.SIGKILL)  # type: ignore[union-attr]
+            self.kill()
             raise Failed(500)
         if fault.startswith("400"):
             raise Failed(400)
@@ -161,12 +187,12 @@ class Session:
 
     def take_turn(self, fault: str) -> None:
         """Run one turn with that fault."""
-        is_new, self.turn, self.calls, self.fault = not self.id, self.turn + 1, 0, fault
+        is_new, self.fault = not self.id, fault
         session = self.id or str(uuid.uuid4())
         if self.id:
             self.mail()
         began = time.monotonic()
-        words = self.kind.words(session, f"TURN-{self.number}-{self.turn}- go on", is_new=is_new)
+        words = self.kind.words(session, self.prompt(), is_new=is_new)
         self.process = self.kind.start(words)
         try:
             out, _ = self.process.communicate(timeout=MOST)
@@ -176,44 +202,52 @@ class Session:
         if is_new:
             found = re.search(rb'"(?:thread_id|sessionID)":"([^"]+)"', out)
             self.id = found[1].decode() if found else session
-        self.log.append(f"{fault}: {self.process.returncode}, {time.monotonic() - began:.0f} s, {self.calls} requests")
+        self.note(f"{fault}: {self.process.returncode}, {time.monotonic() - began:.0f} s, {self.calls} requests")
 
 
 class Week:
     """The mailbox and all its sessions."""
 
-    def __init__(self, scratch: Path, clients: list[KnownClient], each: int, seed: int) -> None:
-        self.post = Post(scratch)
+    def __init__(self, scratch: Path, clients: list[KnownClient], each: int, seed: int, mails: int) -> None:
+        from . import week_places  # it builds on this module
+
+        self.post, self.mails = Post(scratch), mails
         self.chance, self.lock = random.Random(seed), threading.Lock()
         kinds = [Kind(self.post, client) for client in clients]
-        self.sessions = [Session(self, n * each + k, kind) for n, kind in enumerate(kinds) for k in range(each)]
+        made = [(Session, kind) for kind in kinds for _ in range(each)]
+        made += [(place, kind) for kind in kinds for place in week_places.OF.get(kind.client.name, ())]
+        self.sessions = [make(self, number, kind) for number, (make, kind) in enumerate(made)]
         for kind in kinds:
             kind.model.script = self.script(kind)
 
     def script(self, kind: Kind) -> Callable[[Body], list[Body]]:
-        """Return the script of a client's model: each session by its prompt."""
+        """Return the script of a client's model: each session by its last prompt or mail."""
 
         def answer(body: Body) -> list[Body]:
             found = PROMPT.findall(kind.model.talk(body))
             if not found or not body.get("tools"):
                 return [kind.said(DONE)]
-            return self.sessions[int(found[-1][0])].script(body)
+            return self.sessions[int(found[-1])].script(body)
 
         return answer
 
-    def run(self, turns: int) -> None:
-        """Run every session's turns: two sessions at a time, a last one of each without a fault."""
-        gate = threading.Semaphore(2)
+    def run(self, turns: int, minutes: float) -> None:
+        """Run every session's turns: two sessions at a time, a last one of each without a fault. After these minutes
+        nothing goes wrong any more."""
+        gate, over = threading.Semaphore(2), time.monotonic() + minutes * 60
 
         def live(session: Session, faults: list[str]) -> None:
             for fault in ["none", *faults, "none"]:
                 with gate:
-                    session.take_turn(fault)
+                    if session.turn == 0 or time.monotonic() < over:
+                        session.take_turn(fault)
             session.is_mailed = False  # whatever waits comes now
-            session.take_turn("none")
+            with gate:
+                session.take_turn("none")
+            session.end()
 
         lives = [
-            threading.Thread(target=live, args=(s, [self.chance.choice(FAULTS) for _ in range(turns)]))
+            threading.Thread(target=live, args=(s, [self.chance.choice(s.faults) for _ in range(turns)]))
             for s in self.sessions
         ]
         for thread in lives:
@@ -225,10 +259,11 @@ class Week:
         """Return what is wrong, and print what there was."""
         wrong, total = [], Counter[str]()
         for session in self.sessions:
-            counts = {word: session.last.count(word) for word in session.sent}
+            talks = [*session.past, session.last]
+            counts = {word: sum(talk.count(word) for talk in talks) for word in session.sent}
             lost, twice = [w for w, n in counts.items() if not n], [w for w, n in counts.items() if n > 1]
             total += Counter(sent=len(counts), seen=len(counts) - len(lost), twice=len(twice))
-            who = f"{session.kind.client.title} {session.number}"
+            who = f"{session.kind.client.title}, {session.place} ({session.number})"
             print(f"{who}: {len(counts)} sent, {len(lost)} lost, {len(twice)} twice; {'; '.join(session.log)}")
             wrong += [f"{who} lost {lost}"] * bool(lost) + [f"{who} was shown {twice} twice"] * bool(twice)
         print(dict(total))
@@ -239,14 +274,17 @@ def main(given: list[str]) -> int:
     """Run a week; exit 1 if a message was lost or shown twice."""
     parser = argparse.ArgumentParser(prog="scripts/clients week", description=__doc__)
     every = {client.name: client for client in (CLAUDE_CODE, CODEX, GEMINI_CLI, OPENCODE, COPILOT_CLI)}
-    parser.add_argument("--each", type=int, default=3, help="sessions of each client")
+    parser.add_argument("--each", type=int, default=3, help="headless sessions of each client, beside its other places")
     parser.add_argument("--turns", type=int, default=12, help="turns of each session in which something may go wrong")
+    parser.add_argument("--mails", type=int, default=1, help="messages that are sent at once")
+    parser.add_argument("--minutes", type=float, default=600, help="after these, only the last turns are run")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("clients", nargs="*", choices=[*every, []], metavar="CLIENT")
     args = parser.parse_args(given)
     with tempfile.TemporaryDirectory() as scratch:
-        week = Week(Path(scratch), [every[name] for name in args.clients or every], args.each, args.seed)
-        week.run(args.turns)
+        chosen = [every[name] for name in args.clients or every]
+        week = Week(Path(scratch), chosen, args.each, args.seed, args.mails)
+        week.run(args.turns, args.minutes)
         wrong = week.judged()
     print("\n".join(wrong) or "sent = seen, none twice")
     return int(bool(wrong))

@@ -182,6 +182,7 @@ def test_a_bound_session_s_tools_write_no_commands_that_a_client_runs_past_our_h
     names = [
         *(".claude/skills/x/SKILL.md", "sub/.claude/commands/x.md", ".claude/agents/x.md", ".Claude/Skills/x/SKILL.md"),
         *(".claude/session-env/x/setup-hook-0.sh", ".claude/shell-snapshots/x.sh"),
+        *(".github/agents/x.agent.md", ".github/extensions/x/extension.mjs"),
         *(".claude/hooks/x.sh", ".opencode/command/x.md", ".gemini/commands/x.toml", "other/skills/x/SKILL.md"),
         str(post.home / ".claude/commands/x.md"),
         str(post.home / ".config/opencode/commands/x.md"),

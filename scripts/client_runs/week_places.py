@@ -1,0 +1,287 @@
+"""The sessions of a week that are no headless runs: at a terminal, in an editor, behind a service, forked, at a server.
+
+Belongs here: how a turn begins and ends in each place, and what else happens there: mail wakes it, ``/clear``, a stop.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tests.e2e.terminal import Terminal
+from tests.helpers import until
+
+from .week import FAULTS, MOST, Kind, Session
+
+if TYPE_CHECKING:
+    from .week import Week
+
+WOKEN, CLEARED = "woken", "cleared"
+_ALLOWED = ("--allowedTools", "Bash,Read")
+_ENV = {"CLAUDE_CODE_MAX_RETRIES": "3"}
+
+
+class Placed(Session):
+    """A session that runs on between its turns."""
+
+    def take_turn(self, fault: str) -> None:
+        """Run one turn with that fault. A client that does not end it is killed."""
+        self.fault, began = fault, time.monotonic()
+        try:
+            self.begin()
+            self.run_turn(fault)
+        except (AssertionError, OSError, ValueError) as error:
+            fault = f"{fault} ({type(error).__name__})"
+            with contextlib.suppress(OSError):
+                self.kill()
+        self.note(f"{fault}: {time.monotonic() - began:.0f} s, {self.calls} requests")
+
+    def begin(self) -> None:
+        """Start its client, if it does not run."""
+        raise NotImplementedError
+
+    def run_turn(self, fault: str) -> None:
+        """Have it take a turn, and wait until that is over."""
+        raise NotImplementedError
+
+    def wait_for_mail(self) -> None:
+        """Send it mail, and wait until that woke it."""
+        self.calls = 0
+        self.mail()
+        word = self.sent[-1]
+        until(lambda: word in self.last)
+
+
+class AtTerminal(Placed):
+    """Claude Code at a terminal."""
+
+    place = "terminal"
+    faults = (*FAULTS, WOKEN, WOKEN, CLEARED)
+    terminal: Terminal | None = None
+
+    def begin(self) -> None:
+        """Start it, or resume it."""
+        if self.terminal is None or self.terminal.process.poll() is not None:
+            self.end()
+            resumed = ["--resume", self.id] if self.id else []
+            self.terminal = Terminal(self.kind.it, *_ALLOWED, *resumed, env=_ENV)
+            self.process = self.terminal.process
+            self.terminal.wait(lambda: self.terminal and self.terminal.session() and self.terminal.idle())
+        self.id = str(self.terminal.wait(self.terminal.session))
+
+    def run_turn(self, fault: str) -> None:
+        """Type a prompt, or ``/clear``, or have mail wake it."""
+        terminal = self.terminal
+        assert terminal is not None
+        terminal.mark()
+        if fault == CLEARED:
+            terminal.submit("/clear")
+            terminal.wait(lambda: terminal.session() not in (None, self.id))
+            self.past.append(self.last)
+            self.last, self.id = "", str(terminal.session())
+            return
+        if fault == WOKEN:
+            bell = self.week.post.file(".cache", "doorbell", self.id)
+            until(lambda: bell.exists() and bell.read_text()[:1].isdigit())
+            self.wait_for_mail()
+        else:
+            terminal.submit(self.prompt())  # mail before it would wake the session into the typing
+        terminal.wait(lambda: terminal.process.poll() is not None or (self.calls and terminal.idle()))
+
+    def end(self) -> None:
+        """End the terminal."""
+        if self.terminal is not None:
+            self.terminal.__exit__()
+            self.terminal = None
+
+
+class InEditor(Placed):
+    """Claude Code as an editor runs it: by streams of JSON."""
+
+    place = "editor"
+
+    def begin(self) -> None:
+        """Start it, or resume it."""
+        if self.process is not None and self.process.poll() is None:
+            return
+        named = ["--resume", self.id] if self.id else ["--session-id", str(uuid.uuid4())]
+        words = (
+            "-p",
+            "--input-format",
+            "stream-json",
+            "--output-format",
+            "stream-json",
+            "--verbose",
+            *_ALLOWED,
+            *named,
+        )
+        pipes = dict.fromkeys(("stdin", "stdout"), subprocess.PIPE)
+        env = {**_ENV, "CLAUDE_CODE_ENTRYPOINT": "claude-vscode"}
+        self.process = self.kind.it.start(*words, env=env, start_new_session=True, stderr=subprocess.DEVNULL, **pipes)
+        self.began = named[1]
+
+    def run_turn(self, _: str) -> None:
+        """Send a prompt, and read on until its result."""
+        assert self.process is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        if self.id:
+            self.mail()
+        message = {"type": "user", "message": {"role": "user", "content": self.prompt()}}
+        self.process.stdin.write(json.dumps(message).encode() + b"\n")
+        self.process.stdin.flush()
+        for line in self.process.stdout:
+            if json.loads(line)["type"] == "result":
+                break
+        self.id = self.began
+
+    def end(self) -> None:
+        """End it."""
+        if self.process is not None and self.process.poll() is None:
+            self.kill()
+
+
+class InBackground(Placed):
+    """Claude Code run by its background service. It looks for its mailbox: no variable of a terminal counts there."""
+
+    place = "background"
+    faults = ("none", "tool", "bad tool", "429", "500", "cut", WOKEN, WOKEN, WOKEN)
+
+    def __init__(self, week: Week, number: int, kind: Kind) -> None:
+        super().__init__(week, number, kind)
+        self.box = kind.it.project / "data"
+        week.post.ok("init", self.box)
+
+    def send(self, word: str) -> None:
+        """Send it this message."""
+        self.week.post.ok("send", "--dir", self.box, "--from", "bob", "--to", self.id, "--body", word)
+
+    def begin(self) -> None:
+        """Stop it: the next prompt brings it back."""
+
+    def run_turn(self, fault: str) -> None:
+        """Bring it back with a prompt, or have mail wake it."""
+        if fault == WOKEN:
+            bell = self.box / ".cache/doorbell" / self.id
+            until(lambda: bell.exists() and bell.read_text()[:1].isdigit() and self.is_idle())
+            self.wait_for_mail()
+        else:
+            resumed = []
+            if self.id:
+                self.mail()
+                self.client("stop", self.id[:8])
+                until(lambda: not self.entries())
+                resumed = ["--resume", self.id]
+            known = self.sessions()
+            self.client("--bg", self.prompt(), *resumed, *_ALLOWED)
+            if not self.id:
+                (self.id,) = until(lambda: self.sessions() - known)
+        until(lambda: self.calls and self.is_idle())
+
+    def client(self, *words: str) -> None:
+        """Run one command of the client."""
+        env = {**_ENV, "TERM": "xterm-256color", "AGENT_MAILBOX_DIR": None}
+        with self.kind.it.start(*words, env=env) as process:
+            process.communicate(timeout=MOST)
+
+    def sessions(self) -> set[str]:
+        """Return the sessions of its mailbox."""
+        with self.week.lock:
+            return {a["session_id"] for a in self.week.post.ok("roster", "list", "--dir", self.box)["agents"]}
+
+    def entries(self) -> list[dict[str, Any]]:
+        """Return what the client's own registry has of it."""
+        found = []
+        for file in (self.week.post.home / ".claude/sessions").glob("*.json"):
+            with contextlib.suppress(OSError, ValueError):
+                found.append(json.loads(file.read_text()))
+        return [entry for entry in found if entry.get("sessionId") == self.id]
+
+    def is_idle(self) -> bool:
+        """Return whether it is between turns."""
+        return any(entry.get("status") == "idle" for entry in self.entries())
+
+    def kill(self) -> None:
+        """Kill the process that runs it."""
+        for entry in self.entries():
+            os.kill(int(entry["pid"]), signal.SIGKILL)
+
+    def end(self) -> None:
+        """End the service and all that it runs."""
+        mine = f"HOME={self.week.post.home}\0".encode()
+        for name in os.listdir("/proc"):
+            with contextlib.suppress(OSError):
+                words = Path(f"/proc/{name}/cmdline").read_bytes() if name.isdigit() else b""
+                served = b"\0daemon\0" in words or b"bg-pty-host" in words or b"\0--bg" in words
+                if served and mine in Path(f"/proc/{name}/environ").read_bytes():
+                    os.kill(int(name), signal.SIGKILL)
+        with contextlib.suppress(OSError):
+            self.kill()
+
+
+class Forked(Session):
+    """A session that begins with the talk of the client's first headless one, under an id of its own."""
+
+    place = "forked"
+
+    def take_turn(self, fault: str) -> None:
+        """Run one turn; the first one forks."""
+        if not self.id:
+            origin = next(one for one in self.week.sessions if one.kind is self.kind)
+            until(lambda: origin.turn > 1 and origin.id)
+            self.id = str(uuid.uuid4())
+            words = ["-p", self.prompt(), "--dangerously-skip-permissions", "--resume", origin.id, "--fork-session"]
+            self.process = self.kind.start([*words, "--session-id", self.id])
+            self.process.communicate(timeout=MOST)
+            self.note(f"forked: {self.process.returncode}, {self.calls} requests")
+            return
+        super().take_turn(fault)
+
+
+class AtServer(Placed):
+    """OpenCode by a server, to which terminals are attached."""
+
+    place = "server"
+    faults = (*FAULTS, WOKEN, WOKEN)
+
+    def begin(self) -> None:
+        """Start the server, or start it again."""
+        server = self.kind.it
+        if self.process is None or self.process.poll() is not None:
+            server.__enter__()
+            self.process = server.process
+        if not self.id:
+            self.id = str(server.post_json("/session", {})["id"])
+
+    def run_turn(self, fault: str) -> None:
+        """Give it a prompt, or have mail wake it."""
+        if fault == WOKEN:
+            bell = self.week.post.file(".cache", "doorbell", self.id)
+            until(lambda: bell.exists() and bell.read_text()[:1].isdigit())
+            self.wait_for_mail()
+            return
+        self.kind.it.say(self.id, self.prompt())
+
+    def kill(self) -> None:
+        """Kill the server."""
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait(MOST)
+
+    def end(self) -> None:
+        """End it."""
+        self.kill()
+
+
+OF: dict[str, tuple[type[Session], ...]] = {
+    "claude-code": (AtTerminal, InEditor, InBackground, Forked),
+    "opencode": (AtServer,),
+}
+"""By client: the places beside a headless run in which it has a session."""
