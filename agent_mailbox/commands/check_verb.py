@@ -66,6 +66,7 @@ class CheckPage:
         self._desk = desk
         self._me = me
         self._limit = limit
+        self._painter = app.painter
         self._roster: Roster | None = None
 
     @property
@@ -107,7 +108,7 @@ class CheckPage:
             app.write_answer("no new mail\n")
             return []
         pieces = mail_output.check_pieces(
-            me, items, self._message_lines, more, self.roster, app.painter, app.complete_command
+            me, items, self._message_lines, more, self.roster, self._painter, app.complete_command
         )
         if self.offer is None or self.offer.nonce is None:
             return pieces
@@ -119,12 +120,12 @@ class CheckPage:
         """Return the lines of a message: below a client no more than fit, and then it is known by title."""
         from ..core.showing import message_frame  # mostly there is nothing to show
 
-        app, painter = self._app, self._app.painter
+        app = self._app
 
         def frame_lines(message: Message) -> list[str]:
             options = app.options_of("control approve") if message.type == "control" else ""
             shown = item if message is item.message else item.replace(message=message)
-            return message_frame.item(shown, self.roster, painter, self._desk.directory, options)
+            return message_frame.item(shown, self.roster, self._painter, self._desk.directory, options)
 
         if self.offer is None or len(item.message.content) < _SHORT:
             return frame_lines(item.message)

@@ -63,7 +63,7 @@ def _read_news(log: GrowingLog) -> list[tuple[int, bytes]] | None:
     if fd is None:
         return []
     try:
-        if log.inode and not log.continues(fd):
+        if log.inode and not log.look(fd)[0]:
             log.skip()
             return None
         return list(log.lines(fd))

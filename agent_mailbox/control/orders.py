@@ -90,7 +90,7 @@ class Coordination:
         draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread, ttl_hours=hours)
         # An answer goes to the asker, even if the roster has it dead by now.
         answering = to[0] if len(to) == 1 and not lasts else None
-        return self.box.part(Sending).send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
+        return Sending(self.box).send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
 
     def read_own(self, me: str, sent: Sent) -> None:
         """Record a message of ``me`` to itself as read: it waits for nobody."""

@@ -125,11 +125,12 @@ class Control(Tasking):
         or if it is decided otherwise or has timed out.
         """
         request = self.find(asked) if isinstance(asked, str) else asked
-        self._refuse_decider(me, request, approved)
+        now = self.box.now()
+        self._refuse_decider(me, request, approved, now)
         if _stands(request, approved, said):
             return request
         self._refuse_decided(request)
-        if overdue(request, self.box.now()):
+        if overdue(request, now):
             raise Refused(
                 f"{request.id} has timed out{self._when(getattr(request.payload, 'expires', None))}",
                 "an answer changes nothing now; the agent may ask again",
@@ -151,10 +152,10 @@ class Control(Tasking):
             f"approve it this once, or say `agent-mailbox control policy {typed(request.asker)} --add --allow RULE`",
         )
 
-    def _refuse_decider(self, me: str, request: ControlRequest, approved: bool) -> None:
+    def _refuse_decider(self, me: str, request: ControlRequest, approved: bool, now: int) -> None:
         if request.flow == transitions.TASK:
             raise Refused(f"{request.id} is a task, not a request", "`agent-mailbox send` tells its assignee")
-        if request.may_decide(me, self.box.now(), self.box.logs.read_roster(), approves=approved):
+        if request.may_decide(me, now, self.box.logs.read_roster(), approves=approved):
             if approved and not request.proven:
                 raise Refused(
                     f"{request.id} is {UNPROVEN}",

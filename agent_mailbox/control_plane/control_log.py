@@ -48,13 +48,14 @@ class Reading:
     """The fold of a mailbox's control messages, as far as it was read; the next reading continues it."""
 
     def __init__(self) -> None:
+        self._place = LogPlace()
         self._forget()
         self._roster: Roster | None = None
         self.latest: ControlState | None = None
         """The fold of the last reading."""
 
     def _forget(self) -> None:
-        self._place = LogPlace()
+        self._place.inode = self._place.position = 0
         self._counted: tuple[int, int, bytes] | None = None
         self.messages: list[Message] = []
         self._plane: ControlState | None = None
@@ -94,14 +95,14 @@ class Reading:
         return found
 
     def _take_news(self, fd: int, view: ProofView | None) -> None:
-        if not self._place.continues(fd) or not self._resumes(view):
+        continues, inode, end = self._place.look(fd)
+        if not continues or not self._resumes(view):
             self._forget()
             if view is not None:
                 view.begin()
         place = self._place
-        inode, end = place.news_end(fd)
         self.messages += [message for _, message in messages_on(lines_of(fd, place.position, end), view)]
-        place.inode, place.position = inode, end
+        place.inode, place.position = inode, max(end, place.position)
         self._counted = None if view is None else view.counted
 
     def _resumes(self, view: ProofView | None) -> bool:
@@ -112,7 +113,7 @@ class Reading:
 
 
 def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tuple[ControlState, list[Message]] | None:
-    """Return the part of the fold; None if there is no table, or nothing is proven. Then ``view`` counted nothing."""
+    """Return the part of the fold; None if there is no table, or nothing is proven. Then the view begins again."""
     if view is None or not view.trusted or not logs.derives:
         return None
     parse = _Parsed().__getitem__
@@ -121,10 +122,7 @@ def _part(logs: Logs, fd: int, view: ProofView | None, question: Question) -> tu
         roster = logs.read_roster()  # after the log's end is fixed: it knows every writer
         return question(table, roster), lambda found: ControlState(roster, found, parse)
 
-    found = ControlTable(fd, view, parse).ask(plan)
-    if found is None:
-        view.begin()
-    return found
+    return ControlTable(fd, view, parse).ask(plan)
 
 
 def of(desk: OpenMailbox) -> ControlState:

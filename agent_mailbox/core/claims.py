@@ -211,7 +211,7 @@ def read_by(message: Message, reads: Reads, lineage: Sequence[str], roster: Rost
 
     For a proven message that ``is_kept``, another program's line counts only if its session has no client.
     """
-    unproven_too = not (proofs.proves(message.proof) and is_kept(message))
+    unproven_too = not (is_kept(message) and proofs.proves(message.proof))
     if message.read_by and unproven_too and any(session in message.read_by for session in lineage):
         return True
     return any(

@@ -112,8 +112,8 @@ def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
         return f"{shown} (unverified)"  # no command of ours gives such a name
     if brief and agent and agent.name:
         return shown
-    roles = roles_of(agent)[:3] if agent else []
-    roles += ["…"] if agent and len(agent.roles) > 3 else []
+    roles = roles_of(agent) if agent else []
+    roles = [*roles[:3], "…"] if len(roles) > 3 else roles
     return f"{shown} ({', '.join(roles)})" if roles else shown
 
 

@@ -146,11 +146,11 @@ def in_order(items: Iterable[Item]) -> list[Item]:
 
 def unread(session_id: str, state: InboxState, now: int) -> list[Item]:
     """Return all unread mail of the session, in the order it is shown."""
-    return in_order(item for item in waiting(session_id, state, now) if not item.withheld)
-
-
-def waiting(session_id: str, state: InboxState, now: int) -> list[Item]:
-    """Return the same in log order, with what is withheld."""
     reader = state.roster.reader(session_id)
+    return in_order(item for item in waiting(reader, state, now) if not item.withheld)
+
+
+def waiting(reader: Reader, state: InboxState, now: int) -> list[Item]:
+    """Return the same of a reader in log order, with what is withheld."""
     found = [item_for(message, reader, state, now) for message in state.messages.values()]
     return [item for item in found if item is not None]

@@ -20,7 +20,7 @@ from .client_processes import is_client
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from ..core.records import Proof
     from ..store.user_state.hosts import Host
@@ -137,11 +137,7 @@ def _caller_below(process: Process, host: Host | None, environ: Mapping[str, str
     whatever client is further up."""
     if host is None or not host.sessions:
         return Caller(PROGRAM, client=process.pid, why=f"{UNKNOWN} (process {process.pid})")
-    return Caller(SESSION, meant_sessions(host.sessions, environ), process.pid, is_served=host.how == SERVED)
-
-
-def meant_sessions(sessions: Sequence[str], environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the one session of a process that the environment names; if it names none, all of them, the latest first.
-    It picks among those alone."""
+    sessions = host.sessions
+    # The one that the environment names; if it names none, all of them, the latest first. It picks among those alone.
     named = tuple(one for one in map(environ.get, client_variables.SESSIONS) if one is not None and one in sessions)
-    return named[:1] or tuple(sessions)
+    return Caller(SESSION, named[:1] or sessions, process.pid, is_served=host.how == SERVED)

@@ -189,9 +189,21 @@ class Delivery:
         # Control runs ahead of chat: it is in force, and refusals are reported, before anything is shown.
         shown = show(self._judged(poll.session_id, items, apply=True))
         now, me = self.box.now(), poll.session_id
-        records = [Read(message_id=i.message.id, session_id=me, timestamp=now, via=i.via) for i in shown]
-        if offering is not None and records:
-            records = self._offered(me, records, offering)
+        nonce, cost, titles = (offering.nonce, offering.tokens, offering.titles) if offering else (None, {}, set())
+        records = [
+            Read(
+                message_id=i.message.id,
+                session_id=me,
+                timestamp=now,
+                via=i.via,
+                nonce=nonce,
+                tokens=cost.get(i.message.id),
+                title=i.message.id in titles,
+            )
+            for i in shown
+        ]
+        if offering is not None and offering.nonce is not None and records:
+            self._keep_offer(me, records, offering, offering.nonce)
         size = 0
         if records:  # with more patience than before: mail that is not recorded now is shown again
             proofs = [self.box.prove(me) if claims.is_kept(i.message) or i.claims else None for i in shown]
@@ -223,17 +235,13 @@ class Delivery:
 
         return Sending(self.box).send(draft)
 
-    def _offered(self, me: str, records: list[Read], offering: Offering) -> list[Read]:
-        """Return the records with the offering's marks, and keep it among the session's open offers.
+    def _keep_offer(self, me: str, records: Sequence[Read], offering: Offering, nonce: str) -> None:
+        """Keep the offering among the session's open offers.
 
         It is kept before the records are written: an open offer without records does no harm."""
-        nonce = offering.nonce
-        if nonce is not None:
-            ids = tuple(record.message_id for record in records)
-            offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
-            offers.save(self.box.logs, me, [*offers.load(self.box.logs, me), offer])
-        cost, titles = offering.tokens, offering.titles
-        return [r.replace(nonce=nonce, tokens=cost.get(i := r.message_id), title=i in titles) for r in records]
+        ids = tuple(record.message_id for record in records)
+        offer = offers.Offer(nonce, records[0].timestamp, offering.length, ids, offering.client)
+        offers.save(self.box.logs, me, [*offers.load(self.box.logs, me), offer])
 
     def _is_stamped(self, me: str, offering: Offering | None, now: int) -> bool:
         """Return whether the session has its quiet stamp; for a hook the guard must also believe it."""

@@ -200,12 +200,12 @@ class Sending:
         roster = self.box.logs.read_roster()  # under the messages' lock, so that no quiet stamp is newer
         _each(prepared, _refuse_conflict, known, roster)
         new = [made for made in prepared if made.message.id not in known]
-        if self.box.config.max_per_minute is not None:
+        if (most := self.box.config.max_per_minute) is not None:
             # A decision that came too late because of a limit would be worse than any flood.
             from ..store.files import rate_limit  # only for a mailbox with a limit
 
             chat = [made.message.sender for made in new if made.message.type != "control"]
-            rate_limit.check(log.fd, chat, self.box.config.max_per_minute, self.box.now())
+            rate_limit.check(log.fd, chat, most, self.box.now())
         if any(made.message.attachments for made in new):
             from ..store.attachments import attachment_files  # rare in mail
 
@@ -308,7 +308,8 @@ def _refuse_conflict(made: _Prepared, found: Mapping[str, Message], roster: Rost
     message may have recipients that died since."""
     message = made.message
     if (known := found.get(message.id)) is None:
-        compose.refuse_dead(made.resolved)
+        if made.resolved.dead:
+            compose.refuse_dead(made.resolved)
         if message.expires_at is not None:
             compose.check_expiry(message)
     elif not compose.same_mail(message, known, compose.find_meanings(made.written, roster)):

@@ -21,8 +21,21 @@ _MODE_KEYS = ("mode", "permissionmode", "defaultmode")
 _TOOL = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.")
 
 
+_parsed: dict[str, Payload | Unknown] = {}
+"""Texts that were parsed last: one is checked before it is sent, and folded behind that."""
+_MOST = 8
+
+
 def parse(text: str) -> Payload | Unknown:
     """Return the message in a control envelope's content."""
+    if text not in _parsed:
+        if len(_parsed) >= _MOST:
+            _parsed.clear()
+        _parsed[text] = _parse(text)
+    return _parsed[text]
+
+
+def _parse(text: str) -> Payload | Unknown:
     try:
         obj = codec.parse(text.encode("utf-8"))
     except UnicodeEncodeError:

@@ -168,7 +168,7 @@ class ControlState:
         """
         if message.type != "control":
             return None
-        is_proven = self._is_proven(message)
+        is_proven = proofs.speaker(message.proof, message.sender) is not None
         if message.id not in self.verdicts or (is_proven and message.id not in self._proven):
             if is_proven:
                 self._proven.add(message.id)
@@ -194,7 +194,7 @@ class ControlState:
             return (
                 self._asked(message, payload, flow)
                 if what == transitions.REQUEST
-                else self._decided(message, payload, flow)
+                else self._decided(message, payload, flow, what)
             )
         if isinstance(payload, ModeSet | PolicyUpdate):
             return self._ordered(message, payload)
@@ -228,11 +228,11 @@ class ControlState:
         )  # fmt: skip
         return Verdict(APPLIED, "", "" if self._is_proven(message) else UNPROVEN, after=state, about=about)
 
-    def _decided(self, message: Message, payload: Payload, flow: str) -> Verdict:
+    def _decided(self, message: Message, payload: Payload, flow: str, what: str) -> Verdict:
         request = self.requests.get(payload.request_id)
         if request is None:
             return Verdict(REFUSED, "", "there is no such request")
-        what, about = transitions.event(payload), request.worker
+        about = request.worker
         if flow != request.flow:
             return Verdict(REFUSED, "", f"it is a {request.flow} request", about=about)
         speaker, when = self._speaker(message), message.timestamp
@@ -347,7 +347,8 @@ class ControlState:
         self._orders.append(Order(place, speaker, message.timestamp, to, kind, value, message.id, proven))
 
     def _is_proven(self, message: Message) -> bool:
-        return proofs.speaker(message.proof, message.sender) is not None
+        """Return whether the message that is applied now has a proven speaker."""
+        return message.id in self._proven
 
     def _speaker(self, message: Message) -> str:
         speaker = proofs.speaker(message.proof, message.sender)

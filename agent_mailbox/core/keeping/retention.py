@@ -94,7 +94,7 @@ def without_open(move: set[str], state: InboxState, readers: Collection[str], no
     archived."""
     asked = move - state.reads.ever_released()
     part = state.replace(messages={i: state.messages[i] for i in state.messages if i in asked})
-    unread = ((who, item) for who in readers for item in inbox.waiting(who, part, now))
+    unread = ((who, item) for who in readers for item in inbox.waiting(part.roster.reader(who), part, now))
     asking = [message for message in part.messages.values() if message.ack]
     replies = obligations.repliers(state) if asking else {}
     owed = {m.id for m in asking if _owed(m, state, replies.get(m.id, frozenset()), frozenset(readers))}

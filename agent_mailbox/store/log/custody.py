@@ -139,6 +139,12 @@ class Custody:
 
     def broken(self) -> str | None:
         """Return why the logs do not continue what our writers left; None if no break was noticed."""
+        try:
+            system.stat(self.breach)
+        except FileNotFoundError:
+            return None
+        except OSError:
+            pass  # to read it says why
         text = read_file(self.breach)
         return None if text is None else text.decode("utf-8", "replace").strip() or "?"
 
@@ -180,11 +186,9 @@ class Kept:
         self.noticed: Noticed | None = None
         """The find of ``look_at``, for the next reader."""
 
-    def entry(self) -> LogEnd:
-        """Return the entry; an empty one if none was made yet."""
-        return self._parsed(read_file(self.path) or b"")
-
-    def _parsed(self, text: bytes) -> LogEnd:
+    def entry(self, text: bytes | None = None) -> LogEnd:
+        """Return the entry; an empty one if none was made yet. ``text``: what its file has, if the caller read it."""
+        text = read_file(self.path) or b"" if text is None else text
         if text != self._text:
             self._text, self.known = text, read_entry(text) or _EMPTY
         return self.known
@@ -273,7 +277,7 @@ class Kept:
             fd = system.open(self.path, flags, 0o600)
             try:
                 acquire(fd, self.path, deadline(PATIENCE))
-                before = self._parsed(system.pread(fd, 400, 0))
+                before = self.entry(system.pread(fd, 400, 0))
                 after = how(before)
                 text, done = b"" if after is before else after.text(), 0
                 while done < len(text):  # half an entry would look like another log

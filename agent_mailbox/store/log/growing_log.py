@@ -27,22 +27,18 @@ class LogPlace:
     def __init__(self) -> None:
         self.inode, self.position = 0, 0
 
-    def continues(self, fd: int) -> bool:
-        """Return whether the open log is the file that was read, and no shorter than what was read."""
+    def look(self, fd: int) -> tuple[bool, int, int]:
+        """Return whether the open log is the file that was read, and no shorter than what was read. With that return
+        its inode, and the end of its whole lines: a line that is being written is read when it is whole."""
         inode, size = end_of(fd)
-        return inode == self.inode and size >= self.position
-
-    def news_end(self, fd: int) -> tuple[int, int]:
-        """Return the open log's inode, and the position up to which it has new whole lines."""
-        inode, size = end_of(fd)  # a line that is being written is read when it is whole
-        return inode, max(boundary(fd, size), self.position)
+        return inode == self.inode and size >= self.position, inode, boundary(fd, size)
 
     def lines(self, fd: int) -> Iterator[tuple[int, bytes]]:
         """Yield (position, line) for each new whole line of the open log; they count as read once all were taken."""
-        if not self.continues(fd):
-            self.inode, self.position = 0, 0
-        inode, end = self.news_end(fd)
-        yield from lines_of(fd, self.position, end)
+        continues, inode, end = self.look(fd)
+        start = self.position if continues else 0
+        end = max(end, start)
+        yield from lines_of(fd, start, end)
         self.inode, self.position = inode, end
 
 
@@ -70,6 +66,6 @@ class GrowingLog(LogPlace):
             yield restarted, iter(())
             return
         try:
-            yield not self.continues(fd), self.lines(fd)
+            yield not self.look(fd)[0], self.lines(fd)
         finally:
             system.close(fd)

@@ -263,7 +263,7 @@ class Poll:
         if reads is None:
             return self._caught_up(Cursor(epoch=self._begun(logs, cursor.epoch)), logs, now)
         state = InboxState(known, Reads(reads.values()), roster, self._ttls, self._logs.sign)
-        items = inbox.waiting(self.session_id, state, now)
+        items = inbox.waiting(reader, state, now)
         if cursor.epoch >= 0 and cursor.messages[1] <= logs.messages_end:  # else another process is ahead
             self._advance(cursor, logs, messages, reads, items, reader, now)
         unread = [item for item in items if not item.withheld]
