@@ -97,6 +97,22 @@ class Pair:
         """Send from a machine; the id."""
         return str(self.ok(machine, "send", *words)["message"]["id"])
 
+    def claim_at_once(self) -> None:
+        """A task of the north for a role is claimed on both machines at once: one has it, and both say who."""
+        self.ok("north", "task", "add", "--to", "role:dev", "--title", "T", "--task-id", "task-a", "--session", "ann")
+        whose = dict(zip(MACHINES, ("ann", "ben"), strict=True))
+        until(lambda: self.ok("south", "task", "list")["tasks"])
+        words = ("task", "claim", "task-a", "--json")
+        claims = {
+            who: self.program.start(*words, "--session", who, "--dir", self.program.scratch / machine)
+            for machine, who in whose.items()
+        }
+        codes = {who: (child.communicate(timeout=PATIENCE), child.returncode)[1] for who, child in claims.items()}
+        assert sorted(codes.values()) == [0, 1]
+        (holder,) = (who for who, code in codes.items() if code == 0)
+        for machine in MACHINES:
+            until(lambda machine=machine: self.ok(machine, "task", "list")["tasks"][0]["holder"] == holder)  # type: ignore[misc]
+
     def seen(self, machine: str, who: str) -> list[str]:
         """What a session is shown."""
         return [m["content"] for m in self.ok(machine, "check", "--session", who, "--limit", "0")["messages"]]
@@ -135,7 +151,7 @@ def test_a_mailbox_with_mail_joins_works_and_leaves(pair: Pair) -> None:
 
 
 def test_role_mail_goes_to_one_holder_of_two_machines(pair: Pair) -> None:
-    """Both machines' holders check at once for the same role mail: each message goes to one of them."""
+    """Both machines' holders check at once for the same role mail: each message goes to one of them. So does a task."""
     for machine, who in zip(MACHINES, ("ann", "ben"), strict=True):
         pair.join(machine)
         pair.ok(machine, "roster", "register", "--session-id", who, "--role", "dev")
@@ -150,6 +166,8 @@ def test_role_mail_goes_to_one_holder_of_two_machines(pair: Pair) -> None:
     shown += [m["id"] for m in pair.ok("north", "check", "--session", "ann")["messages"]]
     shown += [m["id"] for m in pair.ok("south", "check", "--session", "ben")["messages"]]
     assert sorted(shown) == sorted(sent)
+    with pair.serving("south"), pair.serving("north"):
+        pair.claim_at_once()
 
 
 def test_a_replicator_killed_again_and_again_loses_and_doubles_nothing(pair: Pair) -> None:

@@ -290,6 +290,8 @@ ACTS: list[m.Payload] = [
     m.LeasePaths(request_id="lease-9", project="/p", paths=("a",), expires=1_900_000_000_000),
     m.WatchAgent(request_id="watch-9", agent="boss", until=("dead",), expires=1_900_000_000_000),
     m.TaskProgress(request_id="task-1", phase="verifying"),
+    m.TaskClaim(request_id="task-1"),
+    m.TaskDropped(request_id="task-1"),
     m.TaskCompleted(request_id="task-1", summary="done"),
     m.IdleNotification(),
     m.LeaseRelease(request_id="lease-1"),

@@ -174,6 +174,7 @@ def test_two_mailboxes_share_a_database(postgres: PostgresServer, program: Progr
         assert pair.seen("south", "ben") == ["to ben"]
         pair.send("south", "--from", "user", "--to", "role:dev", "--body", "to one of you")
         assert pair.seen("south", "ben") + pair.seen("north", "ann") == ["to one of you"]
+        pair.claim_at_once()
         found = program.run("engine", "doctor", "--json", "--dir", program.scratch / "south").json
         assert all("by a key that you did not confirm" in problem for problem in found["problems"])
         until(

@@ -36,6 +36,8 @@ from .messages import (
     SandboxResponse,
     TaskAssignment,
     TaskClaim,
+    TaskDropped,
+    TaskProgress,
     Unknown,
     WatchAgent,
     WatchEnd,
@@ -364,7 +366,8 @@ def _may_only_narrow(payload: Payload, flow: str | None) -> bool:
     """Return whether an unproven message of this kind denies or binds at most."""
     if flow in (transitions.PLAN, transitions.PERMISSION, transitions.SANDBOX):
         return transitions.event(payload) in (transitions.APPROVE, transitions.DENY)
-    return isinstance(payload, ModeSet | PolicyUpdate | TaskAssignment)
+    is_step = (isinstance(payload, TaskClaim) and not payload.holder) or isinstance(payload, TaskDropped | TaskProgress)
+    return is_step or isinstance(payload, ModeSet | PolicyUpdate | TaskAssignment)
 
 
 def _added(answer: PermissionResponse) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -160,6 +160,8 @@ class Tasks(dict[str, Task]):
         if task is None:
             return Verdict(NOTED, "", "of a task that was not assigned here", about=step.message.sender)
         after = transitions.after(transitions.TASK, task.state, transitions.event(payload))
+        if proofs.is_bare_word(step.message.proof) and not self._is_elsewhere(step, step.speaker):
+            return step.refused(step.speaker, "another machine speaks for its own sessions alone")
         if task.is_over:
             return Verdict(LATE, "", f"the task is {task.state}", before=task.state, after=task.state)
         if isinstance(payload, TaskCancelled):
@@ -177,7 +179,7 @@ class Tasks(dict[str, Task]):
         now = {"state": state, "answer": payload, "by": step.message.sender, "moved": step.message.timestamp}
         if isinstance(payload, TaskClaim):
             now |= {"answerer": payload.holder or step.speaker, "claim": step.message.id, "phase": ""}
-            now |= {"held_proven": step.is_proven}
+            now |= {"held_proven": step.is_proven or self._is_elsewhere(step, step.speaker)}
         elif isinstance(payload, TaskDropped):
             now |= {"answerer": "", "claim": "", "phase": ""}
         elif isinstance(payload, TaskProgress):
@@ -190,7 +192,7 @@ class Tasks(dict[str, Task]):
     def _claimed(self, step: TaskStep, task: Task, payload: TaskClaim) -> Verdict | None:
         """Return why a claim does not count; None if it does."""
         holder = payload.holder or step.speaker
-        if not step.is_proven and self.roster.has_client(holder):
+        if not step.is_proven and self.roster.has_client(holder) and not self._is_elsewhere(step, holder):
             return step.refused(holder, UNPROVEN)
         if not step.is_by(holder) and not self._may_give(step, task, holder):
             return step.refused(holder, f"{word(step.speaker)} cannot claim for {word(holder)}")
@@ -207,6 +209,12 @@ class Tasks(dict[str, Task]):
         if task.held_proven and not (names and step.is_proven):
             return Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
         return None if names or step.is_proven else Verdict(LATE, "", f"{word(task.answerer)} holds it", about=holder)
+
+    def _is_elsewhere(self, step: TaskStep, holder: str) -> bool:
+        """Return whether another machine says this of a session of its own, and nobody confirmed its key here yet. Such
+        a claim keeps others from the task, as a claim of role mail does, and ends nothing."""
+        agent, machine = self.roster.get(holder), proofs.machine(step.message.proof)
+        return proofs.is_bare_word(step.message.proof) and agent is not None and agent.home == machine
 
     def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
         """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's
@@ -231,11 +239,9 @@ class Tasks(dict[str, Task]):
             is_adder = step.is_proven and (step.speaker == USER or step.is_by(task.asker))
             if is_adder or step.commands(task.answerer):
                 return None
-        if not step.is_proven and (
-            transitions.event(payload) == transitions.COMPLETE
-            or (task.state == transitions.CLAIMED and task.held_proven)
-            or self.roster.has_client(task.answerer)
-        ):
+        is_kept = (task.state == transitions.CLAIMED and task.held_proven) or self.roster.has_client(task.answerer)
+        is_end = transitions.event(payload) == transitions.COMPLETE
+        if not step.is_proven and (is_end or (is_kept and not self._is_elsewhere(step, task.answerer))):
             return step.refused(task.answerer, UNPROVEN)
         if not step.is_by(task.answerer):
             return step.refused(task.answerer, f"the task is {word(task.answerer)}'s")
