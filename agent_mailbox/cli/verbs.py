@@ -34,7 +34,8 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
     """Return the text of ``send``: the id, where the message goes, and when each reader will see it. ``command``
     completes the next commands."""
     message, delivery = sent.message, sent.delivery
-    target = f"{style(frame.word(message.id), 'id')} to {frame.target_of(message, roster)}"
+    me = f" from {frame.name_of(message.sender, roster)}" if roster.has_client(message.sender) else ""
+    target = f"{style(frame.word(message.id), 'id')}{me} to {frame.target_of(message, roster)}"
     if sent.queued:
         return f"queued {target}: the engine is out of reach\n"
     lines = [f"sent {target}"]

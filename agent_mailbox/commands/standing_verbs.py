@@ -6,6 +6,7 @@ Belongs here: the two commands once their arguments are parsed. Must not import 
 from __future__ import annotations
 
 from ..cli import mail_output, render
+from ..core import frame
 from ..core.frame import word
 from ..core.roster import DEAD, shown_state
 from ..core.text import typed
@@ -37,6 +38,7 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
     lines = _status_text(app, found, roster)
     value: dict[str, Any] = {
         "session": me,
+        "name": found.agent.name if found.agent else None,
         "unread": found.unread,
         "obligations": [mail_output.message_json(m, found.reads, box) for m in found.obligations],
         "dead_letters": found.dead_letters,
@@ -73,7 +75,8 @@ def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
         again = f"roster register --session-id {typed(agent.session_id)}"
         next_step = f"it is dead and reads none; {app.complete_command(again)}"
     lines = [
-        f"{found.session_id}: {shown_state(agent, found.gone) if agent else 'not registered'}"
+        (f"{frame.bare_name(agent)} ({found.session_id})" if agent and agent.name else found.session_id)
+        + f": {shown_state(agent, found.gone) if agent else 'not registered'}"
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
         f"{mail_output.count_noun(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),
     ]

@@ -98,6 +98,13 @@ def roles_of(agent: Agent) -> list[str]:
     return [_own(tag.removeprefix("role:")) for tag in agent.roles]
 
 
+def identity(session_id: str, roster: Roster) -> str:
+    """Return who a session is: its name, and its roles."""
+    agent = roster.get(session_id)
+    roles = f" ({', '.join(roles_of(agent))})" if agent and agent.roles else ""
+    return f"{name_of(session_id, roster)}{roles}"
+
+
 def sender_of(message: Message, roster: Roster, *, brief: bool = False) -> str:
     """Return the claimed sender of the message: name, and the roles it holds; ``brief``: roles in a name's place."""
     agent = roster.get(message.sender)

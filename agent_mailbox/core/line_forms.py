@@ -110,6 +110,11 @@ def may_have(line: bytes, beginning: bytes) -> bool:
     return b'"' + beginning in line or b"\\u" in line
 
 
+def has_word(line: bytes, word: str) -> bool:
+    """Return whether a text of the record is this word, unless escapes spell it."""
+    return f'"{word}"'.encode() in line
+
+
 def id_for_others(line: bytes, addresses: Iterable[bytes]) -> bytes | None:
     """Return the id of a message to none of the ``addresses``; None if it may be to one, or is spelt differently from
     ours."""

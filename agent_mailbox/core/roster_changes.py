@@ -16,7 +16,7 @@ from .text import typed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 NAMED = 3
 """Other holders of a role that a warning names: agents read it, and pay for each word."""
@@ -25,7 +25,8 @@ NAMED = 3
 class Registration(Record):
     """A request for a session's entry in the roster. None leaves a field as it is.
 
-    ``lead_by_person``: the person named the lead, though the session's own client asks.
+    ``lead_by_person``: the person named the lead, though the session's own client asks. ``is_unused``: without a name,
+    it gets one of the list (``core.given_names``), which this is asked about.
     """
 
     session_id: str
@@ -41,6 +42,7 @@ class Registration(Record):
     mute: tuple[str, ...] = ()
     unmute: tuple[str, ...] = ()
     lead_by_person: bool = False
+    is_unused: Callable[[str], bool] | None = None
 
 
 class Decision(Record):
@@ -65,6 +67,10 @@ def enrolled(request: Registration, roster: Roster, actor: str, now: int, namesp
         check_name(me, "session id")
         _refuse_role_word(me, "session id", roster)
         _refuse_taken(me, me, "session id", roster)
+    if request.is_unused and request.name is None and (present is None or present.name is None):
+        from .given_names import free_name  # once in a session's life
+
+        request = request.replace(name=free_name(me, roster, request.is_unused))
     alike = () if present is not None else tuple(_look_alikes("session id", me, me, roster))
     olds, ends = _succession(request, roster, now)
     inherited = [tag for old in olds for tag in _left_by(old, me, roster)]

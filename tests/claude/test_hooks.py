@@ -17,7 +17,8 @@ import pytest
 
 from agent_mailbox import Mailbox, Registration
 from agent_mailbox.clients.hooks import session
-from agent_mailbox.core import address
+from agent_mailbox.core import address, given_names
+from agent_mailbox.core.given_names import NAMES
 from agent_mailbox.store.user_state.whereabouts import Whereabouts
 from tests.helpers import (
     HEARTBEATS,
@@ -31,6 +32,7 @@ from tests.helpers import (
     Result,
     record,
     refused,
+    stamp,
     utf16,
 )
 
@@ -161,11 +163,11 @@ def client(post: Post) -> Client:
 
 
 def test_each_sample_is_taken_and_an_empty_mailbox_says_nothing(client: Client) -> None:
-    """Each hook of a session succeeds without output on an empty mailbox. The agent is alive, and frozen after the
-    session's end."""
+    """Each hook of a session succeeds, and says nothing on an empty mailbox; the first one says who the session is. The
+    agent is alive, and frozen after the session's end."""
     for event in ANSWERED:
         result = client.hook(event, how=client.post.run)
-        assert (result.stdout, result.stderr) == ("", ""), event
+        assert (bool(result.stdout), result.stderr) == (event == "SessionStart", ""), event
         wanted = "frozen" if event == "SessionEnd" else "alive"
         assert client.agent()["state"] == wanted
     assert client.post.lines(MESSAGES) == []
@@ -516,14 +518,16 @@ def test_what_cannot_be_had_is_told_and_left_out(client: Client, variable: str, 
     good = {"AGENT_MAILBOX_TAGS": "domain:good"} if variable != "AGENT_MAILBOX_TAGS" else {"AGENT_MAILBOX_ROLE": "good"}
     text = client.context("SessionStart", env={**good, variable: value})
     assert text.startswith("agent-mailbox: ")
-    assert text.isprintable()
-    assert len(text) < 500
+    who, *left_out = text.splitlines()
+    assert all(line.isprintable() for line in left_out)
+    assert len(text) < 700
     agent = client.agent()
-    assert (agent["name"], agent["state"]) == (None, "alive")
+    assert f"you are {agent['name']}" in who
+    assert (agent["name"] in NAMES, agent["state"]) == (True, "alive")
     is_bare = (variable, value) == ("AGENT_MAILBOX_ROLE", "Ann")  # of roles and tags all are left out, or none
     kept = {"project:inscription", *(("role:good",) if variable == "AGENT_MAILBOX_TAGS" else ("domain:good",))}
     assert set(agent["tags"]) == (set() if is_bare else kept)
-    assert client.context("SessionStart", source="compact", env={**good, variable: value}) in ("", text)
+    assert client.context("SessionStart", source="compact", env={**good, variable: value}) in ("", *left_out)
 
 
 def test_a_clear_leaves_out_a_name_that_no_agent_may_take_any_more(
@@ -567,14 +571,14 @@ def test_a_clear_continues_and_nothing_else_does(client: Client) -> None:
 
 
 def test_a_fork_beside_its_living_origin_is_told_that_the_name_is_taken(client: Client) -> None:
-    """It gets no name, and none of the origin's mail."""
+    """It gets another name, and none of the origin's mail."""
     env = {"AGENT_MAILBOX_NAME": "Ann"}
     client.hook("SessionStart", env=env)
     sent = client.post.send("x", "Ann")
     text = client.context("SessionStart", session_id=OTHER, source="fork", env=env)
     assert "taken" in text
     assert sent[:8] not in text
-    assert client.agent(OTHER)["name"] is None
+    assert client.agent(OTHER)["name"] in NAMES
     assert sent[:8] in client.context("UserPromptSubmit")
 
 
@@ -933,3 +937,49 @@ def test_the_command_that_a_hook_tells_the_agent_works(client: Client) -> None:
     assert done.returncode == 0, done
     assert client.post.objects(MESSAGES)[-1]["content"] == "an answer"
     assert client.post.objects(MESSAGES)[-1]["sender"] == ME
+
+
+def test_a_session_is_named_once_for_its_life_and_no_name_comes_back(client: Client) -> None:
+    """Two sessions have two names, stable over resume and clear, which others write to. After one is dead and its entry
+    renamed, its name is nobody's: a newcomer with every other name used up gets a number, not the old one's mail."""
+    post = client.post
+    post.send("ann", "role:Otter", "for somebody to come")
+    assert "you are " in client.context("SessionStart")
+    name = client.agent()["name"]
+    assert name in NAMES
+    client.hook("SessionStart", source="resume")
+    assert client.agent()["name"] == name
+    sent = post.send("ann", name)
+    client.hook("SessionStart", session_id=OTHER)
+    other = client.agent(OTHER)["name"]
+    assert other != name
+    post.ok("roster", "update", "--session-id", OTHER, "--name", "Renamed")
+    post.ok("roster", "retire", ME)
+    everyone = [
+        json.dumps({"event": "register", "session_id": f"s{at}", "timestamp": stamp(), "name": one}).encode() + b"\n"
+        for at, one in enumerate(NAMES)
+        if one not in (name, other, "Otter")
+    ]
+    post.append(ROSTER, *everyone)
+    newcomer = "d3355fc7-6f1e-4997-83ed-699c6c8ae685"
+    text = client.context("SessionStart", session_id=newcomer)
+    assert client.agent(newcomer)["name"].endswith("-2")
+    assert sent[:8] not in text
+    assert "somebody to come" not in text
+
+
+def test_two_sessions_that_start_at_once_get_two_names(client: Client) -> None:
+    """Both begin at the same name of the list: the roster's lock lets one of them have it."""
+    alike: dict[str, list[str]] = {}
+    for one in (f"twin{at}" for at in range(2 * len(NAMES))):
+        alike.setdefault(next(given_names._candidates(one)), []).append(one)
+    pair = next(both for both in alike.values() if len(both) > 1)[:2]
+    children = [
+        client.post.start("hook", "SessionStart", env={**client.env, "CLAUDE_CODE_SESSION_ID": one}) for one in pair
+    ]
+    for one, child in zip(pair, children, strict=True):
+        call = {**SAMPLES["SessionStart"], "session_id": one, "cwd": str(client.project)}
+        child.communicate(json.dumps(call).encode())
+    names = [client.agent(one)["name"] for one in pair]
+    assert len({*names}) == 2
+    assert {*names} <= {*NAMES}

@@ -70,7 +70,7 @@ class Talk(Client):
 def talk(post: Post) -> Talk:
     """A client with a transcript, its session begun."""
     client = Talk(post)
-    client.hook("SessionStart")
+    client.hook("SessionStart", env={"AGENT_MAILBOX_NAME": "Mona"})
     return client
 
 
@@ -88,7 +88,7 @@ def test_a_delivery_that_the_model_spoke_after_is_seen(talk: Talk) -> None:
     assert talk.events() == ["read", "seen"]
     assert [r["event"] for r in talk.post.ok("show", sent)["receipts"]] == ["read", "seen"]
     assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "seen"}}
-    assert f"Receipts: seen by {ME[:8]}" in talk.post.call("thread", sent).stdout
+    assert "Receipts: seen by Mona" in talk.post.call("thread", sent).stdout
 
 
 def test_what_nobody_knows_of_is_only_offered(talk: Talk) -> None:
@@ -97,9 +97,9 @@ def test_what_nobody_knows_of_is_only_offered(talk: Talk) -> None:
     talk.told("UserPromptSubmit")
     assert talk.post.ok("thread", sent)["receipts"] == {sent: {ME: "offered"}}
     shown = talk.post.call("show", sent).stdout
-    assert re.search(rf"^.*  offered  {ME[:8]}", shown, re.MULTILINE)
-    assert re.search(rf"^ +reaches  {ME[:8]}", shown, re.MULTILINE)
-    assert f"offered to {ME[:8]}" in talk.post.call("history", "--all").stdout
+    assert re.search(r"^.*  offered  Mona", shown, re.MULTILINE)
+    assert re.search(r"^ +reaches  Mona", shown, re.MULTILINE)
+    assert "offered to Mona" in talk.post.call("history", "--all").stdout
 
 
 @pytest.mark.parametrize(
@@ -454,7 +454,7 @@ def test_obligations_come_back_with_a_word_on_their_staleness(talk: Talk) -> Non
     talk.speak()
     for source in ("compact", "resume", "clear"):
         assert talk.context("SessionStart", source=source).splitlines() == [
-            f"agent-mailbox: this session is {ME[:8]}",
+            "agent-mailbox: this session is Mona",
             f"You owe an answer ({_program()} reply ID, or ack ID):",
             f"{mail['fresh'][:8]} from Ann (builder): \"say 'yes'\"",
             f'{mail["gone"][:8]} from gone: "from the dead line" (sender gone)',
@@ -462,7 +462,7 @@ def test_obligations_come_back_with_a_word_on_their_staleness(talk: Talk) -> Non
             "You asked, and nobody answered yet:",
             f'{asked[:8]} to Ann: "my question"',
         ]
-    assert talk.context("SessionStart", session_id="another", source="startup") == ""
+    assert len(talk.context("SessionStart", session_id="another", source="startup").splitlines()) == 1
 
 
 def test_what_is_owed_is_found_however_foreign_programs_spell_it(talk: Talk) -> None:
@@ -534,10 +534,10 @@ def test_receipts_tell_what_was_seen_from_what_was_seen_by_title(talk: Talk, tit
         assert [(r["event"], r["by_title"]) for r in receipts] == [(e, i in by_title) for e in ("read", "seen")]
         shown = talk.post.call("show", i).stdout
         for event in ("offered", "seen"):
-            assert re.search(rf"^\S+ \S+  {event}{words[0]} +{ME[:8]}", shown, re.MULTILINE), shown
-        assert f"Receipts: {words[1]} {ME[:8]}" in talk.post.call("thread", i).stdout
+            assert re.search(rf"^\S+ \S+  {event}{words[0]} +Mona", shown, re.MULTILINE), shown
+        assert f"Receipts: {words[1]} Mona" in talk.post.call("thread", i).stdout
         line = next(line for line in talk.post.call("history", "--all").stdout.splitlines() if line.startswith(i[:8]))
-        assert line.endswith(f"{words[2]} {ME[:8]}")
+        assert line.endswith(f"{words[2]} Mona")
 
 
 @pytest.mark.parametrize("verb", ["show", "thread"])

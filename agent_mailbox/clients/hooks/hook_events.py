@@ -7,7 +7,7 @@ shown stays unread. Shown means written and flushed; only then is it recorded.
 
 from __future__ import annotations
 
-from ...core import codec
+from ...core import codec, frame
 from ...core.address import check_id
 from ...core.records import USER, Record
 from ...core.text import ascii_json, clipped, neutral
@@ -76,7 +76,14 @@ class Hook(Record):
         from . import session  # once or twice in a session's life
 
         where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)
+        is_new = self.roster_state() in (None, "dead")
         told = session.enter_session(self.desk, self.call.session_id, source, self.environ, where)
+        if is_new:
+            me = frame.identity(self.call.session_id, self.desk.logs.read_roster())
+            told.insert(
+                0,
+                f'you are {me}; `{self.program} roster list` shows others, `{self.program} send --to NAME --body "…"`',
+            )
         try:
             is_proven = self.desk.prove(self.call.session_id) is not None
             session.tell_commands(self.call.session_id, self.environ, is_proven=is_proven)
@@ -86,7 +93,7 @@ class Hook(Record):
             from ...space import space as spaces  # a mailbox of one machine is spared it
 
             told += filter(None, [spaces.why_late(self.desk.logs)])
-        told[:0] = self.alarm_once(again=True)
+        told[is_new:is_new] = self.alarm_once(again=True)
         told += [f"{self.desk.logs.path(CONFIG)}: {fault.text}" for fault in self.desk.config.faults if not fault.note]
         return [f"agent-mailbox: {clipped(neutral(line), 300)}" for line in told[:MAX_TOLD]]
 
@@ -300,7 +307,7 @@ def _session_start(hook: Hook) -> None:
     if known or hook.call.source == "clear":
         from . import reminder  # at most a few times in a session's life
 
-        told += reminder.reminder_lines(hook.desk, hook.call.session_id, hook.program)
+        told += reminder.reminder_lines(hook.desk, hook.call.session_id, hook.program, is_known=known)
     told += hook.board_lines(begins=True)
     if hook.call.client is not COPILOT_CLI:
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)

@@ -21,8 +21,9 @@ MOST = 5
 """Messages named in each list: enough to go on, and ``status`` has the rest."""
 
 
-def reminder_lines(desk: OpenMailbox, session_id: str, program: str) -> list[str]:
-    """Return the reminder; empty if there is nothing to remind of."""
+def reminder_lines(desk: OpenMailbox, session_id: str, program: str, *, is_known: bool) -> list[str]:
+    """Return the reminder; empty if there is nothing to remind of. A session that ``is_known`` was not just told who it
+    is."""
     state, now = open_ends.read_asks(desk.logs, session_id, desk.config.ttls), desk.now()
     owed, asked = obligations.obligations(session_id, state), obligations.unanswered(session_id, state)
     told = []
@@ -33,13 +34,8 @@ def reminder_lines(desk: OpenMailbox, session_id: str, program: str) -> list[str
         ]
     if asked:
         told += ["You asked, and nobody answered yet:", *_list_messages(asked, state, now, program, "to")]
-    return [_identity_line(session_id, state), *told] if told else []
-
-
-def _identity_line(session_id: str, state: InboxState) -> str:
-    agent = state.roster.get(session_id)
-    roles = f" ({', '.join(frame.roles_of(agent))})" if agent and agent.roles else ""
-    return f"agent-mailbox: this session is {frame.name_of(session_id, state.roster)}{roles}"
+    me = f"agent-mailbox: this session is {frame.identity(session_id, state.roster)}"
+    return [*([me] if is_known else []), *told] if told else []
 
 
 def _list_messages(messages: Sequence[Message], state: InboxState, now: int, program: str, way: str) -> list[str]:

@@ -46,10 +46,11 @@ def enter_session(
     """Register the session, or its return; returns the lines to tell it. ``where`` it works, as its client told it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
-    configuration, and ``project:`` by itself. After a ``clear``, and moved into the background, it continues the old
-    one. A fork is told whose copy it is. A known session stays who it
-    was, and gets what the variables add. A wish that fails (a taken name, a malformed tag) is left out and told; the
-    session registers all the same. A new session's lead is never left out: the person replaces an unusable one.
+    configuration, and ``project:`` by itself. Without a name it gets one of the list
+    (``core.given_names``). After a ``clear``, and moved into the background, it continues the old one. A fork is told whose copy it is. A known session
+    stays who it was, and gets what the variables add. A wish that fails (a taken name, a malformed tag) is left out and
+    told; the session registers all the same. A new session's lead is never left out: the person replaces an unusable
+    one.
     """
     desk.logs.trail.try_to_disturb(session_id)  # a crash may have restored a stamp (``store.log.stamps``)
     roster = desk.logs.read_roster()
@@ -137,6 +138,7 @@ def _register_wishes(desk: OpenMailbox, request: Registration, told: list[str]) 
         client=request.client,
         lead=request.lead,
         lead_by_person=request.lead_by_person,
+        is_unused=request.is_unused,
     )
     led = bare.replace(lead=request.lead and USER)
     for attempt in (request, request.replace(name=None), bare, led):
@@ -156,12 +158,18 @@ def _wishes_of(
     desk: OpenMailbox, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]
 ) -> Registration:
     """Return the well-formed wishes of environment and configuration."""
+    from ...mailbox import unused_names  # once in a session's life
+
     config = desk.config
     wished = _wishes_of_variables(desk, session_id, environ, told)
     usual = "" if environ.get(ROLE) else config.session_role
     roles = wished.roles or _good_words(_split_words(usual), check_role, told)
     tags = _good_words(config.session_tags, lambda tag: check_tag(tag, config.namespaces), told)
-    return wished.replace(roles=roles or None, add_tags=(*wished.add_tags, *tags, *_project_tag(directory)))
+    return wished.replace(
+        roles=roles or None,
+        add_tags=(*wished.add_tags, *tags, *_project_tag(directory)),
+        is_unused=lambda name: unused_names.is_unused(desk, name),
+    )
 
 
 def _wishes_of_variables(
@@ -209,7 +217,7 @@ def _added_wishes(
     if bearer is not None and bearer.state != DEAD:
         told.append(f"name {name!r} is taken by {bearer.session_id} ({bearer.state}); left out")
         name = None
-    return wished.replace(name=name, roles=None, add_tags=(*(roles or ()), *wished.add_tags))
+    return wished.replace(name=name, roles=None, add_tags=(*(roles or ()), *wished.add_tags), is_unused=None)
 
 
 def _with_lead(
