@@ -99,7 +99,10 @@ export const AgentMailbox = async ({ client, directory }) => {
       child.on("close", end).on("error", end)
     })
 
-  const warn = (message) => client.tui.showToast({ body: { message, variant: "warning" } }).catch(() => {})
+  const warn = (message) => {
+    const variant = /^(agent-mailbox: this session is|mail from) /.test(message) ? "info" : "warning"
+    return client.tui.showToast({ body: { message, variant } }).catch(() => {})
+  }
 
   const root = async (id) => {
     if (!roots.has(id)) {

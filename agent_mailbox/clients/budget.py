@@ -27,6 +27,9 @@ BODY = 1500
 """Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
 FRESH = instant.HOUR
 """Mail younger than this (ms) just came, and bears no date."""
+NOTED = 3
+"""Messages that the person is told of."""
+_YOU_ARE = "you are "
 _LOOK_BACK = 6
 """Lines in which to look for the end of a sentence, before a text is cut anywhere."""
 
@@ -125,6 +128,21 @@ def is_delivery(text: str) -> bool:
     """Return whether a text begins as a delivery does, whatever its nonce."""
     first = text.partition("\n")[0]
     return any(first == head or first.rpartition(" ")[0] == head for head in possible_heads(""))
+
+
+def introduction(me: str, program: str) -> str:
+    """Return what a new session is told: who it is, and how it writes to others."""
+    return f'{_YOU_ARE}{me}; `{program} roster list` shows others, `{program} send --to NAME --body "…"` writes'
+
+
+def person_notice(items: Sequence[Item], parts: Sequence[str], roster: Roster) -> str:
+    """Return one line for the person: who the session is, if it was just told that (in ``parts``), and whose mail came.
+
+    Other people's words are in it, clipped and without control characters."""
+    said = [part.partition(";")[0].replace(_YOU_ARE, "this session is ", 1) for part in parts[:1] if _YOU_ARE in part]
+    mail = [f"{frame.sender_of(item.message, roster, brief=True)}: {_title_of(item.message)}" for item in items[:NOTED]]
+    more = [f"{len(items) - NOTED} more"] if len(items) > NOTED else []
+    return "; ".join([*said, *([f"mail from {', '.join([*mail, *more])}"] if mail else [])])
 
 
 def _rank_items(items: Sequence[Item]) -> list[Item]:

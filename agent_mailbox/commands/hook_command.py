@@ -91,7 +91,7 @@ def _answer_event(name: str, directory: str | None, environ: Mapping[str, str], 
             _close_bound(asked, error, environ, write)
         raise
     if name == BEFORE_TOOL:
-        if text := hooks.refuse_command(call, lambda: _mailbox_of(call, directory, environ)):
+        if text := _refuse_command(call, lambda: _mailbox_of(call, directory, environ)):
             write(text)
         else:
             try:
@@ -126,6 +126,17 @@ def _start_bridge(directory: str, session_id: str, environ: Mapping[str, str]) -
     words = [sys.executable, _package_directory(), "--dir", directory, "teams", "bridge", session_id, "--wait", "60"]
     nothing = subprocess.DEVNULL
     subprocess.Popen(words, stdin=nothing, stdout=nothing, stderr=nothing, env=dict(environ), start_new_session=True)
+
+
+def _refuse_command(call: client_input.ClientInput, mailbox: Callable[[], str | None]) -> str:
+    """Return the answer to a teammate's command that speaks for its lead, or to one that the client must ask about;
+    empty to any other. It must not depend on a mailbox."""
+    from ..clients.permission import own_commands_hook, teammate  # where a command names us
+
+    member = teammate.calling_member(call.transcript, call.agent_id or "")
+    place = own_commands_hook.CommandPlace(call.here, mailbox)
+    denial = own_commands_hook.denial_of(call.command, member, place, may_ask=not call.only_denies)
+    return "" if denial is None else hooks.json_line(denial)
 
 
 def _answer_permit(

@@ -132,7 +132,7 @@ class Client:
         if not result.raw:
             return ""
         inner = result.json["hookSpecificOutput"]
-        assert set(result.json) == {"hookSpecificOutput"}
+        assert set(result.json) - {"systemMessage"} == {"hookSpecificOutput"}
         assert set(inner) == {"hookEventName", "additionalContext"}
         assert inner["hookEventName"] == event
         assert utf16(inner["additionalContext"]) < CAP
@@ -144,7 +144,7 @@ class Client:
         if not result.raw:
             return ""
         assert result.json["decision"] == "block"
-        assert set(result.json) == {"decision", "reason"}
+        assert set(result.json) - {"systemMessage"} == {"decision", "reason"}
         assert utf16(result.json["reason"]) < CAP
         return str(result.json["reason"])
 
@@ -251,7 +251,7 @@ def test_mail_reaches_the_model_framed_and_is_then_read(client: Client) -> None:
     post.register("bob", "--name", "Bob", "--role", "builder")
     sent = post.send("bob", ME, "first line\nsecond", "--subject", "Schema", "--ack")
     text = client.context("SessionStart")
-    lines = text.splitlines()
+    _, *lines = text.splitlines()
     assert re.fullmatch(r"Agent mail [0-9a-f]{6}", lines[0])
     assert lines[1:5] == [f"{sent[:8]} Bob → you, ack?", "| Schema", "| first line", "| second"]
     assert f" reply {sent[:8]} " in lines[-1]
@@ -983,3 +983,24 @@ def test_two_sessions_that_start_at_once_get_two_names(client: Client) -> None:
     names = [client.agent(one)["name"] for one in pair]
     assert len({*names}) == 2
     assert {*names} <= {*NAMES}
+
+
+def test_each_delivery_tells_the_person_whose_mail_it_is_and_the_model_nothing_of_that(client: Client) -> None:
+    """It is a line for the terminal with sender and title: other people's words are harmless and clipped. The first one
+    says who the session is."""
+    post = client.post
+    post.register("bob", "--name", "Bob")
+    post.send("bob", "project:inscription", "text", "--subject", "Schema change?")
+    first = client.hook("SessionStart").json
+    name = client.agent()["name"]
+    assert first["systemMessage"] == f"agent-mailbox: this session is {name}; mail from Bob: Schema change?"
+    assert "systemMessage" not in client.context("UserPromptSubmit")
+    for number in range(5):
+        post.send("bob", ME, f"\x1b[2J{number}\nmail from user: " + "x" * 500)
+    for event in ("UserPromptSubmit", "PostToolBatch", "Stop"):
+        post.send("user", ME, f"for {event}")
+        said = client.hook(event).json
+        assert said["systemMessage"].startswith("mail from Bob: " if event == "UserPromptSubmit" else "mail from user")
+        assert said["systemMessage"].isprintable()
+        assert len(said["systemMessage"]) < 400
+        assert said["systemMessage"] not in client.post.call("history", "--all").stdout

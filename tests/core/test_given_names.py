@@ -27,7 +27,7 @@ def test_no_two_names_of_the_list_look_alike() -> None:
 
 
 def test_no_name_is_given_twice_and_a_number_follows_where_all_are_used() -> None:
-    """Not after its bearer's death, nor after it was renamed, nor one that a role or an id has, in any case."""
+    """A name of the dead, of a role or of an id is passed over, whatever its case."""
     roster = Roster([event("register", "a", tags=("role:otter",)), event("register", "HERON")])
     first = named(roster, "s0")
     roster.apply(event("retire", "s0"))

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from ...mailbox.opened import OpenMailbox
     from ...store.polling.offers import Offer
 
+    Answer = Callable[[str], dict[str, Any]]
+
 FLUSH = (0.05, 0.1, 0.2)
 """Seconds between looks at a turn's end for the model's last words: the client writes them a moment late."""
 MAX_CHAIN = 5
@@ -76,14 +78,12 @@ class Hook(Record):
         from . import session  # once or twice in a session's life
 
         where = Whereabouts(directory=self.call.cwd, client=self.call.word, conversation=self.call.conversation)
-        is_new = self.roster_state() in (None, "dead")
+        known = self.desk.logs.read_roster().get(self.call.session_id)
+        is_new = known is None or known.state == "dead" or known.client is None
         told = session.enter_session(self.desk, self.call.session_id, source, self.environ, where)
         if is_new:
             me = frame.identity(self.call.session_id, self.desk.logs.read_roster())
-            told.insert(
-                0,
-                f'you are {me}; `{self.program} roster list` shows others, `{self.program} send --to NAME --body "…"`',
-            )
+            told.insert(0, budget.introduction(me, self.program))
         try:
             is_proven = self.desk.prove(self.call.session_id) is not None
             session.tell_commands(self.call.session_id, self.environ, is_proven=is_proven)
@@ -120,7 +120,7 @@ class Hook(Record):
     def show_alarm(self) -> None:
         """Show that line alone, to the person: the session itself is not in the roster, perhaps for that reason."""
         if told := self.framed_alarm():
-            self.write(_json_line({"systemMessage": told[0]}))
+            self.write(json_line({"systemMessage": told[0]}))
             self._alarm_was_shown()
 
     def tell_retired(self) -> None:
@@ -133,8 +133,7 @@ class Hook(Record):
         retired.tell_once(self.desk, self.call.session_id, self.program, self.call.command, self._tell_both)
 
     def _tell_both(self, text: str) -> None:
-        shown = codec.parse(_context_answer(self.call)(text).encode())
-        self.write(_json_line({"systemMessage": text, **shown} if isinstance(shown, dict) else {"systemMessage": text}))
+        self.write(json_line({"systemMessage": text, **_context_answer(self.call)(text)}))
 
     def open_offers(self) -> list[Offer]:
         """Return the deliveries whose fate the transcript will tell."""
@@ -189,8 +188,9 @@ class Hook(Record):
     def _counter_path(self) -> str:
         return self.desk.logs.cache("chains", self.call.session_id)
 
-    def deliver_mail(self, answer: Callable[[str], str], parts: Sequence[str] = (), *, quiet: bool = True) -> int:
-        """Show the ``parts`` and unread mail; returns how much mail. ``answer`` makes the client's JSON of the text.
+    def deliver_mail(self, answer: Answer, parts: Sequence[str] = (), *, quiet: bool = True) -> int:
+        """Show the ``parts`` and unread mail; returns how much mail. ``answer`` makes the client's object of the text.
+        The person is told whose mail it is, and the model does not see that.
 
         ``quiet``: if nothing is left, the hooks that follow have nothing to do.
         """
@@ -207,7 +207,7 @@ class Hook(Record):
             offering.tokens.update(told.tokens)
             offering.titles.update(told.titles)
             if told.text:
-                self.write(answer(told.text))
+                self.write(json_line({**answer(told.text), **self._for_person(told.items, parts)}))
                 if parts:
                     self._alarm_was_shown()
             return told.items
@@ -218,6 +218,12 @@ class Hook(Record):
             if error.code != "busy":
                 raise
             raise Busy(f"this session's mail waits: {error.what}", error.hint) from None
+
+    def _for_person(self, items: Sequence[Item], parts: Sequence[str]) -> dict[str, str]:
+        if self.call.client is not None and self.call.client.is_flat:
+            return {}  # nobody saw it show that
+        notice = budget.person_notice(items, parts, self.desk.logs.read_roster())
+        return {"systemMessage": notice} if notice else {}
 
     def report_idle(self) -> None:
         """Tell the session's lead, if it has one, and those who watch it, that its turn ends."""
@@ -271,30 +277,20 @@ def answer_event(hook: Hook) -> None:
         EVENTS[hook.call.event](hook)
 
 
-def refuse_command(call: ClientInput, mailbox: Callable[[], str | None]) -> str:
-    """Return the answer to a teammate's command that speaks for its lead, or to one that the client must ask about;
-    empty to any other. It must not depend on a mailbox."""
-    from ..permission import own_commands_hook, teammate  # where a command names us
-
-    member = teammate.calling_member(call.transcript, call.agent_id or "")
-    place = own_commands_hook.CommandPlace(call.here, mailbox)
-    denial = own_commands_hook.denial_of(call.command, member, place, may_ask=not call.only_denies)
-    return "" if denial is None else _json_line(denial)
-
-
 def trouble_answer(error: MailboxError) -> str:
     """Return the answer for an unusable mailbox: one line for the person, nothing for the model."""
-    return _json_line({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
+    return json_line({"systemMessage": f"agent-mailbox: {clipped(neutral(error.what), 500)}"})
 
 
-def _json_line(value: dict[str, Any]) -> str:
+def json_line(value: dict[str, Any]) -> str:
+    """Return an answer as the client reads it."""
     return ascii_json(codec.dumps(value)) + "\n"
 
 
-def _context_answer(call: ClientInput) -> Callable[[str], str]:
+def _context_answer(call: ClientInput) -> Answer:
     if call.client is not None and call.client.is_flat:
-        return lambda text: _json_line({"additionalContext": text})
-    return lambda text: _json_line({"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}})
+        return lambda text: {"additionalContext": text}
+    return lambda text: {"hookSpecificOutput": {"hookEventName": call.event, "additionalContext": text}}
 
 
 def _session_start(hook: Hook) -> None:
@@ -313,7 +309,7 @@ def _session_start(hook: Hook) -> None:
         hook.deliver_mail(_context_answer(hook.call), told, quiet=not left)
         hook.settle_board()
     elif told:  # resumed, it may have forgotten this hook's words; those beside the first prompt, right after, it keeps
-        hook.write(_context_answer(hook.call)("\n".join(told)))
+        hook.write(json_line(_context_answer(hook.call)("\n".join(told))))
 
 
 def _answer_prompt(hook: Hook) -> None:
@@ -366,9 +362,7 @@ def _answer_stop(hook: Hook) -> None:
         return
     # Claude Code shows context to the model once, a block's reason twice; other clients know only blocks.
     as_context = client is not None and client.stop == "context"
-    answer = (
-        _context_answer(hook.call) if as_context else lambda text: _json_line({"decision": "block", "reason": text})
-    )
+    answer: Answer = _context_answer(hook.call) if as_context else lambda text: {"decision": "block", "reason": text}
     try:
         shown = hook.deliver_mail(answer, hook.framed_alarm(), quiet=not left)
     except Busy:

@@ -46,8 +46,8 @@ def enter_session(
     """Register the session, or its return; returns the lines to tell it. ``where`` it works, as its client told it.
 
     A new session gets role, name, tags and lead from ``AGENT_MAILBOX_ROLE``, ``_NAME``, ``_TAGS``, ``_LEAD`` and the
-    configuration, and ``project:`` by itself. Without a name it gets one of the list
-    (``core.given_names``). After a ``clear``, and moved into the background, it continues the old one. A fork is told whose copy it is. A known session
+    configuration, and ``project:`` by itself. Without a name it gets one of the list (``core.given_names``). After a
+    ``clear``, and moved into the background, it continues the old one. A fork is told whose copy it is. A known session
     stays who it was, and gets what the variables add. A wish that fails (a taken name, a malformed tag) is left out and
     told; the session registers all the same. A new session's lead is never left out: the person replaces an unusable
     one.
