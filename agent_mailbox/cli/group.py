@@ -30,14 +30,14 @@ SECTIONS = {
     ),
     "People": ("roster", "mute", "unmute", "console", "notify"),
     "Coordination": ("approve", "deny", "pending", "task", "handover", "note", "control", "lease", "watch", "teams"),
-    "Setting up": ("setup", "init", "install", "uninstall", "hook", "mcp", "help"),
+    "Setting up": ("setup", "up", "down", "init", "install", "uninstall", "hook", "mcp", "help"),
     "Upkeep": ("steward", "doctor", "backup", "restore", "export"),
     "Other machines": ("engine", "swarm"),
 }
 """All commands, by subject."""
 FIRST = (
-    *("setup", "send", "check", "reply", "status", "search"),
-    *("pending", "approve", "deny", "console", "doctor", "help"),
+    *("setup", "up", "send", "check", "reply", "status", "search"),
+    *("task", "note", "approve", "deny", "console", "doctor", "help"),
 )
 """The commands of a first week: the program's help lists these, and ``help --all`` the others."""
 

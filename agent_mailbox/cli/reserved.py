@@ -48,6 +48,8 @@ def _leaves_the_project(app: Context, params: Params) -> bool:
 
 RESERVED: dict[tuple[str, ...], Condition] = {
     ("setup",): _always_reserved,
+    ("up",): _always_reserved,  # it starts programs
+    ("down",): _always_reserved,
     ("install",): _always_reserved,
     ("uninstall",): _always_reserved,
     ("init",): _always_reserved,  # hooks believe each mailbox that it recorded

@@ -130,9 +130,10 @@ def is_delivery(text: str) -> bool:
     return any(first == head or first.rpartition(" ")[0] == head for head in possible_heads(""))
 
 
-def introduction(me: str, program: str) -> str:
+def introduction(me: str, roster: Roster, program: str) -> str:
     """Return what a new session is told: who it is, and how it writes to others."""
-    return f'{_YOU_ARE}{me}; `{program} roster list` shows others, `{program} send --to NAME --body "…"` writes'
+    who = frame.identity(me, roster)
+    return f'{_YOU_ARE}{who}; `{program} roster list` shows others, `{program} send --to NAME --body "…"` writes'
 
 
 def person_notice(items: Sequence[Item], parts: Sequence[str], roster: Roster) -> str:

@@ -18,7 +18,7 @@ def load_command(name: str) -> None:
             from . import install_command as install_command
         case "help":
             from . import help_command as help_command
-        case "setup":
+        case "setup" | "up" | "down":
             from . import setup_command as setup_command
         case "hook" | "init" | "steward" | "doctor" | "backup" | "restore" | "export" | "notify":
             from . import upkeep as upkeep

@@ -31,6 +31,7 @@ from ..store.files import paths
 from ..store.user_state import creation
 from ..upkeep import crontab
 from . import unused_mailbox
+from . import up_command as up_command  # the commands of a first day
 from .install_command import find_program
 from .uninstall_all import uninstall_all
 

@@ -74,6 +74,9 @@ PERSONAL = {
     ("notify", "content"): "what leaves this machine",
     ("wake", "command"): "a program",
     ("wake", "per_hour"): "how often a program starts",
+    ("up", "claude"): "a program",
+    ("up", "codex"): "a program",
+    ("up", "opencode"): "a program",
     ("teams", "bridge"): "a program of ours that would start with every session",
     ("swarm", "wake_url"): "a URL",
     ("swarm", "wake_secret_file"): "a file whose content is sent",
@@ -197,7 +200,7 @@ def parse_own(table: Mapping[str, Any], mailbox: str, faults: Iterable[Fault] = 
     if any(fault.section == _MAILBOX for fault in found):
         unclear.add("")
     values |= {spot: value for spot, value in CLOSED.items() if not unclear.isdisjoint(("", spot[0]))}
-    said: dict[str, Any] = {"swarm": {}, "notify": {}, "wake": {}, "faults": (*found,)}
+    said: dict[str, Any] = {"swarm": {}, "notify": {}, "wake": {}, "up": {}, "faults": (*found,)}
     for (section, key), value in values.items():
         if (section, key) in _OWN_FIELDS:
             said[_OWN_FIELDS[section, key]] = value
@@ -216,6 +219,8 @@ def _own_value(spot: tuple[str, str], value: Any) -> Any:
         return value
     if spot in _OWN_SWITCHES:
         return _check_switch(value)
+    if spot[0] == "up":
+        return _check_program(value)
     return {"notify": _check_notify, "wake": _check_wake, "swarm": _check_swarm}[spot[0]](spot[1], value)
 
 

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 class OwnConfig(Record):
     """The person's settings for all mailboxes, or for one. ``swarm`` is the gateway's (``swarm.swarm_settings``),
-    ``notify`` and ``wake`` have the keys of these tables that are set (``upkeep.notify``, ``upkeep.waker``). ``faults``
+    ``notify``, ``wake`` and ``up`` have the keys of these tables that are set (``upkeep.notify``, ``upkeep.waker``,
+    ``commands.up_command``). ``faults``
     are what of the file does not count."""
 
     control_default: str = "deny"
@@ -33,6 +34,7 @@ class OwnConfig(Record):
     lease_enforce: bool = False
     notify: Mapping[str, Any] = {}
     wake: Mapping[str, Any] = {}
+    up: Mapping[str, Any] = {}
     swarm: Mapping[str, Any] = {}
     faults: tuple[Fault, ...] = ()
 

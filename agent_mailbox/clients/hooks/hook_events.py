@@ -7,7 +7,7 @@ shown stays unread. Shown means written and flushed; only then is it recorded.
 
 from __future__ import annotations
 
-from ...core import codec, frame
+from ...core import codec
 from ...core.address import check_id
 from ...core.records import USER, Record
 from ...core.text import ascii_json, clipped, neutral
@@ -82,8 +82,7 @@ class Hook(Record):
         is_new = known is None or known.state == "dead" or known.client is None
         told = session.enter_session(self.desk, self.call.session_id, source, self.environ, where)
         if is_new:
-            me = frame.identity(self.call.session_id, self.desk.logs.read_roster())
-            told.insert(0, budget.introduction(me, self.program))
+            told.insert(0, budget.introduction(self.call.session_id, self.desk.logs.read_roster(), self.program))
         try:
             is_proven = self.desk.prove(self.call.session_id) is not None
             session.tell_commands(self.call.session_id, self.environ, is_proven=is_proven)
@@ -207,7 +206,9 @@ class Hook(Record):
             offering.tokens.update(told.tokens)
             offering.titles.update(told.titles)
             if told.text:
-                self.write(json_line({**answer(told.text), **self._for_person(told.items, parts)}))
+                is_flat = self.call.client is not None and self.call.client.is_flat  # nobody saw that show it
+                notice = "" if is_flat else budget.person_notice(told.items, parts, self.desk.logs.read_roster())
+                self.write(json_line({**answer(told.text), **({"systemMessage": notice} if notice else {})}))
                 if parts:
                     self._alarm_was_shown()
             return told.items
@@ -218,12 +219,6 @@ class Hook(Record):
             if error.code != "busy":
                 raise
             raise Busy(f"this session's mail waits: {error.what}", error.hint) from None
-
-    def _for_person(self, items: Sequence[Item], parts: Sequence[str]) -> dict[str, str]:
-        if self.call.client is not None and self.call.client.is_flat:
-            return {}  # nobody saw it show that
-        notice = budget.person_notice(items, parts, self.desk.logs.read_roster())
-        return {"systemMessage": notice} if notice else {}
 
     def report_idle(self) -> None:
         """Tell the session's lead, if it has one, and those who watch it, that its turn ends."""

@@ -14,7 +14,7 @@ from ...errors import MailboxError, Malformed, Refused
 from ...identity import client_variables, hook_calls
 from ...known_clients import claude_code
 from ...known_clients.codex import CODEX
-from ...mailbox import absence, neighbours
+from ...mailbox import absence, neighbours, unused_names
 from ...mailbox.registry import Registry
 from ...store.files import paths, system
 from ...store.files.small_files import storage_failed
@@ -158,8 +158,6 @@ def _wishes_of(
     desk: OpenMailbox, session_id: str, directory: str, environ: Mapping[str, str], told: list[str]
 ) -> Registration:
     """Return the well-formed wishes of environment and configuration."""
-    from ...mailbox import unused_names  # once in a session's life
-
     config = desk.config
     wished = _wishes_of_variables(desk, session_id, environ, told)
     usual = "" if environ.get(ROLE) else config.session_role

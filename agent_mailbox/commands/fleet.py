@@ -1,0 +1,271 @@
+"""The members of a team: started or brought back, awaited, ended.
+
+Belongs here: which member is missing, and the steps in their order. A member's entry in the roster is there before its
+first turn, by the person's proof; ``clients.starting`` has the words for each client.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import TYPE_CHECKING, Any
+
+from ..clients.starting import start_servers, start_words
+from ..clients.starting.start_words import Begun, Start
+from ..control.requests import Control
+from ..core.control import messages
+from ..core.records import USER
+from ..core.roster import ALIVE, DEAD
+from ..core.roster_changes import Registration
+from ..core.text import neutral
+from ..errors import MailboxError, Refused
+from ..known_clients.claude_code import CLAUDE_CODE
+from ..known_clients.codex import CODEX
+from ..mailbox import absence
+from ..mailbox.registry import Registry
+from ..store.files import paths, system
+from ..store.user_state import processes, team_records
+from ..store.user_state.hosts import HostRecords
+from ..store.user_state.team_records import Started
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ..cli.context import Context
+    from ..core.roster import Roster
+    from ..core.team_file import PlannedMember, Team
+    from ..mailbox.opened import OpenMailbox
+    from ..store.user_state.team_records import TeamRecord
+
+LOOK = 0.1
+"""Seconds between two looks."""
+AGAIN = "You were started again. `agent-mailbox status` shows what you owe and hold; go on with it."
+OURS = ("AGENT_MAILBOX_DIR", "AGENT_MAILBOX_NAME", "AGENT_MAILBOX_ROLE", "AGENT_MAILBOX_TAGS", "AGENT_MAILBOX_LEAD")
+"""Variables that no member has from the terminal."""
+
+
+def in_order(team: Team) -> list[PlannedMember]:
+    """Return the members, each behind its lead."""
+    left = [*team.members]
+    found: list[PlannedMember] = []
+    while left:
+        names = {one.name for one in left}
+        ready = [one for one in left if one.lead not in names]
+        if not ready:
+            raise Refused(f"{left[0].name} and {left[0].lead} would lead each other", "name another lead")
+        found += ready
+        left = [one for one in left if one not in ready]
+    return found
+
+
+def session_of(member: PlannedMember, record: TeamRecord, roster: Roster) -> str:
+    """Return a member's session; empty if it has none yet. One that told nobody its id is found by its name."""
+    known = record.members.get(member.name)
+    if known is not None and known.session_id:
+        return known.session_id
+    bearer = roster.bearer(member.name) if known is not None else None
+    return bearer.session_id if bearer is not None and bearer.state != DEAD else ""
+
+
+class Fleet:
+    """A team's sessions, as its record has them."""
+
+    def __init__(
+        self,
+        app: Context,
+        box: OpenMailbox,
+        path: str,
+        record: TeamRecord,
+        programs: Mapping[str, tuple[str, ...]],
+        *,
+        in_tmux: bool = False,
+    ) -> None:
+        self._app = app
+        self._box = box
+        self._path = path
+        self._programs = programs
+        self._in_tmux = in_tmux
+        self._environ = {name: value for name, value in app.environ.items() if name not in OURS}
+        self._hosts = HostRecords(paths.state_directory(app.environ))
+        self.record = record
+
+    def keep(self, **changes: Any) -> None:
+        """Change the record, and write it down."""
+        self.record = self.record.replace(**changes)
+        team_records.save_record(self._path, self.record, self._app.environ)
+
+    def bring_up(self, member: PlannedMember) -> None:
+        """Start a member, or bring it back; one that runs is left alone."""
+        roster = self._box.logs.read_roster()
+        me = session_of(member, self.record, roster)
+        if me and self._runs(me):
+            return
+        start = Start(
+            name=member.name,
+            client=member.client,
+            words=self._programs[member.client],
+            prompt=AGAIN if me else member.prompt,
+            directory=os.path.dirname(self._path),
+            model=member.model,
+            worktree=member.worktree,
+            session_id=me,
+            wishes=self._wishes(member),
+            log=f"{self._path_of_logs()}/{member.name}.log",
+        )
+        begun = self._begin(start, lambda session_id: self._register(member, session_id))
+        known = Started(
+            session_id=begun.session_id,
+            client=member.client,
+            pid=begun.server,
+            start=_start_of(begun.server),
+            here=processes.here(),
+            window=begun.window,
+        )
+        self.keep(members={**self.record.members, member.name: known})
+
+    def _begin(self, start: Start, register: Any) -> Begun:
+        if self._in_tmux:
+            return start_words.start_in_tmux(start, register, self._environ, f"agent-mailbox-{_box_name(self._box)}")
+        if start.client == CLAUDE_CODE.word:
+            return start_words.start_claude(start, register, self._environ)
+        if start.client == CODEX.word:
+            return start_servers.start_codex(start, register, self._environ)
+        return start_servers.start_opencode(start, register, self._environ)
+
+    def _path_of_logs(self) -> str:
+        place = system.join(paths.state_directory(self._app.environ), "teams", "logs")
+        system.make_directory(place)
+        return place
+
+    def _lead_of(self, member: PlannedMember) -> str | None:
+        if member.lead in ("", USER):
+            return member.lead or None
+        known = self.record.members.get(member.lead)
+        return known.session_id if known is not None and known.session_id else None
+
+    def _wishes(self, member: PlannedMember) -> dict[str, str]:
+        said = {
+            "AGENT_MAILBOX_NAME": member.name,
+            "AGENT_MAILBOX_ROLE": ",".join(member.roles),
+            "AGENT_MAILBOX_TAGS": ",".join(member.tags),
+            "AGENT_MAILBOX_LEAD": self._lead_of(member) or "",
+        }
+        return {name: value for name, value in said.items() if value}
+
+    def _register(self, member: PlannedMember, session_id: str) -> None:
+        """Register a session in the person's name, before its first turn."""
+        absence.note_bearer(self._box, member.name, session_id)
+        request = Registration(
+            session_id=session_id,
+            name=member.name,
+            roles=member.roles or None,
+            add_tags=member.tags,
+            lead=self._lead_of(member),
+        )
+        _, decision = Registry(self._box).register(request, USER)
+        for warning in decision.warnings:
+            self._app.give_warning(warning)
+
+    def _runs(self, session_id: str) -> bool:
+        """Return whether a session is there: its client called a hook, and its process lives."""
+        agent = self._box.logs.read_roster().get(session_id)
+        return (
+            agent is not None and agent.state == ALIVE and self._is_hosted(session_id) and not self._is_gone(session_id)
+        )
+
+    def _is_gone(self, session_id: str) -> bool:
+        return bool(self._box.gone([session_id]))
+
+    def _is_hosted(self, session_id: str) -> bool:
+        return any(self._hosts.is_living(host) for host in self._hosts.hosting(session_id))
+
+    def wait_for_all(self, team: Team, seconds: float) -> list[PlannedMember]:
+        """Wait until each member's client called a hook; return those that did not."""
+        until = time.monotonic() + seconds
+        left = [*team.members]
+        while left and time.monotonic() < until:
+            roster = self._box.logs.read_roster()
+            left = [one for one in left if not self._runs(session_of(one, self.record, roster))]
+            if left:
+                time.sleep(LOOK)
+        self._note_processes(team)
+        return left
+
+    def _note_processes(self, team: Team) -> None:
+        """Note which process runs each session, for ``down``."""
+        roster, members = self._box.logs.read_roster(), dict(self.record.members)
+        for one in team.members:
+            known = members[one.name].replace(session_id=session_of(one, self.record, roster))
+            hosts = [host for host in self._hosts.hosting(known.session_id) if self._hosts.is_living(host)]
+            if hosts and one.client == CLAUDE_CODE.word and not known.window:
+                known = known.replace(pid=hosts[0].pid, start=hosts[0].start, here=hosts[0].here)
+            members[one.name] = known
+        self.keep(members=members)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def bring_down(self, wait: float) -> dict[str, str]:
+        """Ask each member to end, wait, and end what is left; return by name how each ended."""
+        running = {name: one for name, one in self.record.members.items() if self._runs(one.session_id)}
+        for one in running.values():
+            self._ask_to_end(one)
+        until = time.monotonic() + wait
+        while time.monotonic() < until and any(self._is_there(one) for one in running.values()):
+            time.sleep(LOOK)
+        ended = {}
+        for name, one in self.record.members.items():
+            if name not in running:
+                ended[name] = "was not running"
+            else:
+                ended[name] = "ended by itself" if not self._is_there(one) else "was ended"
+            self._end(one)
+        return ended
+
+    def _is_there(self, one: Started) -> bool:
+        return self._box.logs.read_roster().state(one.session_id) == ALIVE
+
+    def _ask_to_end(self, one: Started) -> None:
+        try:
+            Control(self._box).request(USER, messages.ShutdownRequest(reason="the team ends"), to=one.session_id)
+        except MailboxError as error:
+            self._app.give_warning(f"{neutral(one.session_id)} was not asked to end: {error.what}")
+
+    def _end(self, one: Started) -> None:
+        """End a member's process: the one that ``up`` started, and no other with its number."""
+        if one.client == CLAUDE_CODE.word and not one.window and self._is_hosted(one.session_id):
+            try:
+                program = self._claude()
+                start_words.run_client([*program, "stop", one.session_id[:8]], "/", self._environ)
+            except MailboxError:
+                pass  # its process is ended below
+        if one.pid and one.here == processes.here() and processes.lives(one.pid, one.start):
+            try:
+                os.kill(one.pid, signal.SIGTERM)
+            except ProcessLookupError:
+                return
+            until = time.monotonic() + LAST
+            while processes.lives(one.pid, one.start) and time.monotonic() < until:
+                time.sleep(LOOK)
+            if processes.lives(one.pid, one.start):
+                os.kill(one.pid, signal.SIGKILL)
+        agent = self._box.logs.read_roster().get(one.session_id)
+        if agent is not None and agent.state == ALIVE and not self._is_hosted(one.session_id):
+            Registry(self._box).end(one.session_id, "freeze", USER, "its team ended")
+
+    def _claude(self) -> tuple[str, ...]:
+        return tuple(self._box.own.up.get(CLAUDE_CODE.word) or (CLAUDE_CODE.program,))
+
+
+LAST = 5.0
+"""Seconds between the signal to end and the one that ends."""
+
+
+def _start_of(pid: int) -> str:
+    found = processes.read(pid) if pid else None
+    return "" if found is None else found.start
+
+
+def _box_name(box: OpenMailbox) -> str:
+    name = system.basename(system.dirname(box.directory))
+    return "".join(c if c.isalnum() else "-" for c in name) or "team"

@@ -1,0 +1,198 @@
+"""``up`` and ``down``: a team from its file, started, brought back and ended.
+
+Belongs here: what the person is asked, and what is printed. ``fleet`` starts and ends members; ``core.team_file`` reads
+the file.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..cli import render, widening
+from ..cli.group import cli
+from ..cli.options import App, CommandWithOptions, pass_app
+from ..clients.starting.start_words import CLIENTS
+from ..control.tasking import Tasking
+from ..core import frame, team_file
+from ..core.control import messages
+from ..core.records import USER
+from ..core.roster import shown_state
+from ..core.text import neutral, typed
+from ..errors import BadData, NotFound, Refused
+from ..mailbox.opened import OpenMailbox
+from ..store.files import small_files
+from ..store.user_state import team_records
+from . import fleet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from ..core.team_file import Team
+    from ..store.user_state.team_records import TeamRecord
+
+FILE = "team.toml"
+_file = click.argument("file", metavar="[FILE]", default=FILE, required=False)
+
+
+@cli.command(cls=CommandWithOptions)
+@_file
+@click.option("--tmux", "in_tmux", is_flag=True, help="Start each member in a window of tmux, not in the background.")
+@click.option("--status", is_flag=True, help="Show the members, and start none.")
+@click.option("--example", is_flag=True, help="Write a file that works, to begin with.")
+@click.option("--yes", is_flag=True, help="Start it without a question.")
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=60.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds to wait until each member is there.",
+)
+@pass_app
+def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: bool, wait: float) -> None:
+    """Start the team of FILE (default: team.toml), or bring back who is missing.
+
+    It shows the team and asks; a file that was changed asks again. Each session keeps its name and its mail.
+    `down` ends the team. Programs and their arguments come from [up] of your own configuration, never from FILE.
+
+    \b
+    Example: agent-mailbox up --example && agent-mailbox up
+    """
+    path = os.path.abspath(file)
+    if example:
+        _write_example(app, path)
+        return
+    data, team = _read_team(app, path)
+    record = team_records.load_record(path, app.environ)
+    if status:
+        _print_fleet(app, team, record)
+        return
+    box = app.open_desk(OpenMailbox)
+    programs = {one.client: _program(app, one.client) for one in team.members}
+    agreed = team_records.digest(data, repr(sorted(programs.items())).encode(), os.fsencode(box.directory))
+    if record.agreed != agreed:
+        _ask(app, path, team, programs, yes=yes)
+        record = record.replace(agreed=agreed)
+        team_records.save_record(path, record, app.environ)
+    started = fleet.Fleet(app, box, path, record, programs, in_tmux=in_tmux)
+    for member in fleet.in_order(team):
+        started.bring_up(member)
+    missing = started.wait_for_all(team, wait)
+    for member in missing:
+        app.give_warning(f"{member.name} has not called its hooks yet: `agent-mailbox setup` installs them")
+    if not record.has_tasks:
+        _begin_work(box, team, started)
+    _print_fleet(app, team, started.record)
+
+
+@cli.command(cls=CommandWithOptions)
+@_file
+@click.option(
+    "--wait",
+    type=click.FloatRange(min=0),
+    default=10.0,
+    show_default=True,
+    metavar="S",
+    help="Seconds that members have to settle their work.",
+)
+@pass_app
+def down(app: App, /, file: str, wait: float) -> None:
+    """End the team that `up` started from FILE (default: team.toml).
+
+    Each member is asked to end. After the wait, its process is ended. `up` brings the same sessions back.
+    """
+    path = os.path.abspath(file)
+    record = team_records.load_record(path, app.environ)
+    if not record.members:
+        raise NotFound(f"no team was started from {path}", "`agent-mailbox up FILE` starts one")
+    ended = fleet.Fleet(app, app.open_desk(OpenMailbox), path, record, {}).bring_down(wait)
+    lines = "".join(f"{neutral(name)}: {how}\n" for name, how in ended.items())
+    app.print_done(lines, {"members": [{"name": name, "how": how} for name, how in ended.items()]})
+
+
+def _write_example(app: App, path: str) -> None:
+    found = next((word for word, one in CLIENTS.items() if shutil.which(one.program)), next(iter(CLIENTS)))
+    if not small_files.make_file(path, team_file.EXAMPLE.replace("{client}", found).encode()):
+        raise Refused(f"{path} is there already", f"`agent-mailbox up {typed(path)}` starts it")
+    app.print_done(f"wrote {neutral(path)}\nStart it: {app.complete_command('up')}\n", {"file": path})
+
+
+def _read_team(app: App, path: str) -> tuple[bytes, Team]:
+    data = small_files.read_file(path)
+    if data is None:
+        raise NotFound(f"there is no {path}", "`agent-mailbox up --example` writes one")
+    try:
+        table = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise BadData(f"{path} is not valid TOML: {error}", "correct it") from None
+    return data, team_file.parse_team(table, CLIENTS, app.open_desk(OpenMailbox).config.namespaces)
+
+
+def _program(app: App, client: str) -> tuple[str, ...]:
+    """Return how the person starts a client: as their own configuration says, else its program on the ``PATH``."""
+    words = app.open_desk(OpenMailbox).own.up.get(client) or (CLIENTS[client].program,)
+    found = shutil.which(words[0], path=app.environ.get("PATH"))
+    if found is None:
+        raise NotFound(
+            f"{CLIENTS[client].title} is not on your PATH: {words[0]!r}",
+            f"install it, or set [up] {client} in your own configuration",
+        )
+    return (os.path.abspath(found), *words[1:])
+
+
+def _ask(app: App, path: str, team: Team, programs: Mapping[str, tuple[str, ...]], *, yes: bool) -> None:
+    """Show the team and ask the person; raise ``Refused`` if they say no, or if nobody can be asked."""
+    if yes and not widening.needs_question(app):
+        return
+    if not app.caller.is_person:
+        raise Refused("nothing started: this is no terminal of the person's to ask at", "run it in your own terminal")
+    widening.ask_person([*_told(path, team, programs)], "Start this team?")
+
+
+def _told(path: str, team: Team, programs: Mapping[str, tuple[str, ...]]) -> Iterator[str]:
+    yield f"{path}, as it is now:"
+    for one in team.members:
+        said = [*one.roles, f"lead {one.lead}" if one.lead else "", one.model, "own checkout" if one.worktree else ""]
+        yield f"  {one.name}: {', '.join(filter(None, [CLIENTS[one.client].title, *said]))}"
+        yield f"    {frame.quoted(one.prompt)}"
+    for client, words in programs.items():
+        yield f"  {CLIENTS[client].title} is started by: {shlex.join(words)}"
+    for role, rules in team.denied.items():
+        yield f"  denied to {role}: {', '.join(rules)}"
+    for task in team.tasks:
+        yield f'  task for {task.to}: "{frame.quoted(task.title)}"'
+
+
+def _begin_work(box: OpenMailbox, team: Team, started: fleet.Fleet) -> None:
+    """Give the roles their rules, and add the first tasks: once."""
+    desk = Tasking(box)
+    for role, rules in team.denied.items():
+        holders = [started.record.members[one.name].session_id for one in team.members if role in one.roles]
+        if holders and rules:
+            desk.set_policy(USER, holders, deny=rules, adds=True)
+    for task in team.tasks:
+        desk.add_task(USER, [task.to], messages.TaskAssignment(title=task.title, instructions=task.body))
+    started.keep(has_tasks=True)
+
+
+def _print_fleet(app: App, team: Team, record: TeamRecord) -> None:
+    """Print the members, each with its session and its state."""
+    box = app.open_desk(OpenMailbox)
+    roster = box.logs.read_roster()
+    rows, told = [], []
+    for one in team.members:
+        agent = roster.get(fleet.session_of(one, record, roster))
+        state = "not started" if agent is None else shown_state(agent, box.gone_of([agent]))
+        lead = frame.name_of(agent.lead, roster) if agent is not None and agent.lead else "-"
+        session = frame.short(agent.session_id) if agent is not None else "-"
+        rows.append((state, one.name, CLIENTS[one.client].title, session, ", ".join(one.roles) or "-", lead))
+        told.append({"name": one.name, "client": one.client, "session_id": agent and agent.session_id, "state": state})
+    lines = render.table_lines(rows, ("state", "name", "client", "session", "roles", "lead"))
+    value: dict[str, Any] = {"members": told}
+    app.print_done("\n".join([*lines, ""]), value)

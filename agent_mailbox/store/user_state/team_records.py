@@ -1,0 +1,65 @@
+"""The user's own record of a team that ``up`` started: what the person agreed to, and who its members are.
+
+Belongs here: the file, one for each team's file, outside every project. A checkout cannot say what was agreed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from ...core.records import Record
+from ..files import paths, small_files, system
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+class Started(Record):
+    """A member that was started. ``pid`` and ``start`` name the process that runs it, in boot and namespace ``here``;
+    ``window``: its window of tmux."""
+
+    session_id: str = ""
+    client: str = ""
+    pid: int = 0
+    start: str = ""
+    here: str = ""
+    window: str = ""
+
+
+class TeamRecord(Record):
+    """A team. ``agreed``: the digest of what the person agreed to; ``has_tasks``: its first tasks were added."""
+
+    agreed: str = ""
+    members: Mapping[str, Started] = {}
+    has_tasks: bool = False
+
+
+def _path(file: str, environ: Mapping[str, str]) -> str:
+    name = hashlib.sha256(system.encoded(system.real_path(file))).hexdigest()[:32]
+    return system.join(paths.state_directory(environ), "teams", f"{name}.json")
+
+
+def load_record(file: str, environ: Mapping[str, str]) -> TeamRecord:
+    """Return the record of a team's file; an empty one if there is none, or none that can be read."""
+    data = small_files.read_file(_path(file, environ))
+    try:
+        table: dict[str, Any] = json.loads(data or b"{}")
+        members = {name: Started(**one) for name, one in table.pop("members", {}).items()}
+        return TeamRecord(**table, members=members)
+    except (ValueError, TypeError, AttributeError):
+        return TeamRecord()
+
+
+def save_record(file: str, record: TeamRecord, environ: Mapping[str, str]) -> None:
+    """Write the record down."""
+    path = _path(file, environ)
+    system.make_directory(system.dirname(path))
+    members = {name: dict(one.__dict__) for name, one in record.members.items()}
+    small_files.replace_file(path, json.dumps({**record.__dict__, "members": members}, indent=1).encode() + b"\n")
+
+
+def digest(*parts: bytes) -> str:
+    """Return the digest of what a person is asked to agree to."""
+    return hashlib.sha256(b"\0".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()

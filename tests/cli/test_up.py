@@ -1,0 +1,156 @@
+"""``up`` and ``down``: what a team's file may say, who is asked, what is started and how often.
+
+``CLAUDE`` stands in for the client: it answers as its background service does. ``tests/e2e/test_up.py`` has the real
+ones.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from agent_mailbox.commands import fleet
+from tests.helpers import refused
+from tests.surroundings import at_terminal, line
+
+if TYPE_CHECKING:
+    from tests.helpers import Post
+
+CLAUDE = f"""#!{sys.executable} -IS
+import json, os, sys, uuid
+words = sys.argv[1:]
+with open(os.environ["HOME"] + "/calls", "a") as file:
+    print(json.dumps([words, sorted(name for name in os.environ if name.startswith("AGENT_MAILBOX_"))]), file=file)
+if "--bg" in words and "--resume" not in words:
+    me = str(uuid.uuid4())
+    place = os.environ["HOME"] + "/.claude/jobs/" + me[:8]
+    os.makedirs(place)
+    open(place + "/state.json", "w").write(json.dumps({{"sessionId": me}}))
+    print("backgrounded \\N{{MIDDLE DOT}} " + me[:8] + "\\n  claude agents")
+"""
+TEAM = """
+[member.Bob]
+client = "claude"
+role = ["builder"]
+lead = "Ann"
+model = "small"
+prompt = "Build."
+
+[member.Ann]
+client = "claude"
+tags = "domain:docs"
+prompt = "Lead."
+
+[rules.builder]
+deny = ["Bash(git push:*)"]
+
+[[task]]
+title = "Begin"
+to = "role:builder"
+"""
+
+
+@pytest.fixture
+def team(post: Post) -> Post:
+    """A project with a team's file, and a program in the client's place on the PATH."""
+    (tools := post.scratch / "tools").mkdir()
+    (tools / "claude").write_text(CLAUDE)
+    (tools / "claude").chmod(0o755)
+    post.env["PATH"] = f"{tools}:{post.env['PATH']}"
+    (post.cwd / "team.toml").write_text(TEAM)
+    return post
+
+
+def calls(team: Post) -> list[list[list[str]]]:
+    """How the client was called, in order: its words, and the names of our variables that it had."""
+    path = team.home / "calls"
+    return [json.loads(row) for row in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_each_member_is_started_once_under_its_name_and_brought_back_as_the_same_session(team: Post) -> None:
+    """The lead goes first. The roster has name, role, tags and lead by the person's proof before a first turn. The
+    client has none of the terminal's variables. Rules and tasks are given once. Again, a missing one is resumed."""
+    first = team.call(
+        "up", "--yes", "--wait", "0", "--json", env={"AGENT_MAILBOX_NAME": "Eve", "AGENT_MAILBOX_ROLE": "boss"}
+    )
+    assert first.rc == 0, first
+    started = {one["name"]: one["session_id"] for one in first.json["members"]}
+    assert [words[-1] for words, _ in calls(team)] == ["Lead.", "Build."]
+    assert calls(team)[1][0][:3] == ["--bg", "--model", "small"]
+    for _, ours in calls(team):
+        assert not {*fleet.OURS} & {*ours}
+    agents = {one["name"]: one for one in team.ok("roster", "list")["agents"]}
+    assert (agents["Bob"]["lead"], agents["Bob"]["tags"]) == (started["Ann"], ["role:builder"])
+    assert agents["Ann"]["tags"] == ["domain:docs"]
+    assert "git push" in team.call("control", "policy", "Bob").stdout
+    again = team.call("up", "--wait", "0", "--json")
+    assert {one["name"]: one["session_id"] for one in again.json["members"]} == started
+    assert [words[1:3] for words, _ in calls(team)[2:]] == [["--resume", started["Ann"]], ["--resume", started["Bob"]]]
+    assert [one["title"] for one in team.ok("task", "list")["tasks"]] == ["Begin"]
+    status = team.ok("up", "--status")
+    assert len(calls(team)) == 4
+    assert [one["name"] for one in status["members"]] == ["Bob", "Ann"]
+    assert {one["how"] for one in team.ok("down", "--wait", "0")["members"]} == {"was not running"}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('command = ["sh"]', "names no program and no permission"),
+        ('allow = ["Bash"]', "names no program and no permission"),
+        ('rolle = "x"', "did you mean role?"),
+        ('model = "--dangerously-skip-permissions"', "is no model"),
+        ('lead = "Zoe"', "is no other member"),
+        ('lead = "Bob"', "is no other member"),
+        ('client = "vi"', "use one of claude, codex, opencode"),
+        ("worktree = 1", "must be true or false"),
+    ],
+)
+def test_a_file_that_says_more_than_it_may_starts_nobody(team: Post, line: str, said: str) -> None:
+    """It comes with a checkout: no program, no permission, no option of the client. The error says what is wrong."""
+    kept = [row for row in TEAM.partition("[member.Ann]")[0].splitlines() if row.split(" ")[0] != line.split(" ")[0]]
+    (team.cwd / "team.toml").write_text("\n".join([*kept, line, "[member.Ann]", 'client = "claude"']))
+    assert said in refused(team.call("up", "--yes"), 3).stderr
+    assert calls(team) == []
+
+
+def test_two_that_lead_each_other_are_refused(team: Post) -> None:
+    """No member is started of a team in which nobody could decide."""
+    (team.cwd / "team.toml").write_text(TEAM.replace('tags = "domain:docs"', 'lead = "Bob"'))
+    refused(team.call("up", "--yes"), 1, "lead each other")
+    assert calls(team) == []
+
+
+def test_a_file_asks_once_and_again_when_it_or_the_program_is_changed(team: Post) -> None:
+    """The question shows the prompts and the program. What was agreed is the user's own record, not the checkout's."""
+    team.env.pop("AGENT_MAILBOX_TEST_CALLER")
+    refused(team.run("up"), 1, "no terminal of the person's")
+    shown = at_terminal(team, line("up"), answer="n\n").stdout
+    for word in ("Bob: Claude Code, builder, lead Ann, small", "Build.", "tools/claude", "git push", '"Begin"'):
+        assert word in shown
+    assert calls(team) == []
+    records = team.user_state / "teams"
+    assert not records.exists()
+    for change, asks in (("", True), ("", False), ("# a pull\n", True)):
+        with open(team.cwd / "team.toml", "a") as file:
+            file.write(change)
+        done = at_terminal(team, line("up", "--wait", "0"), answer="y\n")
+        assert ("Start this team?" in done.stdout) == asks, done
+    assert len(list(records.glob("*.json"))) == 1
+    assert os.stat(next(records.glob("*.json"))).st_mode & 0o077 == 0
+
+
+def test_the_example_is_a_file_that_works_and_replaces_none(team: Post) -> None:
+    """It is written for a client that is there; one that is there already stays."""
+    refused(team.call("up", "--example"), 1, "is there already")
+    (team.cwd / "team.toml").unlink()
+    refused(team.call("up"), 1, "up --example")
+    assert team.call("up", "--example").rc == 0
+    assert 'client = "claude"' in (team.cwd / "team.toml").read_text()
+    assert team.call("up", "--yes", "--wait", "0").rc == 0
+    assert len(calls(team)) == 2
+    refused(team.call("down", "other.toml"), 1, "no team was started")
