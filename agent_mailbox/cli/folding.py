@@ -15,6 +15,7 @@ from ..core.frame import BAR
 
 INDENT = "    "
 """The beginning of what continues any other line."""
+ATTACHED = "Attached: "
 LEAST = 20
 """Columns of a terminal that is too narrow to fold for."""
 
@@ -30,6 +31,9 @@ def fold_lines(text: str, columns: int) -> str:
 def _split_line(line: str, columns: int) -> list[str]:
     if line.isascii() and len(line) <= columns:
         return [line]
+    head, mark, path = line.rpartition(": /")
+    if line.startswith(ATTACHED) and mark and path.isascii() and path.isprintable() and " " not in path:
+        return [*_split_line(f"{head}:", columns), f"{INDENT}/{path}"]  # whole, to be copied
     again = BAR if line.startswith(BAR) else INDENT
     found, start, width, at, space = list[str](), 0, 0, 0, 0
     while at < len(line):

@@ -5,12 +5,14 @@ Belongs here: that table, and the whole command where a text came without its op
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import click
 
 from ..core.text import near, shell_quoted
 
+MOST = 3
+"""Commands that a hint names."""
 COMMANDS = {
     "version": "--version",
     **dict.fromkeys(("inbox", "mail", "mails", "messages", "unread", "receive", "get"), "check"),
@@ -44,9 +46,37 @@ def meant_command(word: str, ctx: click.Context, known: list[str]) -> str:
         return f"run `{ctx.command_path} --help`"
     if word == "version" or (is_root and word in COMMANDS):
         return f"run `{ctx.find_root().command_path} {COMMANDS[word].format(word)}`"
-    if meant := near(word, known):
+    if meant := near(word, known) or [one for one in known if near(word, [one.partition("-")[0]])]:
         return f"did you mean {' or '.join(meant)}?"
+    if found := commands_named(word, ctx):
+        return f"run `{found[0]}`" if len(found) == 1 else f"did you mean {' or '.join(found)}?"
     return f"`{ctx.command_path} {'help --all' if is_root else '--help'}` lists the commands"
+
+
+def _every_command(ctx: click.Context) -> Iterator[tuple[str, click.Command]]:
+    """Yield every command with the words that call it, those of groups too."""
+    root = ctx.find_root()
+    queue: list[tuple[str, click.Command]] = [(root.command_path, root.command)]
+    for path, command in queue:
+        yield path, command
+        if isinstance(command, click.Group):
+            found = ((name, command.get_command(ctx, name)) for name in command.list_commands(ctx))
+            queue += [(f"{path} {name}", one) for name, one in found if one is not None]
+
+
+def commands_named(word: str, ctx: click.Context) -> list[str]:
+    """Return the commands of other groups that have this name, or nearly."""
+    by_name: dict[str, list[str]] = {}
+    for path, _ in _every_command(ctx):
+        by_name.setdefault(path.rpartition(" ")[2], []).append(path)
+    name = word if word in by_name else next(iter(near(word, [*by_name])), "")
+    return sorted(by_name.get(name, []), key=len)[:MOST]
+
+
+def commands_with(option: str, ctx: click.Context) -> list[str]:
+    """Return the commands that have an option."""
+    found = (path for path, command in _every_command(ctx) if any(option in param.opts for param in command.params))
+    return sorted(found, key=len)[:MOST]
 
 
 def meant_option(error: click.NoSuchOption) -> str | None:

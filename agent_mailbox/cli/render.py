@@ -251,17 +251,28 @@ def agent_json(agent: Agent, seen: int | None, gone: Collection[str]) -> dict[st
     }
 
 
-def agents_text(agents: Sequence[tuple[Agent, int]], gone: Collection[str], style: Style) -> str:
-    """Return the roster as a table; some agents are ``gone``."""
+def agents_text(
+    agents: Sequence[tuple[Agent, int]],
+    gone: Collection[str],
+    style: Style,
+    facts: Mapping[str, Sequence[str]] | None = None,
+) -> str:
+    """Return the roster as a table; some agents are ``gone``. ``facts``: each one's lead, when it sees mail, a task."""
     states = [shown_state(a, gone) for a, _ in agents]
     minutes = {seen // 60_000: seen for _, seen in agents}
     told = {minute: frame.when(seen) for minute, seen in minutes.items()}
     rows = []
     for state, (agent, seen) in zip(states, agents, strict=True):
         tags = " ".join(frame.words([*agent.tags]))
-        rows.append((state, frame.bare_name(agent), frame.whole_id(agent.session_id), told[seen // 60_000], tags))
+        more = () if facts is None else facts[agent.session_id]
+        rows.append(
+            (state, frame.bare_name(agent), frame.whole_id(agent.session_id), told[seen // 60_000], *more, tags)
+        )
+    columns = () if facts is None else ("lead", "sees mail", "task")
     styles = [] if style is frame.plain else [(state, "sender", "id", "dim") for state in states]
-    lines = table_lines(rows, ("state", "name", "session", "last seen", "tags"), styles, style) if rows else []
+    lines = (
+        table_lines(rows, ("state", "name", "session", "last seen", *columns, "tags"), styles, style) if rows else []
+    )
     return "\n".join([*lines, ""])
 
 

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import click
 
+from ..cli import meant
 from ..cli.group import CommandGroup, cli
 from ..cli.options import App, CommandWithOptions, pass_app
+from ..core.text import near
 from ..errors import Malformed
 
 PAGES = Path(__file__).parent / "topics"
@@ -51,7 +53,13 @@ def _of_command(root: click.Context, words: Sequence[str]) -> str:
     for word in words:
         found = command.get_command(ctx, word) if isinstance(command, click.Group) else None
         if found is None:
-            topic = f"a topic ({', '.join(topics())}) or a command"
-            raise Malformed(f"no help on {' '.join(words)!r}", f"name {topic}; `agent-mailbox help --all` lists them")
+            hint = f"name a topic ({', '.join(topics())}) or a command; `agent-mailbox help --all` lists them"
+            here = command.list_commands(ctx) if isinstance(command, click.Group) else []
+            others = meant.commands_named(word, root)
+            if close := near(word, [*topics(), *here, *(one.rpartition(" ")[2] for one in others)]):
+                hint = f"did you mean {' or '.join(dict.fromkeys(close))}?"
+            if others and others[0].endswith(f" {word}"):
+                hint = f"run `{others[0]} --help`"
+            raise Malformed(f"no help on {' '.join(words)!r}", hint)
         ctx, command = click.Context(found, info_name=word, parent=ctx), found
     return ctx.get_help()

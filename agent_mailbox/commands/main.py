@@ -31,7 +31,9 @@ def _usage_error(error: click.UsageError, arguments: Sequence[str]) -> Malformed
     elif isinstance(error, click.NoSuchOption):  # click proposes --json for --since
         near = nearly(error.option_name, [option for option in options if option.startswith("--")])
         said = f"no such option: {error.option_name!r}"
+        others = [] if near or error.ctx is None else meant.commands_with(error.option_name, error.ctx)
         hint = f"did you mean {' or '.join(near)}?" if near else f"leave it out; {hint}"
+        hint = f"leave it out; it is an option of `{'`, `'.join(others)}`" if others else hint
     elif (whole := meant.whole_command(error, arguments)) is not None:
         hint = f"run `{whole}`"
     return Malformed(said, hint, code="usage")

@@ -6,17 +6,20 @@ Belongs here: registering, ending and listing agents once the arguments are pars
 from __future__ import annotations
 
 from ..cli import render
+from ..core import frame
 from ..core.records import USER
 from ..core.roster import ALIVE
 from ..core.roster_changes import Registration
 from ..errors import Malformed
-from ..mailbox import absence, agents
+from ..mailbox import absence, agents, arrivals
 from ..mailbox.opened import OpenMailbox
 from ..mailbox.registry import Registry
+from ..store.files import system
+from ..store.files.board import TASKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from ..cli.context import Context
     from ..core.roster import Agent
@@ -112,13 +115,44 @@ def show_all(app: Context, state: str | None) -> None:
     """Print all agents, or those in one state."""
     desk = app.open_desk(OpenMailbox)
     found = agents.every(desk, state)
-    gone = desk.gone_of(agent for agent, _ in found)
+    gone, running = desk.judge_clients(agent for agent, _ in found)
     if app.json:
         agents_here = [render.agent_json(agent, seen, gone) for agent, seen in found]
         app.print_answer("", {"agents": agents_here, "dir": desk.directory})
     else:
-        text = render.agents_text(found, gone, app.painter) if found else f"no {f'{state} ' if state else ''}agents\n"
+        facts = agent_facts(desk, [agent for agent, _ in found], gone, running)
+        text = (
+            render.agents_text(found, gone, app.painter, facts)
+            if found
+            else f"no {f'{state} ' if state else ''}agents\n"
+        )
         app.write_answer(app.place_line(desk.directory) + app.fold_framed(text))
+
+
+def agent_facts(
+    desk: OpenMailbox, found: Sequence[Agent], gone: Collection[str], running: Collection[str]
+) -> dict[str, tuple[str, str, str]]:
+    """Return the lead of each agent, when it sees mail, and the first task that it holds."""
+    roster, held = desk.logs.read_roster(), dict[str, str]()
+    if system.exists(desk.logs.trail.kept_here(TASKS) or ""):
+        from ..control.tasking import Tasking  # a mailbox that has tasks
+
+        for one in Tasking(desk).tasks():
+            if one.holder:
+                held.setdefault(one.holder, f"{frame.word(one.task.id)} {frame.word(one.task.phase or one.state)}")
+    waking = arrivals.find_armed(desk.logs.derived, [agent.session_id for agent in found])
+    return {
+        agent.session_id: (
+            frame.name_of(agent.lead, roster) if agent.lead else "-",
+            "-" if agent.state != ALIVE or agent.session_id in gone else _sees(agent.session_id, waking, running),
+            held.get(agent.session_id, "-"),
+        )
+        for agent in found
+    }
+
+
+def _sees(session_id: str, waking: Collection[str], running: Collection[str]) -> str:
+    return "now" if session_id in waking else "next turn" if session_id in running else "when it looks"
 
 
 def show_one(app: Context, session_id: str | None, word: str | None) -> None:

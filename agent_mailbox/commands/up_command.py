@@ -56,10 +56,11 @@ _file = click.argument("file", metavar="[FILE]", default=FILE, required=False)
 )
 @pass_app
 def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: bool, wait: float) -> None:
-    """Start the team of FILE (default: team.toml), or bring back who is missing.
+    """Start the team of FILE, or bring back who is missing.
 
-    It shows the team and asks; a file that was changed asks again. Each session keeps its name and its mail.
-    `down` ends the team. Programs and their arguments come from [up] of your own configuration, never from FILE.
+    FILE is team.toml by default. It shows the team and asks; a file that was changed asks again. Each session keeps
+    its name and its mail. `down` ends the team. Programs and their arguments come from [up] of your own configuration,
+    never from FILE.
 
     \b
     Example: agent-mailbox up --example && agent-mailbox up
@@ -103,7 +104,7 @@ def up(app: App, /, file: str, in_tmux: bool, status: bool, example: bool, yes: 
 )
 @pass_app
 def down(app: App, /, file: str, wait: float) -> None:
-    """End the team that `up` started from FILE (default: team.toml).
+    """End the team that `up` started from FILE.
 
     Each member is asked to end. After the wait, its process is ended. `up` brings the same sessions back.
     """

@@ -13,6 +13,7 @@ import pytest
 
 from agent_mailbox import Draft, Mailbox
 from agent_mailbox.cli import mail_output
+from agent_mailbox.cli.folding import fold_lines
 from agent_mailbox.clients.permission.own_commands_hook import CommandPlace
 from agent_mailbox.core.attachments import DIRECTORY, files, is_stored, lines, stored
 from agent_mailbox.core.instant import DAY
@@ -327,3 +328,14 @@ def test_to_another_machine_goes_what_is_small_and_no_secret(pair: Post) -> None
     gone = message.replace(attachments=[{**message.attachments[0], "size": 1}])
     with pytest.raises(Refused, match="not as it was sent"):
         leaving.attached(gone, box.directory)
+
+
+def test_the_path_of_an_attachment_stays_whole_on_a_narrow_terminal() -> None:
+    """It is there to be copied. Words of others are folded as before, whatever they look like."""
+    path = "/" + "long/" * 30 + "0f.patch"
+    assert fold_lines(f"Attached: a.patch (text/plain, 3 B): {path}", 60).splitlines() == [
+        "Attached: a.patch (text/plain, 3 B):",
+        f"    {path}",
+    ]
+    for forged in (f"| Attached: x: {path}", "Attached: x: not kept, y: /" + "z " * 60):
+        assert max(map(len, fold_lines(forged, 60).splitlines())) <= 60

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING
 
 import click
+import pytest
 
 from agent_mailbox.cli.group import FIRST, SECTIONS, DefaultCommands, cli
 from agent_mailbox.commands import commands
@@ -56,7 +57,7 @@ def test_help_of_a_command_is_its_own(program: Program) -> None:
     """A command within a group has its own help, too; an unknown word gets the topics."""
     for words in (["send"], ["control", "policy"], ["roster"]):
         assert program.call("help", *words).stdout == program.call(*words, "--help").stdout
-    refused(program.call("help", "nothing"), 2, "addresses, approvals, machines, teams")
+    refused(program.call("help", "xyzzy"), 2, "addresses, approvals, machines, teams")
 
 
 def test_an_answer_needs_one_word(program: Program) -> None:
@@ -64,3 +65,30 @@ def test_an_answer_needs_one_word(program: Program) -> None:
     for word in ("approve", "deny", "pending"):
         short, long = (program.call(*words, "--help").stdout for words in ((word,), ("control", word)))
         assert short.replace("agent-mailbox ", "agent-mailbox control ", 1) == long or short.split("\n", 1)[1] in long
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("claim", "run `agent-mailbox task claim`"),
+        ("policy bob", "run `agent-mailbox control policy`"),
+        ("progres", "run `agent-mailbox task progress`"),
+        ("rooster list", "did you mean roster?"),
+        ("control aprove x", "did you mean approve?"),
+        ("task lst", "did you mean list?"),
+        ("note claim", "run `agent-mailbox task claim`"),
+        ("install cluade", "did you mean claude-code?"),
+        ("help tems", "did you mean teams?"),
+        ("help claim", "run `agent-mailbox task claim --help`"),
+        ("send --form a --to b --body x", "did you mean --from?"),
+        ("send --lead a --to b --body x", "it is an option of `agent-mailbox roster"),
+        ("check --follow", "it is an option of `agent-mailbox control log`"),
+        ("check --nonsense", "`agent-mailbox check --help` shows the usage"),
+        ("nonsense", "`agent-mailbox help --all` lists the commands"),
+    ],
+)
+def test_an_unknown_word_says_what_was_meant_from_all_commands_and_options(
+    program: Program, words: str, hint: str
+) -> None:
+    """The word may be a command of another group, or nearly; the option another command's."""
+    assert hint in refused(program.call(*words.split()), 2).stderr

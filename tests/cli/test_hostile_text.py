@@ -176,6 +176,8 @@ def test_a_hook_hands_the_model_harmless_text(hostile: Post, event: str) -> None
     for marker in MARKERS:
         assert marker not in text.lower()
     lines = text.splitlines()
+    if event == "SessionStart":
+        assert lines.pop(0).startswith("agent-mailbox: you are alice")
     assert lines[0] == "Agent mail"
     assert "| 99 unread messages for alice" in lines
     heads = [line for line in lines[1:] if not line.startswith("| ")]

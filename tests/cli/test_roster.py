@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -122,7 +123,7 @@ def test_list_shows_all_or_those_in_a_state(post: Post) -> None:
     for state in ("alive", "frozen", "dead"):
         assert listed("--state", state) == [f"{state}-1"]
     lines = post.call("roster", "list").stdout.splitlines()
-    assert lines[0].split() == ["state", "name", "session", "last", "seen", "tags"]
+    assert lines[0].split() == ["state", "name", "session", "last", "seen", "lead", "sees", "mail", "task", "tags"]
     assert [line.split()[0] for line in lines[1:]] == ["alive", "frozen", "dead"]
     assert len({line.index(line.split()[2]) for line in lines[1:]}) == 1
     refused(post.call("roster", "list", "--state", "asleep"), 2, "alive")
@@ -296,3 +297,16 @@ def test_an_agent_that_joins_during_a_look_is_not_taken_for_a_mistake(post: Post
     app.acting_session = lambda *_: "warden"  # type: ignore[method-assign]
     assert app.reading_session("warden", mailbox) == "warden"
     assert looks
+
+
+def test_list_tells_each_agent_s_lead_when_it_sees_mail_and_its_task(post: Post) -> None:
+    """A shell sees mail when it looks; one that is not alive sees none."""
+    post.register("boss", "--name", "Boss")
+    post.register("worker", "--lead", "boss", "--role", "tester")
+    task = post.ok("task", "add", "--session", "boss", "--to", "role:tester", "--title", "Try it")["task"]["id"]
+    post.ok("task", "claim", task, "--session", "worker")
+    post.ok("roster", "freeze", "boss")
+    rows = post.call("roster", "list").stdout.splitlines()
+    boss, worker = (re.split(r"  +", row) for row in rows[1:])
+    assert boss[4:7] == ["-", "-", "-"]
+    assert worker[4:] == ["Boss", "when it looks", f"{task} claimed", "role:tester"]
