@@ -178,14 +178,13 @@ def _finish(app: App, place: str, found: list[ClientSetup], changed: list[str], 
 
 def _try(client: KnownClient) -> Iterator[str]:
     """Yield what to type next, and what comes of it."""
-    yield "Try it, in two terminals of this project:"
-    yield f"  AGENT_MAILBOX_NAME=Ann {client.program}"
-    yield f"  AGENT_MAILBOX_NAME=Bob {client.program}"
-    yield "and tell Bob: ask Ann by agent-mailbox what she works on."
+    yield f"Try it: start `{client.program}` in two terminals of this project."
+    yield "`agent-mailbox roster list` has their names."
+    yield "Tell one of them: ask NAME by agent-mailbox what it works on. NAME is the other one."
     yield (
-        "Bob's message wakes Ann, and she answers."
+        "The message wakes the other one, and it answers."
         if "wake when idle" in abilities.abilities_of(client)
-        else ("Ann is shown Bob's message with her next prompt, and answers.")
+        else "The other one is shown the message with its next prompt, and answers."
     )
     yield "See both: `agent-mailbox history --all`. Your page: `agent-mailbox console`."
     yield "Archive old mail each hour: `agent-mailbox steward crontab --install`."

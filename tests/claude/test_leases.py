@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from agent_mailbox.core import given_names
 from agent_mailbox.store.files.edits import RECENT
 from tests.claude.test_files import by_shim, call_of, writing
 from tests.claude.test_guard import ME, SHELLS, Shim, shim  # noqa: F401 - the fixture
@@ -19,6 +20,9 @@ from tests.helpers import MESSAGES, PATIENCE, Post, record, refused
 from tests.surroundings import Client
 
 ADA = "ada"
+
+NAMED = next(given_names._candidates(ME))
+"""The name that the session gets."""
 
 
 class Desk:
@@ -103,7 +107,7 @@ def test_who_writes_what_another_leases_is_warned_once_and_the_holder_hears_of_i
     for same in (desk.top / "src/a.py", desk.top / "link.py", desk.top / "to-src/a.py", desk.top / "docs/../src/a.py"):
         assert desk.writes(same, ME, *words) == "", same
     (mail,) = desk.mail(ADA)
-    assert f"{ME[:8]} edits src/a.py, which you lease" in mail
+    assert f"{NAMED} edits src/a.py, which you lease" in mail
     assert desk.writes(desk.top / "src/b.py", ME, *words) == ""
     assert desk.writes(desk.post.cwd / "src/a.py", ME, *words) == ""
     assert desk.writes(desk.top / "src/a.py", ADA, *words) == ""
@@ -222,7 +226,7 @@ def test_two_who_write_one_file_within_minutes_are_told_of_each_other(desk: Desk
     told = desk.writes(path, ME, *words)
     assert "Ada edited src/a: *.py 0 min ago" in told
     (mail,) = desk.mail(ADA)
-    assert f"{ME[:8]} edits src/a: *.py now" in mail
+    assert f"{NAMED} edits src/a: *.py now" in mail
     for who in (ADA, ME, ADA):
         assert desk.writes(path, who, *words) == ""
     assert desk.mail(ADA) == desk.mail(ME) == []

@@ -44,7 +44,8 @@ def test_one_command_makes_the_mailbox_and_sets_up_each_client_found(found: Prog
     assert (found.cwd / "data/.gitignore").read_text() == "*\n"
     before = files(found.home)
     again = found.call("setup", "--yes")
-    assert "AGENT_MAILBOX_NAME=Ann claude" in again.stdout
+    assert "start `claude` in two terminals" in again.stdout
+    assert "AGENT_MAILBOX_" not in again.stdout
     assert "set up already" in again.stdout
     assert files(found.home) == before
 

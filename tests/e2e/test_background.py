@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from agent_mailbox.core.given_names import NAMES
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from tests.e2e.shown import shows, shows_at, takes_long
 from tests.e2e.standin import bash, in_turn, said
@@ -120,9 +121,9 @@ def test_each_background_session_is_its_own_is_woken_and_comes_back(background: 
     background.start("--bg", "PROMPT_TWO", at=1)
     background.asked("PROMPT_TWO")
     (one,), (two,) = background.agents(0).values(), background.agents(1).values()
-    assert [(agent["name"], agent["tags"], agent["lead"]) for agent in (one, two)] == [
-        (None, ["project:inscription"], None),
-        (None, ["project:other"], None),
+    assert [(agent["name"] in NAMES, agent["tags"], agent["lead"]) for agent in (one, two)] == [
+        (True, ["project:inscription"], None),
+        (True, ["project:other"], None),
     ]
     session = two["session_id"]
     background.idle(session)

@@ -314,9 +314,8 @@ def test_a_patch_is_an_edit_of_each_of_its_files(codex: Codex) -> None:
     session = codex.ask("PROMPT_ONE")
     assert [("Success" in said, "the mailbox's own" in said) for said in told()] == [(True, False), (False, True)]
     assert model.asked("PROMPT_ONE")[-1].count("leased is leased by Ada") == 1
-    assert [m["subject"] for m in post.ok("check", "--session", "ada")["messages"]] == [
-        f"{session[:8]} edits what you lease"
-    ]
+    name = post.ok("roster", "show", session)["agent"]["name"]
+    assert [m["subject"] for m in post.ok("check", "--session", "ada")["messages"]] == [f"{name} edits what you lease"]
     (post.user_state / "config.toml").write_text("[leases]\nenforce = true\n")
     post.ok("control", "policy", session, "--deny", "Edit(//**/secret)", "--session", "user")
     calls = [adds("free-2", "leased-2"), shell("echo x >leased-2"), adds("free-3", "secret"), adds("last")]
