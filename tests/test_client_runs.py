@@ -83,6 +83,9 @@ def test_a_run_with_newer_versions_says_what_changed() -> None:
     assert "| 0.170.0 | 2 of " in text
     assert "| **stop** fails, once did not run, seen is new |" in text
     assert "- Codex: `b`" in text
+    others = "| client | pinned |\n| --- | --- |\n| Codex | 0 | old |\n| OpenCode | 1.18.33 | kept |\n"
+    assert runs.with_others(text, others).splitlines()[2] == "| OpenCode | 1.18.33 | kept |"
+    assert "old" not in runs.with_others(text, others)
     assert "| Gemini CLI | 0.61.0 | 0.61.0 | 0 of " in text
 
 

@@ -51,8 +51,7 @@ def main() -> int:
         rows = record.read(into)
     text = told(wanted, versions, record.read(), rows)
     print(text)
-    if not given.clients:
-        PAGE.write_text(HEAD + text, encoding="utf-8")
+    PAGE.write_text(HEAD + with_others(text, PAGE.read_text(encoding="utf-8")), encoding="utf-8")
     return int(any(row.outcome == FAILED for row in rows))
 
 
@@ -83,10 +82,23 @@ def states(client: KnownClient, rows: list[Shown]) -> dict[str, str]:
     return found
 
 
+def with_others(text: str, before: str) -> str:
+    """Return what a run showed, with the rows that the page has of clients that it did not run."""
+    ran = {client.title for client in CLIENTS if f"| {client.title} |" in text}
+    rows = [
+        line
+        for line in before.splitlines()
+        if line.startswith("| ") and line.split(" | ")[0][2:] not in (*ran, "client")
+    ]
+    head, rule, *rest = text.splitlines()
+    return "\n".join([head, rule, *sorted([*(row for row in rows if "---" not in row)]), *rest, ""])
+
+
 def told(clients: list[KnownClient], versions: dict[str, str], before: list[Shown], rows: list[Shown]) -> str:
     """Return what a run showed and what changed, as Markdown."""
     commit = rows[0].commit if rows else "?"
-    lines = ["| client | pinned | newest | shown | changed |", "| --- | --- | --- | --- | --- |"]
+    lines = ["| client | pinned | newest | shown | changed | run |", "| --- | --- | --- | --- | --- | --- |"]
+    ran = f"{datetime.now(UTC).date().isoformat()}, {commit}"
     broken = []
     for client in (one for one in CLIENTS if one in clients and one.name in versions):
         old, new = states(client, before), states(client, rows)
@@ -98,13 +110,14 @@ def told(clients: list[KnownClient], versions: dict[str, str], before: list[Show
         claimed = abilities.abilities_of(client)
         count = f"{sum(state == PASSED and name in claimed for name, state in new.items())} of {len(claimed)}"
         pinned, newest_one = client.seen_with[-1], versions[client.name]
-        lines.append(f"| {client.title} | {pinned} | {newest_one} | {count} | {', '.join(changed) or 'nothing'} |")
+        lines.append(
+            f"| {client.title} | {pinned} | {newest_one} | {count} | {', '.join(changed) or 'nothing'} | {ran} |"
+        )
         broken += sorted(
             {f"- {client.title}: `{row.test}`" for row in rows if row[0] == client.name and row[3] == FAILED}
         )
     failing = ["", "The tests that fail:", "", *broken] if broken else []
-    ran = f"Run {datetime.now(UTC).date().isoformat()} at commit {commit}."
-    return "\n".join([*lines, *failing, "", ran, ""])
+    return "\n".join([*lines, *failing, ""])
 
 
 if __name__ == "__main__":

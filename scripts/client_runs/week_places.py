@@ -152,7 +152,7 @@ class InBackground(Placed):
     """Claude Code run by its background service. It looks for its mailbox: no variable of a terminal counts there."""
 
     place = "background"
-    faults = ("none", "tool", "bad tool", "429", "500", "cut", WOKEN, WOKEN, WOKEN)
+    faults = ("none", "429", "500", "cut", WOKEN, WOKEN)
 
     def __init__(self, week: Week, number: int, kind: Kind) -> None:
         super().__init__(week, number, kind)
@@ -180,7 +180,7 @@ class InBackground(Placed):
                 until(lambda: not self.entries())
                 resumed = ["--resume", self.id]
             known = self.sessions()
-            self.client("--bg", self.prompt(), *resumed, *_ALLOWED)
+            self.client("--bg", *resumed, self.prompt())  # with other words beside --resume the client makes a copy
             if not self.id:
                 (self.id,) = until(lambda: self.sessions() - known)
         until(lambda: self.calls and self.is_idle())
@@ -249,7 +249,7 @@ class AtServer(Placed):
     """OpenCode by a server, to which terminals are attached."""
 
     place = "server"
-    faults = (*FAULTS, WOKEN, WOKEN)
+    faults = (*(fault for fault in FAULTS if fault != "bad tool"), WOKEN, WOKEN)  # that would ask its person
 
     def begin(self) -> None:
         """Start the server, or start it again."""
