@@ -407,3 +407,19 @@ def test_a_watcher_s_doorbell_notes_a_killed_client(post: Post, pair: tuple[Kill
     assert "has ended" in told.stdout
     assert post.ok("watch", "list", "--session", OTHER)["watches"] == []
     other.kill()  # it would wait for its doorbell
+
+
+def test_a_killed_holder_s_task_is_open_again_and_told_once(pair: tuple[Killed, Killed], post: Post) -> None:
+    """A client is killed that claimed a task. Its adder hears of that once, however often others look, and another one
+    claims it."""
+    one, other = pair
+    added = ("task", "add", "--to", "role:builder", "--title", "T", "--task-id", "task-a")
+    assert other.bash(line(*added), OTHER).rc == 0
+    assert one.bash(line("task", "claim", "task-a"), DEAD).rc == 0
+    one.kill()
+    for _ in range(2):
+        assert "open to role:builder" in other.bash(line("task", "list"), OTHER).stdout
+    assert other.bash(line("task", "claim", "--next"), OTHER).rc == 0
+    other.bash(line("task", "list"), OTHER)
+    told = [one["content"] for one in post.objects(MESSAGES) if one.get("type") == "notification"]
+    assert ["its holder ended; the task is open again" in text for text in told] == [True]

@@ -5,6 +5,7 @@ The proof is the last request of each session, which holds its whole conversatio
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +20,7 @@ from agent_mailbox.known_clients.opencode import OPENCODE
 from tests.e2e import completions, gemini, responses, standin, test_codex, test_gemini, test_opencode
 from tests.e2e.conftest import Client, client_program
 from tests.e2e.standin import StandIn
-from tests.helpers import MESSAGES, TOOLS, until
+from tests.helpers import MESSAGES, PATIENCE, TOOLS, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -174,3 +175,28 @@ def test_twenty_messages_in_all_modes_reach_each_of_their_readers_once(team: Tea
     assert sorted(message["content"] for message in post.objects(MESSAGES)) == sorted(sent)
     until(lambda: not team.wrong(sent))
     assert team.wrong(sent) == {}
+
+
+@pytest.mark.skipif(not os.environ.get("AGENT_MAILBOX_NIGHT"), reason="four clients at once: scripts/night")
+def test_four_clients_finish_a_chain_of_tasks_without_a_word(team: Team) -> None:
+    """All four claim what is open at once, three times, and finish what they got. Each of three tasks, of which each
+    waits for the one before, has one claim and is done. The log has no message of text."""
+    before = ""
+    for task in ("task-1", "task-2", "task-3"):
+        after = ("--after", before) if before else ()
+        team.post.ok("task", "add", "--to", "all", "--title", task, "--task-id", task, *after, "--session", "user")
+        before = task
+    together = threading.Barrier(len(ROLES), timeout=PATIENCE)
+    for member in team.members.values():
+        for _ in range(3):
+            member.will_run(
+                't=$(agent-mailbox task claim --next) && agent-mailbox task done "${t%% *}" --summary ok', together.wait
+            )
+    team.ask("work")
+    tasks = {one["id"]: one["state"] for one in team.post.ok("task", "list", "--all")["tasks"]}
+    assert tasks == {"task-1": "done", "task-2": "done", "task-3": "done"}
+    written = team.post.objects(MESSAGES)
+    said = [json.loads(one["content"]) for one in written if one.get("type") == "control"]
+    claims = [one["requestId"] for one in said if one["type"] == "task_claim"]
+    assert sorted(claims) == ["task-1", "task-2", "task-3"]
+    assert [one for one in written if one.get("type", "message") == "message"] == []
