@@ -99,6 +99,10 @@ def test_a_client_without_hooks_has_its_mail(post: Post) -> None:
         assert (await call("task", do="drop", task=which, body="x"))[1]["task"]["state"] == "open"
         assert (await call("task", do="cancel", task=which))[1]["task"]["state"] == "cancelled"
         assert (await call("task", do="claim"))[1]["error"]["code"] == "nothing_open"
+        held = (await call("task", do="add", to=ME, title="T"))[1]["task"]["id"]
+        text, told = await call("task", do="handover", to="all", body="half done")
+        assert (told["task"]["state"], told["task"]["hands"]) == ("open", [held])
+        assert "| half done" in text
         note = (await call("note", do="add", on="project:x", title="N", body="all of it"))[1]["note"]["id"]
         assert (await call("note", do="list"))[1]["notes"][0]["id"] == note
         assert "| all of it" in (await call("note", do="show", note=note))[0]
