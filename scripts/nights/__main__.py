@@ -15,6 +15,11 @@ PYTEST = (sys.executable, "-m", "pytest", "-n", os.environ.get("TEST_WORKERS", "
 PARTS: dict[str, tuple[str, tuple[str, ...], dict[str, str]]] = {
     "faults": ("every fault at every call, every mutant", ("scripts/faults",), {}),
     "simulation": ("worlds drawn from seeds", ("scripts/simulate", "--hours", "8"), {}),
+    "drawn": (
+        "changes that nobody chose: found by tests, by worlds, by neither",
+        ("scripts/mutate", "--count", "10"),
+        {},
+    ),
     "gateway": (
         "100,000 connections to a gateway, and a day of ten peers",
         (*PYTEST, "tests/swarm/test_bounded.py"),
@@ -86,6 +91,7 @@ def known() -> dict[str, str]:
 def ending(done: subprocess.CompletedProcess[str]) -> str:
     """How a part ended, in the words of its last lines."""
     words = "passed|failed|skipped|errors?|caught|missed|violations?|worlds|calls|broken|acknowledged|shown"
+    words += r"|of \d+ found by \w+"
     counts = re.findall(rf"[\d,]+ (?:{words})", done.stdout)
     said = ", ".join(dict.fromkeys(counts[-4:])) or "ended"
     return said if done.returncode == 0 else f"**failed** ({said})"

@@ -98,6 +98,14 @@ class Judge:
                 found[who] = way, acked or event == "ack"
         return found
 
+    def has_seen_title(self, mail: Mail, who: str) -> bool:
+        """Return whether all that this session was given since it gave it back last is the title."""
+        given = False
+        for line in self._reads.get(mail.id, ()):
+            if line["reader_session_id"] == who and line.get("event", "read") in {"read", "ack", "release"}:
+                given = bool(line.get("title")) and line.get("event", "read") == "read"
+        return given
+
     def has_read(self, mail: Mail, who: str) -> bool:
         """Return whether this session read it and did not give it back."""
         return who in self.standing(mail)
@@ -166,8 +174,9 @@ class Judge:
     # what became of it
 
     def was_read(self, mail: Mail) -> bool:
-        """Return whether anyone it was for has read it."""
-        return bool(self.standing(mail).keys() - {mail.sender})
+        """Return whether anyone it was for has read it. A title settles nothing that asks for an ack."""
+        readers = self.standing(mail).keys() - {mail.sender}
+        return any(not (mail.asks and self.has_seen_title(mail, who)) for who in readers)
 
     def is_dead_letter(self, mail: Mail) -> bool:
         """Return whether it expired, or all it was for died, before anyone read it."""
@@ -213,7 +222,7 @@ class Judge:
     # history
 
     def conversation(self, mail: Mail) -> list[str]:
-        """Return the ids of all that hangs together with a message by answers, in the order of the log."""
+        """Return the ids of all that hangs together with a message by answers, oldest first."""
         found, size = {mail.id}, 0
         while size < len(found):
             size = len(found)
@@ -222,7 +231,7 @@ class Judge:
                     found.add(one.id)
                 elif one.id in found and one.line.get("thread") in {other.id for other in self.mail}:
                     found.add(str(one.line["thread"]))
-        return [one.id for one in self.mail if one.id in found]
+        return [one.id for one in sorted(self.mail, key=lambda one: one.at) if one.id in found]
 
     def history(self, who: str) -> list[str]:
         """Return the ids of what a session, or one that it continues, sent, and what was for it."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 ROOT = Path(__file__).absolute().parents[2]
-LINES = 80
-"""How much of a story is told: its end."""
+LINES = 40
+"""How much of a story is told: its end, behind what the judge compared and the last events that name that."""
 
 
 class Sums:
@@ -72,6 +72,15 @@ def report(result: runs.Result, *, shortly: bool = False) -> None:
     short = shorten.shortened(result)
     print(f"shortened from {len(result.jobs)} commands to {len(short.jobs)}, {result.calls} calls to {short.calls}:")
     told = list(shorten.words(short))
+    for name, lines in short.about.items():
+        print(f"  {name} is in:")
+        for line in lines:
+            print(f"    {line}")
+    if touching := shorten.touching(short, told):
+        print("  the last events that name these:")
+        for line in touching:
+            print(f"    {line[:300]}")
+        print("  the end:")
     for line in told[-LINES:]:
         print(f"    {line[:300]}")
     sys.stdout.flush()

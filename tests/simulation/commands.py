@@ -22,6 +22,7 @@ from tests.simulation import (
     questions,
     reading,
     requests,
+    rich,
     sending,
     sessions,
     side_files,
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
 
 ROOMS = (
     *(sending, reading, hooks, sessions, requests, upkeep, strangers, clients, questions, hosts, succession, mortal),
-    *(meetings, policies, durability, tables, coordination, watches, tasks, side_files),
+    *(meetings, policies, durability, tables, coordination, watches, tasks, side_files, rich),
 )
 """The modules of commands."""
 _ROOM_OF = {name: room for room in ROOMS for name in room.COMMANDS}
@@ -92,6 +93,10 @@ def expected(error: BaseException, command: str, process: Process) -> bool:
             "unwatch",
             "forbid",
             "relent",
+            "meet",
+            "post_around",
+            "take",
+            "browse",
         )
     if isinstance(error, OSError):
         return (

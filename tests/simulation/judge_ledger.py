@@ -20,6 +20,10 @@ class Ledger:
     def __init__(self, world: World) -> None:
         self.world = world
         self.breaches: list[str] = []
+        self.about: set[str] = set()
+        """The ids that told and expected answers differ by: what a story is about."""
+        self.rich: set[str] = set()
+        """Messages that the second judge alone judges."""
         self.disturbed = -1
         """The last call at which a process ended badly, or beside others: it may have left a claim of role mail."""
         self.letters: dict[str, Letter] = {}

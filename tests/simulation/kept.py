@@ -23,7 +23,7 @@ def keep(name: str, seed: int, kind: str = "") -> None:
     found = kinds.run(seed, kind)
     if not found.breaches:
         raise SystemExit(f"seed {seed} breaks no promise")
-    short = shorten.shortened(found, seconds=120)
+    short = shorten.shortened(found, steps=1000)
     plan = kinds.plan_of(seed, kind)
     about = plan._asdict() | {"profile": plan.profile._asdict(), "jobs": [list(job) for job in short.jobs]}
     machines = {"machines": True} if isinstance(plan, MachinePlan) else {}

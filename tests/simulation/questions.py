@@ -19,6 +19,7 @@ from agent_mailbox.core.records import Read
 from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store.files import system
 from agent_mailbox.store.polling.poll import Poll
+from tests.simulation import second_judge
 from tests.simulation.places import BOX, LIVE
 
 if TYPE_CHECKING:
@@ -92,6 +93,7 @@ def question(stage: Stage, process: Process, me: Session) -> None:
         shown = {message.id for message, _ in letters}
         _same(stage, me, "dead letters of all time", len(shown) + older, len(all_lost))
         _same(stage, me, "dead letters that are none", shown - all_lost, set())
+        second_judge.hold(stage, me.id, now, live, everything)
 
 
 def _ids(messages: Iterable[Any]) -> list[str]:
@@ -100,6 +102,8 @@ def _ids(messages: Iterable[Any]) -> list[str]:
 
 def _same(stage: Stage, me: Session, what: str, told: object, by_logs: object) -> None:
     if told != by_logs:
+        if isinstance(told, list | set) and isinstance(by_logs, list | set):
+            stage.judge.about |= {str(one) for one in set(told) ^ set(by_logs)}
         stage.judge.breach(f"{me.id} is told {what}: {told}; the logs say {by_logs}")
 
 

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from random import Random
 from time import process_time
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agent_mailbox.clients.permission import permit
@@ -29,6 +30,7 @@ from tests.simulation import (
     outcomes,
     policies,
     reading,
+    second_judge,
     upkeep,
     watches,
 )
@@ -36,6 +38,7 @@ from tests.simulation.disk import SECOND
 from tests.simulation.judge import Judge
 from tests.simulation.judge_showings import LAPSES
 from tests.simulation.kernel_libraries import Database
+from tests.simulation.places import BOX
 from tests.simulation.plans import CALM, DOUBT, DRIVEN, OUTAGE, PAUSE, STORM, Job, Plan, plan_of
 from tests.simulation.process import Killed, Process
 from tests.simulation.sites import Sites
@@ -43,7 +46,7 @@ from tests.simulation.stage import Stage
 from tests.simulation.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tests.simulation.letters import Session
 
@@ -97,6 +100,8 @@ class Result(NamedTuple):
     made: dict[tuple[str, int], str]
     jobs: list[Job]
     story: list[str]
+    about: Mapping[str, Sequence[str]] = MappingProxyType({})
+    """The ids that a broken promise is about, each with the lines of the mailbox that have it."""
 
 
 def run(
@@ -141,8 +146,17 @@ def run(
         seed=seed, kind=kind, beside=plan.beside, breaches=judge.breaches, calls=world.calls, digest=world.digest,
         seconds=process_time() - started, simulated=(world.now - 1000 * SECOND) / SECOND, shown=judge.shown,
         acknowledged=judge.acknowledged, checks=judge.checks, made=world.choices.made,
-        jobs=list(jobs), story=world.story or [],
+        jobs=list(jobs), story=world.story or [], about=_about(judge),
     )  # fmt: skip
+
+
+def _about(judge: Judge) -> dict[str, list[str]]:
+    """What a breach is about: the ids that the judge's answers differ by, else those that it names."""
+    named = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", " ".join(judge.breaches[:1]))
+    ids = sorted(judge.about) or list(dict.fromkeys(named))
+    files = judge.world.disk.files(solid=False) if ids else ()
+    lines = [(path, line) for path, inode in files for line in bytes(inode.data).split(b"\n") if path.startswith(BOX)]
+    return {one: [f"{path}: {line[:240]!r}" for path, line in lines if one.encode() in line][:12] for one in ids[:5]}
 
 
 def _libraries(world: World) -> list[tuple[Any, str, Any]]:
@@ -259,6 +273,8 @@ def _settle(it: Driver) -> None:
         if session.registered is not None and _is_there(session):
             _command(it, 1003, "settle", session.id)
             _until_idle(it)
+    it.world.spawn("1004 judged", lambda _: second_judge.hold_all(it.stage))
+    _until_idle(it)
     watches.finish(it.stage)
     it.judge.finish()
 

@@ -6,7 +6,6 @@ and the story of what is left: who did what between which calls.
 
 from __future__ import annotations
 
-from time import perf_counter
 from typing import TYPE_CHECKING, TypeVar
 
 from tests.simulation import kinds, plans, runs
@@ -21,15 +20,29 @@ if TYPE_CHECKING:
     Breaks = Callable[[Jobs, Made], bool]
 
 T = TypeVar("T")
+TOUCHING = 20
+"""Events that are told of what a broken promise is about."""
 
 
-def shortened(found: Result, seconds: float = 20.0) -> Result:
-    """The shortest run that was found within the time and breaks the same promise."""
+STEPS = 200
+"""Runs that shortening takes at most: as many on a busy machine as on another."""
+
+
+class Steps:
+    """How many runs are left."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+
+
+def shortened(found: Result, steps: int = STEPS) -> Result:
+    """The shortest run that was found within so many steps and breaks the same promise."""
     wanted = {runs.kind(breach) for breach in found.breaches}
-    until = perf_counter() + seconds
+    until = Steps(steps)
     jobs, choices = list(found.jobs), list(found.made.items())
 
     def breaks(jobs: list[plans.Job], choices: list[tuple[tuple[str, int], str]]) -> bool:
+        until.left -= 1
         again = kinds.run(found.seed, found.kind, beside=found.beside, jobs=jobs, only=dict(choices))
         return not wanted.isdisjoint(map(runs.kind, again.breaches))
 
@@ -60,19 +73,19 @@ def _jobs(rounds: list[Jobs]) -> Jobs:
     return [job for round_ in rounds for job in round_]
 
 
-def _fewer_jobs(jobs: Jobs, choices: Made, breaks: Breaks, until: float) -> Jobs:
+def _fewer_jobs(jobs: Jobs, choices: Made, breaks: Breaks, until: Steps) -> Jobs:
     return _fewer(jobs, lambda some: breaks(some, choices), until)
 
 
-def _fewer_choices(jobs: Jobs, choices: Made, breaks: Breaks, until: float) -> Made:
+def _fewer_choices(jobs: Jobs, choices: Made, breaks: Breaks, until: Steps) -> Made:
     return _fewer(choices, lambda some: breaks(jobs, some), until)
 
 
-def _fewer(items: list[T], breaks: Callable[[list[T]], bool], until: float) -> list[T]:
+def _fewer(items: list[T], breaks: Callable[[list[T]], bool], until: Steps) -> list[T]:
     step = max(len(items) // 2, 1)
-    while items and perf_counter() < until:
+    while items and until.left > 0:
         start, left = 0, len(items)
-        while start < len(items) and perf_counter() < until:
+        while start < len(items) and until.left > 0:
             without = items[:start] + items[start + step :]
             if breaks(without):
                 items = without
@@ -82,6 +95,13 @@ def _fewer(items: list[T], breaks: Callable[[list[T]], bool], until: float) -> l
             break
         step = max(step // 2, 1)
     return items
+
+
+def touching(result: Result, told: list[str]) -> list[str]:
+    """The last events of a told story that name what the broken promise is about; none, if all do or none does."""
+    names = [name[:8] for name in result.about]
+    found = [line for line in told if any(name in line for name in names)]
+    return found[-TOUCHING:]
 
 
 def words(result: Result) -> Iterator[str]:

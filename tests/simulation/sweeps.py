@@ -11,7 +11,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING
 
-from tests.simulation import durability, meetings, policies, tables
+from tests.simulation import durability, meetings, policies, rich, tables
 from tests.simulation.plans import CALM, OUTAGE, PAUSE, REST, STORM, Plan, is_numbered, numbered
 from tests.simulation.profile import Profile
 from tests.simulation.scene import Sweep
@@ -302,7 +302,7 @@ SWEEPS = {
         rounds=1,
     ),
 }
-SWEEPS |= meetings.SWEEPS | policies.SWEEPS | durability.SWEEPS | tables.SWEEPS
+SWEEPS |= meetings.SWEEPS | policies.SWEEPS | durability.SWEEPS | tables.SWEEPS | rich.SWEEPS
 
 
 LATER = "later"

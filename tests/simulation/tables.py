@@ -16,7 +16,7 @@ from agent_mailbox.mailbox.queries import LATELY, Library
 from agent_mailbox.store.polling.poll import Poll
 from agent_mailbox.store.projection.open_ends import read_asks
 from agent_mailbox.store.projection.untaken_mail import find_untaken
-from tests.simulation import mortal, reading, sessions, strangers
+from tests.simulation import mortal, reading, second_judge, sessions, strangers
 from tests.simulation.letters import Session
 from tests.simulation.questions import Moment, _ids, _own, _same, _told, alone
 from tests.simulation.scene import Sweep
@@ -154,6 +154,7 @@ def owes(stage: Stage, process: Process, me: Session) -> None:
     if before.files == Moment(stage.world, process).files:
         for what in (obligations.obligations, obligations.unanswered):
             _same(stage, me, what.__name__, _ids(what(me.id, told)), _ids(what(me.id, state)))
+        second_judge.hold(stage, me.id, stage.world.wall() // 1_000_000, state, None)
 
 
 def loses(stage: Stage, process: Process, me: Session) -> None:

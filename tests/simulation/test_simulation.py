@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from agent_mailbox.core import address
 from tests.helpers import ROOT
-from tests.simulation import kept, kinds, mutation, real, runs, shorten, succession
+from tests.simulation import kept, kinds, mutation, real, rich, runs, shorten, succession
 from tests.simulation.choices import Choices
 from tests.simulation.sites import BESIDE, Site, Sites
 
@@ -52,6 +53,29 @@ def test_a_world_that_broke_a_promise_breaks_none(name: str) -> None:
     assert kept.again(name).breaches == []
 
 
+@pytest.mark.parametrize("name", rich.SWEEPS)
+def test_mail_as_rich_as_life_is_what_the_texts_say(name: str) -> None:
+    """Several addresses, words that resemble each other, sizes at the borders of buffers: by a judge of its own."""
+    assert (name, runs.run(3, kind=f"sweep {name}").breaches) == (name, [])
+
+
+def test_a_wrong_rule_of_the_core_breaks_a_world_and_the_story_begins_with_what_it_is_about(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One who holds a role is shown the mail of a longer one, in the logs' order by the core and by what is derived."""
+    monkeypatch.setattr(address, "role_route", _by_beginning)
+    results = (runs.run(seed, kind="sweep words that resemble each other") for seed in range(1, 9))
+    found = next(result for result in results if result.breaches)
+    (one, *_) = found.about
+    assert one in found.breaches[0]
+    assert any("agent-mailbox.jsonl" in line and one in line for line in found.about[one])
+
+
+def _by_beginning(recipients: tuple[str, ...], reader: address.Reader, bare: object = ()) -> str | None:
+    roles = [one for one in recipients if one.startswith("role:")]
+    return next((one for one in roles if any(tag.startswith(one) for tag in reader.tags)), None)
+
+
 def test_a_line_that_a_failed_sync_damaged_continues_nobody_and_ends_no_judge() -> None:
     """A byte that was dropped is a zero; the lines behind it count."""
     damaged = b'{"session_id":"b","continues":"a"}\x00\n'
@@ -78,7 +102,7 @@ def test_a_broken_promise_is_found_replayed_and_told_in_few_words(monkeypatch: p
     broken = (result for result in map(runs.run, range(4, 12)) if result.breaches)
     result = next(result for result in broken if len(result.jobs) > 50)  # a world of beginnings is short as it is
     assert runs.run(result.seed).breaches == result.breaches
-    short = shorten.shortened(result, seconds=2)
+    short = shorten.shortened(result, steps=15)
     assert {*map(runs.kind, short.breaches)} & {*map(runs.kind, result.breaches)}
     assert short.calls < result.calls
     assert any("starts" in line for line in shorten.words(short))

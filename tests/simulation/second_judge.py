@@ -1,0 +1,94 @@
+"""A second judge, which knows the texts alone (``tests.judge``), reads a world's logs and answers, too.
+
+Belongs here: from the bytes on the simulated disk to the facts of that judge, and where its answers are asked. The
+derived files of the product are held to its own core; so the core is held to this. Reading costs no call of the world.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from agent_mailbox.core import dead_letters, inbox, obligations
+from agent_mailbox.mailbox.queries import LATELY, Library
+from tests.judge.lines import Facts
+from tests.judge.mail import Judge
+from tests.judge.people import FROZEN, fold_roster
+from tests.simulation.places import ARCHIVE, BOX, LIVE
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from agent_mailbox.core.inbox import InboxState
+    from tests.simulation.stage import Stage
+
+BEATS = f"{BOX}/agent-heartbeats/"
+GONE = "its client's process ended"
+
+
+def read_facts(stage: Stage, hours: Mapping[str, float | None]) -> Facts:
+    """Return what the logs say, the archive first."""
+    files = {path: inode for path, inode in stage.world.disk.files(solid=False) if path.startswith(f"{BOX}/")}
+    old = [path for path in sorted(files) if path.startswith(f"{ARCHIVE}/2")]
+    logs = {path: [*_objects(bytes(files[path].data))] for path in (*old, *LIVE) if path in files}
+    facts = Facts(hours={mode: None if ttl is None else int(ttl) for mode, ttl in hours.items()})
+    reads = [path for path in old if path.endswith("-reads.jsonl")]
+    facts.messages = [line for path in (*(p for p in old if p not in reads), LIVE[0]) for line in logs.get(path, ())]
+    facts.reads = [line for path in (*reads, LIVE[1]) for line in logs.get(path, ())]
+    facts.roster = logs.get(LIVE[2], [])
+    for path, inode in files.items():
+        if path.startswith(BEATS):
+            facts.looked[path.removeprefix(BEATS)] = datetime.fromtimestamp(inode.mtime / 1e9, UTC)
+    ended = {line["session_id"]: line.get("reason") for line in facts.roster if line["event"] in {"freeze", "register"}}
+    people = fold_roster(facts)
+    facts.gone = {who for who, why in ended.items() if why == GONE and people[who].state == FROZEN}
+    return facts
+
+
+def _objects(data: bytes) -> list[dict[str, Any]]:
+    found = []
+    for line in data.split(b"\n"):
+        try:
+            said = json.loads(line)
+        except ValueError:
+            continue
+        found += [said] if isinstance(said, dict) else []
+    return found
+
+
+def is_asked(stage: Stage) -> bool:
+    """Return whether it understands this world: one in which no program wrote that spells lines in its own way."""
+    return not (stage.judge.has_strangers() or stage.judge.torn or stage.early or stage.world.befell("jump"))
+
+
+def hold(stage: Stage, who: str, now: int, live: InboxState, everything: InboxState | None) -> None:
+    """Hold the core's answers about whole logs to the second judge's. Mail that another claims is left out."""
+    if not is_asked(stage):
+        return
+    judge = Judge(read_facts(stage, live.ttls), datetime.fromtimestamp(now / 1000, UTC))
+    claimed = {mail.id for mail in judge.mail if live.reads.claim(mail.id) is not None}
+    told = [item.message.id for item in inbox.unread(who, live, now) if item.message.id not in claimed]
+    compare(stage, who, "unread", told, [name for name in judge.unread(who) if name not in claimed])
+    compare(stage, who, "owed", sorted(m.id for m in obligations.obligations(who, live)), sorted(judge.owes(who)))
+    if everything is not None:
+        lost = sorted(m.id for m, _ in dead_letters.dead_letters(everything, now))
+        known = [mail.id for mail in judge.mail if mail.id in everything.messages and judge.is_dead_letter(mail)]
+        compare(stage, who, "lost", lost, sorted(known))
+
+
+def hold_all(stage: Stage) -> None:
+    """Ask about everyone at the end of a world."""
+    if is_asked(stage):
+        now = stage.world.wall() // 1_000_000
+        desk = stage.desk(clock=lambda: now)
+        live, everything = desk.state(), Library(desk).everything(now - LATELY)
+        for session in stage.registered():
+            hold(stage, session.id, now, live, everything)
+
+
+def compare(stage: Stage, who: str, what: str, told: list[str], judged: list[str]) -> None:
+    if told != judged:
+        more, less = set(told) - set(judged), set(judged) - set(told)
+        stage.judge.breach(f"{who}: {what} told, and not by the texts: {more}; by the texts alone: {less}")
+        stage.judge.about |= more | less
