@@ -1,8 +1,8 @@
 """``scripts/mutate``: draw mutants that nobody chose, and say how many are found: by tests, by the simulation, by none.
 
 Each is tried in a throw-away copy of the tree. First come the tests near it, by name: those that speak most of its
-function and its module. Then worlds, in which more befalls that function. Survivors are printed as patches. No drawn
-mutant is kept; a survivor that counts becomes a test.
+function, its module, and the modules that use it. Then worlds, in which more befalls that function. Survivors are
+printed as patches. No drawn mutant is kept; a survivor that counts becomes a test.
 """
 
 from __future__ import annotations
@@ -32,16 +32,27 @@ TIME = 600
 
 
 def near_tests(mutant: Drawn, most: int) -> list[str]:
-    """Return the test files that mention the mutant's function and module most, for their length."""
-    own, module = mutant.within.rpartition(".")[2], mutant.path.stem
-    words = [re.compile(rf"\b{re.escape(word.strip('_'))}\b") for word in (own, module)]
+    """Return the test files that mention the mutant's function, module and room, and the modules that use it, most."""
+    own, module, room = mutant.within.rpartition(".")[2], mutant.path.stem, mutant.path.parent.name
+    spoken = {own: 8, module: 3, room: 1} | dict.fromkeys(_importers(mutant.path), 1)
+    words = {re.compile(rf"\b{re.escape(word.strip('_'))}\b"): weight for word, weight in spoken.items()}
     scores = {
-        name: sum(weight * len(word.findall(text)) for word, weight in zip(words, (8, 3), strict=True))
-        / len(text) ** 0.5
+        name: sum(weight * len(word.findall(text)) for word, weight in words.items()) / len(text) ** 0.5
         for name, text in _tests().items()
     }
     found = sorted((name for name in scores if scores[name]), key=lambda name: -scores[name])[:most]
     return [*found, "tests/judge"] if "/core/" in str(mutant.path) else found
+
+
+def _importers(path: Path) -> list[str]:
+    """Return the names of the modules that import one."""
+    word = re.compile(rf"^ *(from [.\w]*\b{path.stem} import|from [.\w]+ import .*\b{path.stem}\b)", re.MULTILINE)
+    return [one.stem for one, text in _product().items() if word.search(text)]
+
+
+@cache
+def _product() -> dict[Path, str]:
+    return {path: path.read_text(encoding="utf-8") for path in sorted((ROOT / "agent_mailbox").rglob("*.py"))}
 
 
 @cache
