@@ -15,7 +15,6 @@ from agent_mailbox.core.roster_changes import Registration
 from agent_mailbox.errors import Ambiguous, NotFound, Refused
 from agent_mailbox.mailbox.queries import Library
 from tests.judge.mail import Judge
-from tests.judge.people import DEAD
 from tests.simulation import second_judge
 from tests.simulation.questions import Moment, alone
 from tests.simulation.scene import Sweep
@@ -109,6 +108,8 @@ def take(stage: Stage, process: Process, me: Session) -> None:
     def show(items: list[Item]) -> Sequence[Item]:
         if others == stage.world.calls - process.calls and not process.hurt:
             judge = _judge(stage, now)
+            if second_judge.has_returned(judge.facts, who):
+                return items
             busy = {mail.id for mail in judge.mail if judge.claimer(mail) not in (None, who)}
             wanted = [one for one in judge.unread(who) if one in stage.judge.rich and one not in busy]
             told = [item.message.id for item in items if item.message.id in stage.judge.rich]
@@ -176,6 +177,6 @@ def browse(stage: Stage, process: Process, me: Session) -> None:
     second_judge.compare(stage, who, "history", sorted(history), sorted(judge.history(who)))
     having = [mail.id for mail in judge.mail if f" {word} " in mail.line.get("content", "")]
     second_judge.compare(stage, who, f"found by {word}", sorted(search), sorted(having))
-    if judge.people[who].state == DEAD:  # the dead owe nothing
+    if second_judge.has_returned(judge.facts, who):
         return
     second_judge.compare(stage, who, "owed", sorted(m.id for m in status.obligations), sorted(judge.owes(who)))

@@ -62,11 +62,18 @@ def is_asked(stage: Stage) -> bool:
     return not (stage.judge.has_strangers() or stage.judge.torn or stage.early or stage.world.befell("jump"))
 
 
+def has_returned(facts: Facts, who: str) -> bool:
+    """Return whether a session was ever dead. What the steward archived meanwhile is not told again, if it returns."""
+    return any(line["session_id"] == who and line["event"] == "retire" for line in facts.roster)
+
+
 def hold(stage: Stage, who: str, now: int, live: InboxState, everything: InboxState | None) -> None:
     """Hold the core's answers about whole logs to the second judge's. Mail that another claims is left out."""
     if not is_asked(stage):
         return
     judge = Judge(read_facts(stage, live.ttls), datetime.fromtimestamp(now / 1000, UTC))
+    if has_returned(judge.facts, who):
+        return
     claimed = {mail.id for mail in judge.mail if live.reads.claim(mail.id) is not None}
     told = [item.message.id for item in inbox.unread(who, live, now) if item.message.id not in claimed]
     compare(stage, who, "unread", told, [name for name in judge.unread(who) if name not in claimed])
