@@ -22,6 +22,20 @@ def test_a_torn_read_names_no_reader() -> None:
     assert {line_forms.reader_of(line[:at]) for at in range(end, len(line) + 1)} == {b"bob"}
 
 
+def test_mail_that_neither_answers_nor_is_control_settles_nothing() -> None:
+    """The filter before a look at what is settled passes by plain mail alone."""
+    plain = MESSAGE.replace(b'"thread":"q"', b'"thread":null')
+    control = plain.replace(b'"read_by":[]', b'"read_by":[],"type":"control"')
+    assert [line_forms.may_settle(line) for line in (plain, MESSAGE, control)] == [False, True, True]
+    assert [
+        line_forms.may_ask_or_answer(plain.replace(b',"ack":true', b"")),
+        line_forms.may_ask_or_answer(MESSAGE),
+    ] == [
+        False,
+        True,
+    ]
+
+
 def test_no_filter_fails_on_a_line_that_is_cut() -> None:
     """Each question about one line has an answer for every beginning and every end of a line."""
     one_line = [f for f in vars(line_forms).values() if isfunction(f) and [*signature(f).parameters] == ["line"]]
