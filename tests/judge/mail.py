@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from tests.judge.lines import ANSWER, MODES, USER, Facts, Line, Mail, mode_of, read_time
+from tests.judge.lines import ANSWER, MODES, Facts, Line, Mail, mode_of, read_time
 from tests.judge.people import DEAD, Person, fold_roster, is_over, selves
 
 
@@ -213,9 +213,8 @@ class Judge:
             return True
         mode = self.mode(address)
         if mode == "direct":
-            later = [who for who in self.people if address in selves(self.people, who)]
-            read = any(self.has_read(mail, who) for who in {address, *later})
-            return read or (address != USER and is_over(self.people, address))
+            living = (who for who, person in self.people.items() if person.state != DEAD)
+            return all(self.has_read_before(mail, who) for who in living if address in selves(self.people, who))
         holder = self.holder(mail, address) if mode == "role" else None
         return holder is not None and self.has_read(mail, holder)
 

@@ -186,6 +186,39 @@ class Core(RuleBasedStateMachine):
             self.now = max(self.now, mail.at + timedelta(hours=hours, milliseconds=beside))
             self._compare()
 
+    @rule(first=st.sampled_from(ADDRESSES), last=st.sampled_from(ADDRESSES), beside=st.integers(-1, 1))
+    def mail_for_two_lives_as_long_as_the_longer_of_them(self, first, last, beside):
+        """Asked when the time of the last address is over."""
+        if first != last:
+            self.someone_sends("user", [first, last], None, None, "message", (False, "normal", 0, False))
+            self.a_deadline_comes(0, beside, 1)
+
+    @rule(older=who, later=who)
+    def mail_waits_for_one_that_dies_and_is_continued(self, older, later):
+        """It is no dead letter."""
+        self.someone_sends("user", [older], None, None, "message", (False, "normal", 0, False))
+        self._tell("retire", older)
+        self.someone_continues_another(later, older, [])
+        self._compare()
+
+    @rule(role=st.sampled_from(TAGS[:4]), session=who, beside=st.integers(-1, 1))
+    def someone_claims_and_is_silent(self, role, session, beside):
+        """Its claim holds for ten minutes."""
+        self.someone_sends("user", [role], None, None, "message", (False, "normal", 0, False))
+        self.someone_checks(session, 9, "claim")
+        self.now += timedelta(minutes=10, milliseconds=beside)
+        self._compare()
+
+    @precondition(lambda self: len(self.facts.messages) > 2)
+    @rule(at=place)
+    def answers_branch(self, at):
+        """Two answers to one message, and an answer to each of these."""
+        parents = [self.facts.messages[-1 - at % len(self.facts.messages)]["id"]] * 2
+        for parent in [*parents, "", ""]:
+            self.someone_sends("user", ["agent-1"], None, None, "message", (False, "normal", 0, False))
+            self.facts.messages[-1]["thread"] = parent or self.facts.messages[-3]["id"]
+        self._compare()
+
     # -- what is asked
 
     @rule()
