@@ -109,6 +109,7 @@ def decide_request(now: Looking, fields: Fields) -> str:
     if word == "always":
         said["updates"] = now.control.always(request)
     request = now.control.answer(USER, request.id, word != "deny", **said)
+    now.mailbox.deliver(USER, lambda items: _shown_items(items, {request.message_id}))  # else it is never archived
     changed = " with your changed input" if said.get("updated_input") is not None else ""
     asker = presenters.party_name(request.asker, now.roster)
     return f"{request.id}: {request.state.replace('_', ' ')}{changed}. {asker} was told."

@@ -1,26 +1,28 @@
 """Requests that were decided, newest first, and the decision of several at once.
 
-Belongs here: the rows of the page of past decisions, and how a form's choice becomes decisions, one after another. The
-facade decides each, as it would alone.
+Belongs here: the rows of the page of past decisions and its filters, and how a form's choice becomes decisions, one
+after another. The facade decides each, as it would alone.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..control.past_requests import instant_of, past_page
 from ..core.control import lasting, summary, transitions
 from ..core.records import USER, Record
 from ..core.roster import DEAD
 from ..errors import MailboxError, Malformed
-from . import cards, presenters
+from . import calls, cards, presenters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from ..control.requests import ControlRequest
     from ..core.control.standing_orders import StandingOrders
     from ..core.roster import Roster
     from .desk import Looking
+    from .survey import Survey
 
 PAGE = 50
 MOST = 50
@@ -31,8 +33,14 @@ CHOSEN = "chosen:"
 _SIGNS = {transitions.APPROVED: "✔", transitions.DENIED: "✕", transitions.TIMED_OUT: "◷"}
 
 
+CHANGED = "changed"
+"""The choice of decisions that let another input run than was asked for."""
+CHOICES = (transitions.APPROVED, CHANGED, transitions.DENIED, transitions.TIMED_OUT)
+
+
 class Decided(Record):
-    """A decided request in words. ``at``: the instant (ms) of the decision, or of the request that nobody decided."""
+    """A decided request in words. ``asked`` and ``ran``: the call as it was asked for, and the other one that ran
+    instead. ``waited``: until its decision. ``terms``: the scope or the mode of an approval."""
 
     id: str
     sign: str
@@ -41,32 +49,67 @@ class Decided(Record):
     asker_id: str
     title: str
     what: str
+    instead: str
+    asked: tuple[calls.Part, ...]
+    ran: tuple[calls.Part, ...]
     by: str
     reason: str
+    terms: str
     rules: tuple[str, ...]
-    at: int
+    waited: str
     iso: str
     moment: str
+    exactly: str
     message_id: str
 
 
-def past_decisions(
-    requests: list[ControlRequest], roster: Roster, now: int, before: int | None
-) -> tuple[list[Decided], int]:
-    """Return a page of the decided requests, newest first, and the instant before which the next page begins (0: there
-    is none)."""
-    done = [
-        request for request in requests if not request.is_open and (before is None or _instant_of(request) < before)
-    ]
-    done.sort(key=lambda request: (_instant_of(request), request.place), reverse=True)
-    shown = [_describe_decision(request, roster, now) for request in done[:PAGE]]
-    return shown, shown[-1].at if len(done) > PAGE else 0
+def view_decided(now: Looking, _: Survey, params: Mapping[str, str]) -> dict[str, Any]:
+    """Return the decided requests, live and archived, newest first, a page at a time."""
+    given = params.get("before", "")
+    before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
+    problem, decided, older = "", [], 0
+    try:
+        page = past_page(now.control, now.library, before, PAGE, _filter_of(now.roster, params))
+        decided, older = [_describe_decision(r, now.roster, now.mailbox.now()) for r in page.shown], page.older
+    except MailboxError as error:
+        problem = f"{error.what}. {error.hint}"
+    kept = {name: params.get(name, "") for name in ("agent", "tool", "decision")}
+    return {
+        "title": "Past decisions",
+        "decided": decided,
+        "older_decisions": presenters.page_link("/decided", **kept, before=older) if older else None,
+        "rules": rules_in_force(now),
+        "refused": problem,
+        "choices": CHOICES,
+        "filtered": any(kept.values()),
+        "askers": sorted({presenters.party_name(one, now.roster) for one in now.roster.agents}, key=str.casefold)[:400],
+    }
+
+
+def _filter_of(roster: Roster, params: Mapping[str, str]) -> Callable[[ControlRequest], bool]:
+    """Return the predicate of the page's filters. Raises ``NotFound`` or ``Ambiguous`` for its agent."""
+    agent, tool, decision = (params.get(name, "").strip() for name in ("agent", "tool", "decision"))
+    who = {*roster.lineage(roster.find(agent).session_id)} if agent else None
+
+    def is_wanted(request: ControlRequest) -> bool:
+        named = getattr(request.payload, "tool", "") or request.flow
+        state = CHANGED if decision == CHANGED and _ran_instead(request) is not None else request.state
+        return (who is None or request.asker in who) and tool.casefold() in named.casefold() and decision in ("", state)
+
+    return is_wanted
+
+
+def _ran_instead(request: ControlRequest) -> Any:
+    """Return the input that ran instead of what was asked for; None if there is none."""
+    answer: Any = request.answer
+    changed = getattr(answer, "updated_input", None) if request.state == transitions.APPROVED else None
+    return None if changed == getattr(request.payload, "input", None) else changed
 
 
 def latest_reasons(requests: Iterable[ControlRequest]) -> list[str]:
     """Return the reasons that the person gave last, for the next one."""
     mine = sorted(
-        (r for r in requests if r.by == USER and r.answer_proven and not r.is_open), key=_instant_of, reverse=True
+        (r for r in requests if r.by == USER and r.answer_proven and not r.is_open), key=instant_of, reverse=True
     )
     return [text for text in dict.fromkeys(map(_notes_of, mine)) if text][:MOST_REASONS]
 
@@ -83,27 +126,30 @@ def rules_in_force(now: Looking) -> list[tuple[str, str, StandingOrders]]:
     return sorted(found for found in policies if found[2].allow or found[2].deny or found[2].hosts)
 
 
-def _instant_of(request: ControlRequest) -> int:
-    return request.asked if request.decided is None else request.decided
-
-
 def _describe_decision(request: ControlRequest, roster: Roster, now: int) -> Decided:
     answer: Any = request.answer
-    at = _instant_of(request)
+    at, payload, changed = instant_of(request), request.payload, _ran_instead(request)
+    tool, given = getattr(payload, "tool", ""), getattr(payload, "input", None)
+    approved = request.state == transitions.APPROVED
     return Decided(
         id=request.id,
         sign=_SIGNS.get(request.state, "•"),
-        state=request.state.replace("_", " "),
+        state=request.state.replace("_", " ") + (" with changes" if changed is not None else ""),
         asker=presenters.party_name(request.asker, roster) + ("" if request.proven else " (unverified)"),
         asker_id=request.asker,
         title=cards.describe_request(request, roster),
-        what=summary.line(request.payload).partition(": ")[2],
+        what=summary.line(payload).partition(": ")[2],
+        instead="" if changed is None else summary.line(payload.replace(input=changed)).partition(": ")[2],
+        asked=calls.parts_of_call(tool, given) if isinstance(given, dict) else (),
+        ran=calls.parts_of_call(tool, changed) if isinstance(changed, dict) else (),
         by=presenters.party_name(request.by, roster, person="you") + request.doubt if request.by else "",
         reason=_notes_of(request),
+        terms=presenters.one_line(getattr(answer, "scope", "") or getattr(answer, "mode", "")) if approved else "",
         rules=tuple(map(presenters.one_line, lasting.added(getattr(answer, "updates", ())))),
-        at=at,
+        waited="" if request.decided is None else presenters.elapsed_time(request.asked, request.decided),
         iso=presenters.iso_instant(at),
         moment=presenters.local_moment(at, now),
+        exactly=presenters.exact_moment(at),
         message_id=request.message_id,
     )
 
@@ -125,6 +171,8 @@ def decide_several(now: Looking, fields: Mapping[str, str]) -> str:
     counted = f"{len(done)} {'approved' if word == 'approve' else 'denied'}: {', '.join(done)}." if done else ""
     if not done:
         raise Malformed(" ".join(failed).removesuffix("."), "reload the page: it shows what still waits")
+    read = {now.control.find(request_id).message_id for request_id in done}
+    now.mailbox.deliver(USER, lambda items: [item for item in items if item.message.id in read])
     return " ".join([counted, *failed])
 
 

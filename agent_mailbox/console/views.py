@@ -149,17 +149,6 @@ def view_waiting(now: Looking, survey: Survey, _: Params) -> dict[str, Any]:
     }
 
 
-def view_decided(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
-    """Return the decided requests of the live log, newest first, a page at a time."""
-    given = params.get("before", "")
-    before = int(given) if given.isascii() and given.isdecimal() and len(given) < 16 else None
-    requests = list(now.control.plane().requests.values())
-    shown, older = decided_requests.past_decisions(requests, now.roster, now.mailbox.now(), before)
-    older_link = presenters.page_link("/decided", before=older) if older else None
-    rules = decided_requests.rules_in_force(now)
-    return {"title": "Past decisions", "decided": shown, "older_decisions": older_link, "rules": rules}
-
-
 def view_agent(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return one agent: its state, requests, obligations and mail."""
     roster, clock = now.roster, now.mailbox.now()
@@ -311,7 +300,7 @@ PAGES: dict[str, tuple[str, View]] = {
     "/direct": ("direct.html", view_direct),
     "/new": ("new.html", view_new),
     "/pending": ("pending.html", unread_mail.view_pending),
-    "/decided": ("decided.html", view_decided),
+    "/decided": ("decided.html", decided_requests.view_decided),
     "/tasks": ("tasks.html", task_board.view_board),
     "/notes": ("notes.html", note_board.view_notes),
     "/dead": ("dead.html", unread_mail.view_dead),

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
-from typing import TYPE_CHECKING
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
-from agent_mailbox.console import decided_requests
+from agent_mailbox.control.past_requests import past_page
 from agent_mailbox.core.control.control_requests import ControlRequest
 from agent_mailbox.core.control.messages import PermissionRequest
-from agent_mailbox.core.roster import Roster
 from tests.helpers import MESSAGES, record
 
 if TYPE_CHECKING:
-    import pytest
-
     from tests.console.conftest import Running
 
 
@@ -86,21 +86,61 @@ def test_what_was_decided_stays_to_be_seen(running: Running) -> None:
         assert said in page
 
 
-def test_old_decisions_are_a_page_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each decided request is on one page."""
-    monkeypatch.setattr(decided_requests, "PAGE", 3)
+def test_what_ran_is_told_beside_what_was_asked_and_outlives_the_archive(running: Running) -> None:
+    """The page tells both calls, who decided, why and how long it waited; the same of what the steward archived. Its
+    filters leave the others out, and a page further is the rest."""
+    post = running.post
+    for name in ("ada", "bo"):
+        post.register(name, "--name", name.title())
+    words = ("control", "request", "permission", "--tool", "Bash", "--input")
+    push = {"command": "git push origin main --force-with-lease"}
+    first = post.ok(*words, json.dumps(push), "--session", "ada")["request"]["id"]
+    written = {"input": '{"command": "git push --dry-run"}', "reason": "first look"}
+    told = running.submit("/", "/decide", {"request": first}, "approve", **written)
+    assert "with your changed input" in told["said"]
+    second = post.ok(*words, '{"command": "make"}', "--session", "bo")["request"]["id"]
+    third = asked(running, "Read")
+    running.does("/decide-chosen", decision="deny", reason="no", **{f"chosen:{one}": "1" for one in (second, third)})
+
+    def shown(query: str = "") -> list[str]:
+        return re.findall(r'<li data-key="([^"]+)">', running.ask(f"/decided?{query}").text)
+
+    for _ in ("live", "archived"):
+        page = html.unescape(running.ask("/decided").text)
+        assert shown() == [third, second, first]
+        for said in ("asked: Bash", "--force-with-lease", "ran: Bash", "git push --dry-run", "approved with changes",
+                     "by you", "“first look”", "it waited"):  # fmt: skip
+            assert said in page, said
+        assert "(unverified)" not in page
+        assert shown("agent=Ada") == [third, first]
+        assert shown("tool=bash&decision=denied") == [second]
+        assert shown("decision=changed") == [first]
+        assert shown("decision=timed_out") == []
+        assert "no agent" in running.ask("/decided?agent=nobody").text
+        for name in ("ada", "bo"):
+            post.check(name)
+        post.ok("steward", "run", "--max-live", "0")
+    live = [m["content"] for m in post.objects(MESSAGES)]
+    assert not [content for content in live if first in content]
+
+
+def test_old_decisions_are_a_page_further() -> None:
+    """Each decided request is on one page, those of one instant on the same one."""
     payload = PermissionRequest(request_id="r", tool="T")
-    requests = [
-        ControlRequest(f"r{n}", "permission", "ada", "", payload, f"m{n}", n, n, "denied", decided=10 * n)
+    at = [10, 20, 30, 30, 50, 60, 70]
+    requests = {
+        f"r{n}": ControlRequest(f"r{n}", "permission", "ada", "", payload, f"m{n}", n, n, "denied", decided=at[n - 1])
         for n in range(1, 8)
-    ]
+    }
+    control: Any = SimpleNamespace(plane=lambda: SimpleNamespace(requests=requests))
+    library: Any = SimpleNamespace(newest_alone=True)
     seen, before = [], None
     while True:
-        shown, older = decided_requests.past_decisions(requests, Roster(()), 1000, before)
-        seen.append([one.id for one in shown])
-        if not older:
+        page = past_page(control, library, before, 3, lambda _: True)
+        seen.append([one.id for one in page.shown])
+        if not page.older:
             break
-        before = older
+        before = page.older
     assert seen == [["r7", "r6", "r5"], ["r4", "r3", "r2"], ["r1"]]
 
 
