@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 NEAR = 256 << 10
 """Bytes of an archive that are read about as fast as the index is opened."""
-PATIENCE = 1.0
-"""Seconds to wait for who has the index."""
 
 
 class ArchiveGrew(Exception):
@@ -66,7 +64,7 @@ class ArchivedMail:
 def find_lines(logs: Logs, archive: Archive, ids: Collection[str]) -> list[bytes]:
     """Return the archived message lines that may have one of the ids."""
     if sum(end_of(archive.log(month).path)[1] for month in archive.months()) > NEAR:
-        found = lookup.ask_index(logs, archive, lambda view: view.archived_lines(ids), at_once=True, patience=PATIENCE)
+        found = lookup.ask_index(logs, archive, lambda view: view.archived_lines(ids), at_once=True, patience=logs.wait)
         if found is not None:
             return found
     return [*archive.mentioning({*ids})]

@@ -6,7 +6,7 @@ Belongs here: queries of the index, and reading back the lines they name. Must n
 from __future__ import annotations
 
 from heapq import merge
-from itertools import islice
+from itertools import islice, pairwise
 
 from ...core import address, codec
 from ...core.claims import Reads
@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 MAX_PHRASES = 32
 """Phrases of a query that narrow; the caller judges the others."""
+WINDOW = 4000
+"""Matches of a query that are sorted at once, and messages of the first span of time for more."""
 
 
 def ask_index(
@@ -85,11 +87,33 @@ class IndexLookup:
         """Return the rows that may match all phrases. These are words and spaces alone, and a last ``*`` for a
         beginning: they hold no quote and no operator."""
         terms = [f'"{phrase[:-1]}" *' if phrase.endswith("*") else f'"{phrase}"' for phrase in wanted[:MAX_PHRASES]]
+        asked, end = " AND ".join(terms), EVER if until is None else until
+        few = "SELECT count(*) FROM (SELECT 1 FROM words WHERE words MATCH ? LIMIT ?)"
+        if self._db.execute(few, (asked, WINDOW + 1)).fetchone()[0] > WINDOW:
+            return self._in_windows(asked, end)
+        return self._matching(asked, NEVER, end, "")
+
+    def _matching(self, asked: str, since: int, until: int, within: str, *rows: int) -> Iterator[Row]:
         return self._db.execute(
             "SELECT m.timestamp, m.place, m.line FROM words CROSS JOIN messages m ON m.n = words.rowid"
-            " WHERE words MATCH ? AND m.timestamp <= ? ORDER BY m.timestamp DESC, m.place DESC",
-            (" AND ".join(terms), EVER if until is None else until),
+            f" WHERE words MATCH ? AND m.timestamp BETWEEN ? AND ? {within} ORDER BY m.timestamp DESC, m.place DESC",
+            (asked, since, until, *rows),
         )
+
+    def _in_windows(self, asked: str, end: int) -> Iterator[Row]:
+        """Yield what matches common words by growing spans of time: who takes the newest does not wait for all."""
+        size = WINDOW
+        while True:
+            span = "SELECT timestamp FROM messages WHERE timestamp <= ? ORDER BY timestamp DESC LIMIT 1 OFFSET ?"
+            edge = self._db.execute(span, (end, size)).fetchone()
+            since = NEVER if edge is None else edge[0]
+            numbers = "SELECT n FROM messages WHERE timestamp BETWEEN ? AND ?"
+            runs = _runs([n for (n,) in self._db.execute(numbers, (since, end))])
+            within = "AND words.rowid BETWEEN ? AND ?"
+            yield from merge(*(self._matching(asked, since, end, within, *run) for run in runs), reverse=True)
+            if edge is None:
+                return
+            end, size = since - 1, size * 4
 
     def between(self, groups: Iterable[Iterable[str]], since: int | None, until: int | None = None) -> Iterator[Row]:
         """Return the rows that may be from or to one of the parties in each group (no group: everything).
@@ -307,6 +331,14 @@ class IndexLookup:
             return line_at(fd, place & POSITION)
         finally:
             system.close(fd)
+
+
+def _runs(numbers: list[int]) -> list[tuple[int, int]]:
+    """Return the first and last number of each run without a wide gap: of a span of time mostly one, or two."""
+    numbers.sort()
+    gap = WINDOW + len(numbers)
+    ends = [at for at, (one, other) in enumerate(pairwise(numbers), 1) if other - one > gap]
+    return [(numbers[a], numbers[b - 1]) for a, b in pairwise((0, *ends, len(numbers))) if b > a]
 
 
 def _position(place: int) -> int | None:
