@@ -21,8 +21,9 @@ _LOG = logging.getLogger(__name__)
 class Notifier:
     """The thread. It has a mailbox of its own, so that a slow server delays no page."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, link: str = "") -> None:
         self._directory = directory
+        self._link = link
         self._changed = threading.Event()
         self._ended = threading.Event()
         self._said = ""
@@ -55,7 +56,7 @@ class Notifier:
         """Look once; return the seconds until the next look, None to wait for a change."""
         try:
             mailbox = Mailbox(self._directory)
-            looked = notify.notify_if_due(mailbox)
+            looked = notify.notify_if_due(mailbox, self._link)
             started = waker.start_waited_for(mailbox)
         except (MailboxError, OSError) as error:
             self._complain_once(f"{error}")

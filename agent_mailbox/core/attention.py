@@ -12,7 +12,7 @@ from .records import Record
 from .text import clipped, neutral
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
 GAP = 60_000
 """Milliseconds between two notices at least; what comes meanwhile is in the next."""
@@ -33,11 +33,12 @@ class WaitingThing(Record):
 
 
 class Notice(Record):
-    """A notice: a title and a text of a few lines."""
+    """A notice: a title and a text of a few lines. ``link``: the page that it leads to, if it is known."""
 
     title: str
     text: str
     count: int
+    link: str = ""
 
 
 class LastNotice(Record):
@@ -76,12 +77,19 @@ def decide(
     return Due(True, LastNotice(now, ids), now + again_after if again_after else None)
 
 
-def notice(waiting: Sequence[WaitingThing], *, content: bool) -> Notice:
-    """Return the notice of what waits; ``content``: with what each says."""
-    lines = [_line(one, content) for one in waiting[:NAMED]]
-    more = len(waiting) - NAMED
-    title = "1 thing waits for you" if len(waiting) == 1 else f"{len(waiting)} things wait for you"
-    return Notice(title, "\n".join([*lines, *([f"and {more} more"] if more > 0 else [])]), len(waiting))
+def notice(waiting: Sequence[WaitingThing], *, content: bool, told: Collection[str] = (), link: str = "") -> Notice:
+    """Return the notice of what waits, what is new first; ``content``: with what each says.
+
+    ``told``: the ids that the last notice told."""
+    new = [one for one in waiting if one.id not in told]
+    named = (new if told and new else [*waiting])[:NAMED]
+    lines = [_line(one, content) for one in named]
+    more = len(waiting) - len(named)
+    if more > 0:
+        lines.append(f"and {more} {'other' if told and new else 'more'}{'s' if told and new and more > 1 else ''}")
+    count = "1 thing waits for you" if len(waiting) == 1 else f"{len(waiting)} things wait for you"
+    title = f"{_line(new[0], content=False)}: {count}" if told and new and len(waiting) > 1 else count
+    return Notice(title, "\n".join(lines), len(waiting), link)
 
 
 def _line(one: WaitingThing, content: bool) -> str:

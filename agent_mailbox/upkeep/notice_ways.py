@@ -29,15 +29,18 @@ def send_notice(settings: Mapping[str, Any], notice: Notice) -> dict[str, str]:
     """Tell the notice by every way that is set; return an error for each way, empty where it was told."""
     ways: dict[str, Callable[[], None]] = {}
     if command := settings.get("command"):
-        values = {"title": notice.title, "text": notice.text, "count": str(notice.count)}
+        values = {"title": notice.title, "text": notice.text, "count": str(notice.count), "link": notice.link}
         ways["command"] = lambda: _run_program(filled(command, values))
     if settings.get("desktop"):
         words = ["notify-send", "--app-name=agent-mailbox", "--", notice.title, _strip_markup(notice.text)]
         ways["desktop"] = lambda: _run_program(words)
     if ntfy := settings.get("ntfy"):
-        ways["ntfy"] = lambda: _post_body(ntfy, notice.text.encode(), {"Title": notice.title, "Tags": "mailbox"})
+        click = {"Click": notice.link} if notice.link else {}
+        headers = {"Title": notice.title.encode("ascii", "replace").decode(), "Tags": "mailbox", **click}
+        ways["ntfy"] = lambda: _post_body(ntfy, notice.text.encode(), headers)
     if webhook := settings.get("webhook"):
-        body = codec.dumps({"text": _strip_markup(f"{notice.title}\n{notice.text}")}).encode()
+        lines = filter(None, (notice.title, notice.text, notice.link))
+        body = codec.dumps({"text": _strip_markup("\n".join(lines))}).encode()
         ways["webhook"] = lambda: _post_body(webhook, body, {"Content-Type": "application/json"})
     results: dict[str, str] = {}
     threads = [threading.Thread(target=_try_way, args=(name, way, results), daemon=True) for name, way in ways.items()]

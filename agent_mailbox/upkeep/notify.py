@@ -41,8 +41,8 @@ class Looked(Record):
     waiting: int = 0
 
 
-def notify_if_due(mailbox: Mailbox) -> Looked:
-    """Tell the person of what waits, if it is time.
+def notify_if_due(mailbox: Mailbox, link: str = "") -> Looked:
+    """Tell the person of what waits, if it is time. ``link``: the console's page, where devices reach it.
 
     Raises ``BadData`` for a wrong configuration, and ``Busy``.
     """
@@ -59,7 +59,10 @@ def notify_if_due(mailbox: Mailbox) -> Looked:
             if made.told != told:
                 replace_file(path(_STATE), _spell_state(made.told))  # before: whoever dies in between tells too little
             ways = (
-                tell_notice(mailbox, attention.notice(found, content=bool(settings.get("content"))))
+                tell_notice(
+                    mailbox,
+                    attention.notice(found, content=bool(settings.get("content")), told=told.ids, link=link),
+                )
                 if made.tell
                 else {}
             )

@@ -39,7 +39,7 @@ MEANINGS = {
     (
         "notify",
         "command",
-    ): "the program that tells you what waits; no shell; `{title}`, `{text}`, `{count}` are filled in",
+    ): "the program that tells you what waits; no shell; `{title}`, `{text}`, `{count}`, `{link}` are filled in",
     ("notify", "ntfy"): "the address of an ntfy topic that is told",
     ("notify", "webhook"): "the address of a Slack-compatible webhook that is told",
     ("notify", "desktop"): "`notify-send` tells you",
