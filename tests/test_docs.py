@@ -125,7 +125,7 @@ CONTRACT = {
     "restore": set(),
     "hook": set(),
     "mcp": set(),
-    "console": {"--port", "--host", "--open", "--origin"},
+    "console": {"--port", "--host", "--open", "--origin", "--phone"},
     "install claude-code": {"--project", "--user", "--dry-run", "--force"},
     "uninstall claude-code": {"--project", "--user", "--dry-run"},
     "install codex": {"--project", "--user", "--dry-run"},

@@ -18,6 +18,7 @@ from ..upkeep import extras
 
 if TYPE_CHECKING:
     from ..console.console_server import Server
+    from ..console.phone import Way
 
 PORT = 8642
 NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
@@ -43,15 +44,20 @@ NEEDED = ("starlette", "uvicorn", "jinja2", "markdown_it", "nh3")
     metavar="URL",
     help="The https address of your own TLS proxy before the console: the console then answers to it alone.",
 )
+@click.option(
+    "--phone",
+    is_flag=True,
+    help="Find the way to this console from a phone (`tailscale serve`, nginx, Caddy), and show the link as a QR code.",
+)
 @click.option("--open", "opens", is_flag=True, help="Open the console in your browser instead of printing the link.")
 @pass_app
-def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> None:
+def console(app: App, port: int, host: str, origin: str | None, phone: bool, opens: bool) -> None:
     """Serve a local web page of all agents and mail. There you write and decide. Only you may run it.
 
     The printed link works once, within five minutes; press Enter for another. Ctrl+C stops the console and disturbs no
     agent.
     """
-    missing = extras.find_missing(NEEDED)
+    missing = extras.find_missing((*NEEDED, "segno") if phone else NEEDED)
     if missing:
         raise Refused(
             f"packages of the console are missing: {', '.join(missing)}",
@@ -65,12 +71,16 @@ def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> 
         )
     directory = app.mailbox.directory
     app.directory = app.directory and directory  # who reads a page may be in another directory
-    served = _served_origin(origin)
-    from ..console.console_server import Server, ask_for_links, end_in_order, log_to_stderr, open_in_browser
+    if phone and opens:
+        raise Malformed("--phone and --open are two ways to hand over one link", "leave one of them out")
+    from ..console import console_server
+    from ..console import phone as phones
 
-    end_in_order()
-    log_to_stderr()
-    server = Server(directory, host, port, served, app.complete_hint)
+    way = phones.find_way(port) if phone and origin is None else None
+    served = _served_origin(origin if way is None else way.origin)
+    console_server.end_in_order()
+    console_server.log_to_stderr()
+    server = console_server.Server(directory, host, port, served, app.complete_hint)
     if not server.console.hosts.is_loopback:
         app.give_warning(
             f"{host} is open to the network: anyone who reads its traffic can read the mail and take over the session"
@@ -86,9 +96,9 @@ def console(app: App, port: int, host: str, origin: str | None, opens: bool) -> 
     else:
         warn_unless_built(server.console.desk.warm_caches())
     link = server.new_link()
-    with open_in_browser(link) if opens else nullcontext():
-        _tell_address(app, server, "" if opens else link)
-        ask_for_links(server, app.write_answer)
+    with console_server.open_in_browser(link) if opens else nullcontext():
+        _tell_address(app, server, "" if opens else link, way, phones.draw_link(link) if phone else "")
+        console_server.ask_for_links(server, app.write_answer)
         server.serve_until_signal()
 
 
@@ -104,9 +114,14 @@ def _served_origin(origin: str | None) -> str:
         raise Malformed(f"not an https origin: {origin!r}", "write it as https://console.example") from None
 
 
-def _tell_address(app: App, server: Server, link: str) -> None:
+def _tell_address(app: App, server: Server, link: str, way: Way | None, drawn: str) -> None:
     value = {"url": server.url, "link": link or None, "pid": os.getpid(), "port": server.port}
     shown = f"{link}\n" if link else f"opened {server.url} in your browser\n"
+    if link and server.url != server.fallback and not server.console.hosts.is_secure:
+        shown += f"for a browser that does not know that name: {server.fallback}{link.removeprefix(server.url)}\n"
+    if way is not None:
+        shown = f"a phone reaches it behind {way.name}\n{shown}"
+    shown += drawn
     more = "Enter: print another link; Ctrl+C: stop\n" if sys.stdin is not None and sys.stdin.isatty() else ""
     app.print_answer(f"console of {neutral(server.console.desk.directory)}\n{shown}{more}", value)
 

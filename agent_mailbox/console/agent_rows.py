@@ -7,18 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ..core.instant import HOUR
 from ..core.roster import ALIVE, DEAD, FROZEN, GONE, shown_reason, shown_state
 from . import presenters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
+    from ..core.roster import Agent
     from .desk import Looking
     from .survey import Survey
 
 MOST = 400
 """Rows of the table; the rest is only counted."""
-SIGNS = {ALIVE: "●", FROZEN: "◐", DEAD: "○", GONE: "◌"}
+SILENT = "silent"
+"""The state of a living agent that has not been seen for ``SILENT_AFTER`` ms."""
+SILENT_AFTER = HOUR
+SIGNS = {ALIVE: "●", SILENT: "◔", FROZEN: "◐", DEAD: "○", GONE: "◌"}
 SORTED: dict[str, Callable[[dict[str, Any]], Any]] = {
     "name": lambda one: one["name"].casefold(),
     "seen": lambda one: -one["seen_at"],
@@ -55,13 +60,20 @@ def list_agents(now: Looking, survey: Survey, params: Mapping[str, str]) -> dict
     }
 
 
+def state_of(agent: Agent, survey: Survey, gone: Collection[str], now: int) -> str:
+    """Return an agent's state as a page shows it: alive is only who was seen of late."""
+    state, line = shown_state(agent, gone), survey.lines.get(agent.session_id)
+    seen = max(agent.registered, line.seen if line is not None else 0)
+    return SILENT if state == ALIVE and now - seen >= SILENT_AFTER else state
+
+
 def agent_row(
     survey: Survey, session_id: str, now: Looking, gone: Collection[str], open_of: Mapping[str, int]
 ) -> dict[str, Any]:
     """Return an agent as a row: its state, its addresses, its figures."""
     roster, clock = now.roster, now.mailbox.now()
     agent = roster.find(session_id)
-    state = shown_state(agent, gone)
+    state = state_of(agent, survey, gone, clock)
     line = survey.lines.get(agent.session_id)
     seen = line.seen if line is not None else agent.registered
     return {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import time
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,15 +21,23 @@ from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
+from ..core import codec
 from ..core.text import neutral, visible
 from ..errors import MailboxError
 from ..mailbox.facade import Mailbox
 from ..mailbox.opened import random_id
-from . import actions, beside, details, presenters, views
+from . import actions, beside, details, presenters, sessions_page, views
 from .desk import Desk
 from .error_pages import describe_error
 from .gate import Gate
@@ -39,16 +48,18 @@ from .page_updates import PageUpdater
 from .survey import SurveyThread
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.types import Scope
 
     from .gate import Session
 
 HERE = Path(__file__).parent
-MAX_FIELDS = 64
+MAX_FIELDS = 512
+"""Fields of a form: a page of boxes that are chosen, and the others."""
+SEEKING = ("/search", "/decided", "/timeline")
+"""The pages that look through much."""
 SETTLED = (200, 400, 404, 409)
 """The statuses after which it is known whether a message was sent. Its form then gets another id; after any other, a
 second try has the same id and sends no second message."""
@@ -75,8 +86,9 @@ class ConsoleApp:
         self.hub = LiveHub()
         self.gate = Gate(time.monotonic, self.hub.dismiss_owner)
         self.hosts = hosts
+        self._owed: list[str] = []
         self.surveyor = SurveyThread(directory, self._tell_counted)
-        self.notifier = Notifier(directory)
+        self.notifier = Notifier(directory, f"{hosts.origin_of('')}/" if hosts.is_secure else "")
         self.watcher = Watcher(Mailbox(directory).logs, self._note_change)
         self.reader = PageUpdater(directory, self._make_templates())
         self.app = self._make_application()
@@ -97,13 +109,18 @@ class ConsoleApp:
 
     def _tell_counted(self) -> None:
         self.desk.advance_cursor()
-        self.hub.tell_pages([Event("survey")])
+        owed = [message.id for message in self.surveyor.newest.owed]
+        self.hub.tell_pages([Event("survey"), *([Event("owed")] if owed != self._owed else [])])
+        self._owed = owed
 
     def _make_templates(self) -> jinja2.Environment:
         loader = jinja2.FileSystemLoader(HERE / "templates")
         env = jinja2.Environment(loader=loader, autoescape=True, undefined=jinja2.StrictUndefined, auto_reload=False)
         env.trim_blocks = env.lstrip_blocks = True
         env.globals.update(link=presenters.page_link, static=_static_addresses(), offset=presenters.utc_offset)
+        env.globals.update(
+            mailbox=_name_mailbox(self.desk.directory), icons=("/icon.svg", "/icon.svg?waits=1"), later=None
+        )
         env.filters.update(visible=visible, hint=self.hint)
         return env
 
@@ -125,7 +142,9 @@ class ConsoleApp:
             *(Route(path, partial(self._answer_action, path), methods=["POST"]) for path in actions.ACTS),
             Route(ENTRANCE, self._enter_session, methods=["POST"]),
             Route("/leave", self._leave_session, methods=["POST"]),
+            Route("/leave-others", self._leave_others, methods=["POST"]),
             Route("/receipts", self._answer_receipts),
+            Route("/icon.svg", self._answer_icon),
             Route(beside.PATH, self._answer_attachment),
             Route("/rail", self._answer_rail),
             Route("/events", self._answer_events),
@@ -153,7 +172,7 @@ class ConsoleApp:
     def _make_page(self, path: str, params: Mapping[str, str], request: Request) -> Response:
         template, view = views.PAGES[path]
         number, survey, status = self.hub.number, self.surveyor.current_survey(), 200
-        with self.desk.lock_for_reading() as now:
+        with self.desk.lock_for_seeking() if path in SEEKING else self.desk.lock_for_reading() as now:
             context: dict[str, Any] = {"problem": None, "details": None, "rows": [], "older": None, "is_newest": True}
             try:
                 context |= view(now, survey, params)
@@ -168,10 +187,12 @@ class ConsoleApp:
             context |= details.rail_content(now, survey)
             context["broken"] = neutral(now.mailbox.logs.broken() or "")
             context["covered"] = now.library.covered() if self.desk.prepares else None
+        session: Session = request.state.session
+        if path == "/sessions":
+            context |= sessions_page.describe_sessions(self.gate.sessions(), session, time.monotonic())
         # From here without the lock: other windows need not wait for this page's rendering.
         if context.get("wants_dead"):
             self.surveyor.want_dead()
-        session: Session = request.state.session
         said, session.said = session.said, []
         written, session.written = session.written, {}
         here = presenters.page_link(path, **params)
@@ -204,6 +225,13 @@ class ConsoleApp:
 
         return JSONResponse(await run_in_threadpool(look_up_receipts))
 
+    async def _answer_icon(self, request: Request) -> Response:
+        """Answer with the page's icon in this mailbox's own colour: of many open consoles each is known by it."""
+        name = "icon-waiting.svg" if request.query_params.get("waits") else "icon.svg"
+        hue = int.from_bytes(hashlib.sha256(self.desk.directory.encode()).digest()[:2], "big") % 360
+        text = (HERE / "static" / name).read_text(encoding="ascii").replace("#2f5d8a", f"hsl({hue} 49% 36%)")
+        return Response(text, headers={"cache-control": "private, max-age=86400"}, media_type="image/svg+xml")
+
     async def _answer_attachment(self, request: Request) -> Response:
         file, name = (request.query_params.get(key, "") for key in ("file", "name"))
         return await run_in_threadpool(beside.serve_file, self._directory, file, name)
@@ -211,8 +239,18 @@ class ConsoleApp:
     async def _answer_events(self, request: Request) -> Response:
         path, params = request.query_params.get("page", "/"), dict(request.query_params)
         last = request.headers.get("last-event-id") or params.get("last", "")
-        write = await run_in_threadpool(self.reader.updates_for, path, params)
-        page = OpenPage(write, request.state.session, stays=path == "/")
+        update = await run_in_threadpool(self.reader.updates_for, path, params)
+        session: Session = request.state.session
+
+        def write(event: Event) -> Iterable[tuple[str, str]]:
+            if event.kind != "said":
+                return update(event)
+            if event.owner is not session:
+                return ()
+            session.said = [said for said in session.said if said != event.ids]
+            return [("said", codec.dumps(event.ids))]
+
+        page = OpenPage(write, session, stays=path == "/")
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         return StreamingResponse(self.hub.stream_events(page, last), 200, headers, "text/event-stream")
 
@@ -235,19 +273,23 @@ class ConsoleApp:
             kind, said = "problem", f"{problem['what']}. {problem['hint']}".strip()
         if status in SETTLED:
             fields["message_id"] = random_id()
-        if request.headers.get("accept") == "application/json":
-            return JSONResponse({"kind": kind, "said": said, "message_id": fields.get("message_id")}, status)
         session: Session = request.state.session
+        if request.headers.get("accept") == "application/json":
+            if fields.get("leaves"):  # nobody reads this answer: the page that comes tells it
+                session.said.append((kind, said))
+                self.hub.publish_events([Event("said", ids=(kind, said), owner=session)])
+            return JSONResponse({"kind": kind, "said": said, "message_id": fields.get("message_id")}, status)
         session.said.append((kind, said))
         session.written = fields if kind == "problem" else {}
         return RedirectResponse(_local_path(fields.get("next", "")), 303)
 
     async def _enter_session(self, request: Request) -> Response:
-        token = (await _form_fields(request)).get("token", "").strip()
-        cookie = self.gate.exchange_token(token.rpartition("token=")[2])  # people paste the whole link, too
+        fields = await _form_fields(request)
+        token, browser = fields.get("token", "").strip(), request.headers.get("user-agent", "")
+        cookie = self.gate.exchange_token(token.rpartition("token=")[2], browser)  # people paste the whole link, too
         if cookie is None:
-            return self._sign_in(request, "The link was used already or has expired.")
-        response = RedirectResponse("/", 303)
+            return self._sign_in(request, "The link was used already or has expired.", fields.get("next", ""))
+        response = RedirectResponse(_local_path(fields.get("next", "")), 303)
         secure = self.hosts.is_secure
         response.set_cookie(self.hosts.cookie, cookie, httponly=True, samesite="strict", path="/", secure=secure)
         return response
@@ -259,13 +301,32 @@ class ConsoleApp:
         response.delete_cookie(name, httponly=True, samesite="strict", path="/", secure=secure)
         return response
 
-    def _sign_in(self, request: Request, problem: str = "") -> Response:
-        text = self.reader.templates.get_template("sign_in.html").render(problem=problem)
+    async def _leave_others(self, request: Request) -> Response:
+        session: Session = request.state.session
+        count = self.gate.leave_others(session)
+        session.said.append(("done", f"Signed out {count} other {'browser' if count == 1 else 'browsers'}."))
+        return RedirectResponse("/sessions", 303)
+
+    def _sign_in(self, request: Request, problem: str = "", target: str = "") -> Response:
+        """Answer with the sign-in page, which leads on to where the person wanted to go.
+
+        A browser sends no strict cookie where it follows another site's link. So the page then goes to itself once."""
+        if request.method == "GET":
+            target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
+        comes_from_elsewhere = request.headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+        text = self.reader.templates.get_template("sign_in.html").render(
+            problem=problem, next=_local_path(target), again=comes_from_elsewhere and request.method == "GET"
+        )
         return HTMLResponse(text, 401 if problem or request.method == "GET" else 200)
 
     def _answer_failure(self, _: Request, error: Exception) -> Response:
         problem, status = describe_error(error, self.hint)
         return PlainTextResponse(f"{problem['what']}. {problem['hint']}\n", status)
+
+
+def _name_mailbox(directory: str) -> str:
+    """Return the name of a mailbox's project, by which its pages are told from another's."""
+    return presenters.one_line(os.path.basename(os.path.dirname(directory)) or directory)
 
 
 def _static_version() -> str:

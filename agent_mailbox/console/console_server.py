@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import os
+import re
+import secrets
 import signal
 import socket
 import sys
@@ -20,8 +22,9 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from ..core.text import visible_text
-from ..errors import Refused, StorageFailed
-from ..store.files.small_files import make_file
+from ..errors import MailboxError, Refused, StorageFailed
+from ..mailbox.facade import Mailbox
+from ..store.files.small_files import make_file, read_file, replace_file
 from .app import ConsoleApp
 from .connections import TimelyConnection
 from .gate import LINK_SECONDS
@@ -33,6 +36,8 @@ if TYPE_CHECKING:
     from .live import LiveHub
 
 MAX_CONNECTIONS = 256
+LOOPBACK = "127.0.0.1"
+_OWN_HOST = re.compile(rb"[a-z0-9-]{1,40}-[0-9a-f]{10}\.localhost")
 _OPENER = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer"><title>agent-mailbox</title>'
 )
@@ -89,8 +94,10 @@ class Server:
     def __init__(self, directory: str, host: str, port: int, origin: str, hint: Callable[[str], str]) -> None:
         self._socket = listening_socket(host, port)
         self.port: int = self._socket.getsockname()[1]
-        self.console = ConsoleApp(directory, AllowedHosts(host, self.port, origin), hint)
-        self.url = f"{origin}/" if origin else f"http://{_host_in_url(host)}:{self.port}/"
+        own = "" if origin or host != LOOPBACK else own_host(directory)
+        self.console = ConsoleApp(directory, AllowedHosts(host, self.port, origin, own), hint)
+        self.fallback = f"http://{_host_in_url(host)}:{self.port}/"
+        self.url = f"{origin}/" if origin else f"http://{own}:{self.port}/" if own else self.fallback
         config = uvicorn.Config(
             self.console.app, log_config=None, access_log=False, server_header=False, date_header=False, ws="none",
             lifespan="on", proxy_headers=False, limit_concurrency=MAX_CONNECTIONS, timeout_graceful_shutdown=1,
@@ -105,6 +112,7 @@ class Server:
 
     def serve_until_signal(self) -> None:
         """Serve until a signal ends the process."""
+        signal.signal(signal.SIGHUP, self._server.handle_exit)  # as uvicorn does with the two others
         try:
             self._server.run(sockets=[self._socket])
         except KeyboardInterrupt:
@@ -115,8 +123,29 @@ class Server:
 
 def _host_in_url(host: str) -> str:
     if host in ("0.0.0.0", "::"):
-        return "127.0.0.1" if host == "0.0.0.0" else "[::1]"
+        return LOOPBACK if host == "0.0.0.0" else "[::1]"
     return f"[{host}]" if ":" in host else host
+
+
+def own_host(directory: str) -> str:
+    """Return the host name that only this mailbox's console has, so that its cookie goes to no other server here.
+
+    Browsers take every name below ``localhost`` for this machine (RFC 6761). They keep permissions and looks by it, so
+    it stays the same. It cannot be guessed: an agent's server at that name would get the cookie."""
+    mailbox = Mailbox(directory)
+    record = mailbox.logs.custody
+    path = None if record is None else record.path("console-host")
+    kept = (read_file(path) if path else None) or b""
+    if _OWN_HOST.fullmatch(kept):
+        return kept.decode()
+    project = re.sub(r"[^a-z0-9]+", "-", os.path.basename(os.path.dirname(mailbox.directory)).lower()).strip("-")[:24]
+    made = f"{project.strip('-') or 'mailbox'}-{secrets.token_hex(5)}.localhost"
+    try:
+        if path:
+            replace_file(path, made.encode())
+    except MailboxError:
+        pass  # it has another one at its next start
+    return made
 
 
 def end_in_order() -> None:

@@ -1,4 +1,4 @@
-"""The console's mailbox: one facade for reading and one for acting, each behind a lock.
+"""The console's mailbox: facades for reading, for looking through much and for acting, each behind a lock.
 
 Belongs here: opening them, warming their caches, and the person's cursor. Requests run in threads, and a facade caches
 its folds, so one thread at a time uses each. Acting has its own, so that a slow page delays no decision.
@@ -93,7 +93,8 @@ class Desk:
     def __init__(self, directory: str) -> None:
         self._looking = Looking(directory)
         self._acting = Looking(directory)
-        self._locks = threading.Lock(), threading.Lock()
+        self._seeking = Looking(directory)
+        self._locks = threading.Lock(), threading.Lock(), threading.Lock()
         self._followed = 0, 0
         self.directory = self._looking.mailbox.directory
 
@@ -102,6 +103,13 @@ class Desk:
         """Lock the facade for reading during a ``with`` block."""
         with self._locks[0]:
             yield self._looking
+
+    @contextmanager
+    def lock_for_seeking(self) -> Iterator[Looking]:
+        """Lock the facade for pages that look through much, during a ``with`` block: no other page waits for them."""
+        with self._locks[2]:
+            self._seeking.library.newest_alone = self._looking.library.newest_alone
+            yield self._seeking
 
     @contextmanager
     def lock_for_acting(self) -> Iterator[Looking]:

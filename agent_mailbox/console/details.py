@@ -9,19 +9,25 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from ..core import claims, conversations, replies
+from ..core.address import ALL
 from ..core.dead_letters import RECIPIENT_DEAD
 from ..core.records import USER
 from ..core.roster import ALIVE, DEAD, shown_state
 from ..errors import Refused
-from . import forwarding, presenters
-from .agent_rows import SIGNS
+from . import cards, forwarding, presenters, topics, unread_mail
+from .agent_rows import SIGNS, state_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..core.inbox import Item
     from ..core.records import Message
     from ..core.roster import Roster
     from .desk import Looking
     from .survey import Survey
 
+MOST_CALLS = 20
+"""The newest things that call the person: of these the page tells which ones are new."""
 MOST_BEFORE, MOST_AFTER = 12, 24
 """Messages of a thread that stand whole beside the opened one: some screens."""
 
@@ -32,6 +38,7 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
     message, roster, clock = found.message, now.roster, now.mailbox.now()
     chain, reads = now.library.thread(message.id)
     lineage = roster.lineage(USER)
+    asked = next((r for r in now.open_requests() if r.message_id == message.id), None)
     given_up = {m.id: why for m, why in survey.dead or ()}.get(message.id, "")
     return {
         "problem": None,
@@ -45,7 +52,10 @@ def view_message(now: Looking, survey: Survey, message_id: str) -> dict[str, Any
         "is_acked": found.reads.acked(message, lineage),
         "dead": {RECIPIENT_DEAD: "its recipient died"}.get(given_up, given_up),
         "resend_to": ", ".join(forwarding.new_recipients(message, roster)),
-        "request": next((r.id for r in now.open_requests() if r.message_id == message.id), ""),
+        "request": asked.id if asked is not None else "",
+        "mine": asked is not None and USER in now.control.deciders(asked),
+        "is_unread": message.id in {item.message.id for item in now.unread_letters()},
+        "place": _place_of(message, chain, roster),
     }
 
 
@@ -67,6 +77,19 @@ def _thread_rows(
         "hidden": len(chain) - len(before) - len(after) - 1,
         "topic": presenters.one_line(conversations.topic(message, {m.id: m for m in chain}.get)),
     }
+
+
+def _place_of(message: Message, chain: list[Message], roster: Roster) -> tuple[str, str] | None:
+    """Return the name and the page of the topic, or of the direct talk, that a thread belongs to."""
+    channel = next((to for to in message.recipients if ":" in to or to == ALL), None)
+    if channel is not None:
+        topic = conversations.topic(message, {m.id: m for m in chain}.get)
+        named = f"{presenters.channel_label(channel)} › {presenters.one_line(topic) or topics.PLAIN}"
+        return named, topics.topic_href(channel, conversations.folded(topic))
+    other = next((who for who in (message.sender, *message.recipients) if who != USER and roster.get(who)), None)
+    if other is None or USER not in (message.sender, *message.recipients):
+        return None
+    return f"your talk with {presenters.party_name(other, roster)}", presenters.page_link("/direct", **{"with": other})
 
 
 def _answer_targets(message: Message, roster: Roster) -> dict[str, str]:
@@ -94,14 +117,15 @@ def rail_content(now: Looking, survey: Survey) -> dict[str, Any]:
     roster = now.roster
     living = [a for a in roster.agents.values() if a.state != DEAD]
     gone = now.gone_agents()
-    states = {a.session_id: shown_state(a, gone) for a in living}
+    states = {a.session_id: state_of(a, survey, gone, now.mailbox.now()) for a in living}
     living.sort(key=lambda a: (states[a.session_id] != ALIVE, presenters.party_name(a.session_id, roster).casefold()))
     listed = presenters.list_channels(roster)[:60]
     fresh = now.unread.count_new(channel.address for channel in listed)
     letters = now.unread_letters()
-    by_agent = Counter(heir for item in letters for heir in roster.heirs(item.message.sender))
+    by_agent = Counter(heir for one in unread_mail.direct_letters(letters) for heir in roster.heirs(one.sender))
     return {
         "counts": rail_counts(now, survey, len(letters)),
+        "calls": list_calls(now, letters),
         "joined": [(channel, fresh.get(channel.address, 0)) for channel in listed],
         "direct": [
             (
@@ -115,6 +139,22 @@ def rail_content(now: Looking, survey: Survey) -> dict[str, Any]:
         ],
         "directory": presenters.one_line(now.mailbox.directory),
     }
+
+
+def list_calls(now: Looking, letters: Sequence[Item]) -> list[tuple[str, str, str]]:
+    """Return what calls the person, newest first: each one's id, words and page.
+
+    These are the requests that they decide, and mail to them that asks for an ack."""
+    found = []
+    for request in now.open_requests():
+        if request.proven and USER in now.control.deciders(request):
+            asker = presenters.party_name(request.asker, now.roster)
+            words = f"{asker} {cards.describe_request(request, now.roster)}"
+            found.append((request.asked, request.id, words, f"/#r-{request.id}"))
+    for message in (item.message for item in letters if item.message.ack):
+        words = f"{presenters.sender_name(message, now.roster)} asks you by mail"
+        found.append((message.timestamp, message.id, words, presenters.page_link("/", open=message.id)))
+    return [(key, words, href) for _, key, words, href in sorted(found, reverse=True)[:MOST_CALLS]]
 
 
 def rail_counts(now: Looking, survey: Survey, letters: int) -> dict[str, int | None]:

@@ -18,16 +18,36 @@ LINK_SECONDS = 300.0
 """Seconds that a launch link is valid: enough to change windows, too short to matter in a scrollback."""
 MAX_SESSIONS = 16
 """Browser sessions at once; a further one ends the oldest."""
+MAX_AGE, MAX_REST = 7 * 86_400.0, 86_400.0
+"""Seconds after which a session ends: since it was signed in, and since it was used last."""
 
 
 class Session:
-    """A signed-in browser. ``said``: the notices that its next page shows; ``written``: the form that was refused;
-    ``is_over``: signed out, or too old."""
+    """A signed-in browser. ``said``: the notices that its next page shows; ``written``: the form that was refused.
 
-    def __init__(self) -> None:
+    ``clock``: monotonic seconds. ``browser``: what it calls itself."""
+
+    def __init__(self, clock: Callable[[], float], browser: str = "") -> None:
         self.said: list[tuple[str, str]] = []
         self.written: dict[str, str] = {}
-        self.is_over = False
+        self.browser = browser
+        self.began = self.used = clock()
+        self._clock = clock
+        self._was_left = False
+
+    @property
+    def is_over(self) -> bool:
+        """Return whether it was signed out, or is too old."""
+        now = self._clock()
+        return self._was_left or now - self.began >= MAX_AGE or now - self.used >= MAX_REST
+
+    def note_use(self) -> None:
+        """Note that it is used now."""
+        self.used = self._clock()
+
+    def leave(self) -> None:
+        """End it."""
+        self._was_left = True
 
 
 class Gate:
@@ -46,24 +66,41 @@ class Gate:
         self._links = {_digest_of(token): self._clock() + LINK_SECONDS}
         return token
 
-    def exchange_token(self, token: str) -> str | None:
+    def exchange_token(self, token: str, browser: str = "") -> str | None:
         """Exchange a launch token, which becomes void, for a cookie's value; return None if it is invalid."""
         until = self._links.pop(_digest_of(token), None)
         if until is None or self._clock() >= until:
             return None
         cookie = secrets.token_urlsafe(32)
-        self._sessions[_digest_of(cookie)] = Session()
+        self._sessions[_digest_of(cookie)] = Session(self._clock, browser)
         while len(self._sessions) > MAX_SESSIONS:
             self._end_session(self._sessions.popitem(last=False)[1])
         return cookie
 
     def _end_session(self, session: Session) -> None:
-        session.is_over = True
+        session.leave()
         self._ended(session)
 
     def session_of(self, cookie: str | None) -> Session | None:
-        """Return the session of a cookie, if any."""
-        return self._sessions.get(_digest_of(cookie)) if cookie else None
+        """Return the session of a cookie, if any, which is used by that."""
+        for digest, old in [*self._sessions.items()]:
+            if old.is_over:
+                self._end_session(self._sessions.pop(digest))
+        session = self._sessions.get(_digest_of(cookie)) if cookie else None
+        if session is not None:
+            session.note_use()
+        return session
+
+    def sessions(self) -> list[Session]:
+        """Return the sessions, the one that was used last first."""
+        return sorted(self._sessions.values(), key=lambda session: -session.used)
+
+    def leave_others(self, mine: Session) -> int:
+        """Forget all sessions but one; return how many."""
+        others = [digest for digest, session in self._sessions.items() if session is not mine]
+        for digest in others:
+            self._end_session(self._sessions.pop(digest))
+        return len(others)
 
     def leave_session(self, cookie: str | None) -> None:
         """Forget a session."""

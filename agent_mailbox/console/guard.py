@@ -35,7 +35,7 @@ LOADED = ("/events", "/rail", "/receipts")
 """The paths that our pages load, and nobody visits."""
 _HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
+    "connect-src 'self'; manifest-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'; "
     "require-trusted-types-for 'script'; trusted-types console",
     "x-content-type-options": "nosniff",
     "x-frame-options": "DENY",
@@ -54,16 +54,17 @@ class AllowedHosts:
     """The host names that requests may use: the name it listens on, and on loopback all loopback names.
 
     A server that listens everywhere allows any literal address, which no name server can rebind. ``origin``: the https
-    address of the person's proxy before it; then requests use that alone.
+    address of the person's proxy before it; then requests use that alone. ``own``: a name that only this server has.
     """
 
-    def __init__(self, host: str, port: int, origin: str = "") -> None:
+    def __init__(self, host: str, port: int, origin: str = "", own: str = "") -> None:
         self._origin = origin
         address = _parse_address(host)
         self.port = port
         self.is_loopback = host == "localhost" or (address is not None and address.is_loopback)
         self._everywhere = address is not None and address.is_unspecified
         self._names = {host.lower(), *(("localhost", "127.0.0.1", "::1") if self._is_default_host(host) else ())}
+        self._names |= {own} - {""}
 
     def _is_default_host(self, host: str) -> bool:
         return self._everywhere or host in ("localhost", "127.0.0.1", "::1")

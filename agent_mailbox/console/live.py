@@ -40,7 +40,7 @@ MAX_WINDOWS = 4
 """Streams of one browser, which opens at most six connections to a server (HTTP/1.1): six streams would block its next
 page. The oldest rests until the person looks at it; the page of requests rests last."""
 PING = 25.0
-"""Seconds between two comments on a quiet stream, which reveal that its reader is gone."""
+"""Seconds between two pings on a quiet stream: they reveal that its reader is gone, or that the connection is dead."""
 MOST_AT_ONCE = 64
 """Messages of one change that are sent one by one; after a larger batch pages reload."""
 
@@ -49,12 +49,16 @@ _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 class Event(Record):
-    """One event. Its ``kind``: ``message`` (with it), ``reads`` (``ids`` of messages with new receipts), ``roster``,
-    ``control``, ``survey``, ``seen`` (the person's marks moved), or ``resync``: pages reload."""
+    """One event, of a ``kind``. A ``message`` has it, ``reads`` the ``ids`` of messages with new receipts.
+
+    ``roster``, ``control`` and ``survey`` changed; so did what the person ``owed``, and the marks of what they have
+    ``seen``. ``said`` is what became of an act of ``owner``: its kind and its text are the ``ids``. By ``resync`` pages
+    reload."""
 
     kind: str
     message: Message | None = None
     ids: tuple[str, ...] = ()
+    owner: Session | None = None
 
 
 def _read_news(log: GrowingLog) -> list[tuple[int, bytes]] | None:
@@ -264,7 +268,9 @@ class LiveHub:
                 try:
                     item = await asyncio.wait_for(page.queue.get(), PING)
                 except TimeoutError:
-                    yield b": still here\n\n"
+                    if page.owner is not None and not page.owner.is_over:
+                        page.owner.note_use()  # somebody has the page open
+                    yield b"event: ping\ndata:\n\n"
                     continue
                 if item is None:
                     if page.rests:

@@ -89,4 +89,10 @@ _sieve = nh3.Cleaner(
 @lru_cache(maxsize=512)
 def html_of(text: str) -> Markup:
     """Return a message's text as inert HTML."""
-    return Markup(_sieve.clean(_markdown.render(visible_text(text))))
+    return Markup(_let_scroll(_sieve.clean(_markdown.render(visible_text(text)))))
+
+
+def _let_scroll(clean: str) -> str:
+    """Return sanitized HTML whose wide parts scroll in themselves, by keyboard, too. Text has no such tags: they are
+    escaped there."""
+    return clean.replace("<pre>", '<pre tabindex="0">').replace("<table>", '<table tabindex="0">')

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 from ..core import codec
 from ..core.address import ALL
 from ..core.claims import Reads
+from ..core.control import message_text
+from ..core.control.messages import Answer, Ask
 from ..core.records import USER
 from ..errors import MailboxError
-from ..mailbox.channels import Channels
-from ..mailbox.facade import Mailbox
 from ..mailbox.selection import chooses
-from . import presenters, topics, views
+from . import cards, presenters, topics, views
+from .desk import Looking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from .live import Event
 
 STALE = {
-    "/": ("control", "survey"),
+    "/": ("owed",),
     "/pending": ("control", "survey"),
     "/decided": ("control",),
     "/tasks": ("control", "roster"),
@@ -45,8 +46,9 @@ class PageUpdater:
     """Turns events into updates. ``templates``: those of the pages."""
 
     def __init__(self, directory: str, templates: jinja2.Environment) -> None:
-        self._mailbox = Mailbox(directory)
-        self._library = Channels(self._mailbox)
+        self._looking = Looking(directory)
+        self._mailbox = self._looking.mailbox
+        self._library = self._looking.library
         self.templates = templates
 
     def updates_for(self, path: str, params: Mapping[str, str]) -> Callable[[Event], Iterator[tuple[str, str]]]:
@@ -69,17 +71,42 @@ class PageUpdater:
                             event.message, chosen.address, lambda i: presenters.page_link(path, **here, open=i)
                         ),
                     )
+            if path == "/" and event.message is not None and event.message.type == "control":
+                yield from self._update_cards(event.message)
             if event.kind == "reads" and chosen is not None:
                 yield "reads", ",".join(event.ids)
-            to_person = event.message is not None and not {USER, ALL}.isdisjoint(event.message.recipients)
+            mail = event.message if event.message is not None and event.message.type != "control" else None
+            to_person = mail is not None and not {USER, ALL}.isdisjoint(mail.recipients)
             if event.kind in STALE.get(path, ()) or (path == "/" and to_person):
                 yield "stale", "main"
 
         return write_updates
 
+    def _update_cards(self, message: Message) -> Iterator[tuple[str, str]]:
+        """Yield what a control message changes on the page of requests: the one card, and the order of all.
+
+        A request of the person's own, or one that nothing proves, stands elsewhere there: then the page is stale."""
+        payload = message_text.parse(message.content)
+        if not isinstance(payload, Ask | Answer):
+            return
+        now = self._looking
+        waiting = [r for r in now.open_requests() if USER in now.control.deciders(r)]
+        asked = next((request for request in waiting if request.id == payload.request_id), None)
+        if USER in message.recipients and (asked is None or not asked.proven):
+            yield "stale", "main"  # forged, or over already
+            return
+        card = ""
+        if asked is not None:
+            shown = cards.make_card(asked, now.control.deciders(asked), now.roster, now.mailbox.now())
+            card = self.templates.get_template("card.html").render(card=shown)
+        order = [request.id for request in waiting if request.proven]
+        yield "cards", codec.dumps({"order": order, "card": card})
+
     def _belongs_to_page(
         self, message: Message, chosen: Selection, roster: Roster, path: str, params: Mapping[str, str]
     ) -> bool:
+        if message.timestamp >= views.dated_later(self._looking):
+            return False
         try:
             if path == "/channel":
                 return self._library.is_in(message, chosen.address, topics.topic_of_param(params.get("topic")))

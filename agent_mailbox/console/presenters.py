@@ -173,8 +173,9 @@ def sender_name(message: Message, roster: Roster, person: str = "you") -> str:
 
 
 def channel_label(address: str) -> str:
-    """Return an address as a channel's label: ``#inscription``."""
-    return f"#{visible(address.partition(':')[2] or address)}"
+    """Return an address as a channel's label: ``#inscription`` of a project, ``#architect (role)`` of all else."""
+    kind, _, name = address.partition(":")
+    return f"#{visible(name or address)}" + (f" ({visible(kind)})" if name and kind != "project" else "")
 
 
 def list_channels(roster: Roster) -> list[Channel]:

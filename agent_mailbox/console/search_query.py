@@ -5,8 +5,13 @@ Belongs here: from what the person typed to a selection of mail.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ..errors import Malformed
 from ..mailbox.selection import Selection
+
+if TYPE_CHECKING:
+    from ..core.roster import Roster
 
 SHORTEST = 3
 """Letters from which a word is also the beginning of others."""
@@ -30,6 +35,14 @@ def parse_query(typed: str) -> Selection:
         else:
             plain.append(f"{word}*" if len(word) >= SHORTEST and not word.endswith(('"', "*")) else word)
     return found.replace(query=" ".join(plain))
+
+
+def in_any_case(word: str, roster: Roster) -> str:
+    """Return the agent's id for a name that is spelt in another case, if one agent has it; else the word."""
+    if not word or ":" in word or any(agent.name == word for agent in roster.agents.values()):
+        return word
+    alike = [a.session_id for a in roster.agents.values() if (a.name or "").casefold() == word.casefold()]
+    return alike[0] if len(alike) == 1 else word
 
 
 def _apply_kind(found: Selection, value: str) -> Selection:

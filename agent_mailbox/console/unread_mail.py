@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from ..core import claims
 from ..core.dead_letters import RECIPIENT_DEAD
-from ..core.records import Record
+from ..core.records import USER, Record
 from . import cards, presenters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from ..core.inbox import Item
     from ..core.records import Message
     from .desk import Looking
     from .survey import Survey
@@ -34,16 +35,24 @@ class ListPart(Record):
     older: str
 
 
+def direct_letters(letters: Iterable[Item]) -> list[Message]:
+    """Return the unread mail that stands in a direct talk with the person: the page of that talk lists it."""
+    return [item.message for item in letters if USER in item.message.recipients]
+
+
 def view_pending(now: Looking, survey: Survey, params: Params) -> dict[str, Any]:
     """Return everyone's open requests, and a page of the mail without a reader, newest first."""
     roster, clock = now.roster, now.mailbox.now()
     part = _list_part("/pending", survey.unread or (), params)
     parents = describe_parents(now, part.shown)
-    found, forged = cards.split_by_proof([(r, now.control.deciders(r)) for r in now.open_requests()], roster, clock)
+    asked = [(request, now.control.deciders(request)) for request in now.open_requests()]
+    others = [(request, who) for request, who in asked if USER not in who]
+    found, forged = cards.split_by_proof(others, roster, clock)
     return {
         "title": "Pending",
         "cards": found,
         "forged": forged,
+        "mine": sum(request.proven and USER in who for request, who in asked),
         "uncounted": survey.unread is None,
         "letters": [presenters.message_row(m, claims.Reads(), roster, now=clock, said=parents) for m in part.shown],
         "shown": part,

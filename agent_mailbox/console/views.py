@@ -25,6 +25,7 @@ from . import (
     note_board,
     presenters,
     search_query,
+    sessions_page,
     task_board,
     topics,
     unread_mail,
@@ -45,6 +46,7 @@ PAGE = 50
 MOST = 200
 """Entries of a list without pages; the rest is only counted."""
 HOURS = (6, 24, 72, 168)
+ALL_TIME = 10**15 - 1
 MOST_TIMED = 500
 """The newest messages whose delivery times and costs a timeline shows: a tenth of a second of work."""
 
@@ -82,7 +84,10 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
     """Return the rows of a page that lists mail, and the link to older ones."""
     chosen = selection_of_page(path, params)
     assert chosen is not None
-    topic = topics.topic_of_param(params.get("topic"))
+    topic, roster, later = topics.topic_of_param(params.get("topic")), now.roster, None
+    if path == "/search":
+        named = {name: getattr(chosen, name) for name in ("address", "sender", "recipient")}
+        chosen = chosen.replace(**{name: search_query.in_any_case(word, roster) for name, word in named.items()})
 
     def look_up_page(before: Position | None) -> Page:
         if path == "/channel":
@@ -90,11 +95,17 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         return now.library.page(chosen, before, PAGE)
 
     before = _parse_place(params.get("before", ""))
-    page = look_up_page(before)
+    if before is None and now.library.page(Selection(since=dated_later(now)), None, 1).messages:
+        # A line of another year would stand below all news, for years.
+        if any(m.timestamp >= dated_later(now) for m in look_up_page(None).messages):
+            rest = {key: value for key, value in params.items() if key != "open"}
+            later = presenters.page_link(path, **rest, before=f"{ALL_TIME}.z")
+        page = look_up_page(Position(dated_later(now), ""))
+    else:
+        page = look_up_page(before)
     if before is None and params.get("open"):
         before = _just_after(now, chosen, params["open"], {m.id for m in page.messages})
         page = look_up_page(before) if before is not None else page
-    roster = now.roster
     older = None
     if page.before is not None:
         rest = {key: value for key, value in params.items() if key not in ("before", "open")}
@@ -111,7 +122,13 @@ def list_mail(now: Looking, path: str, params: Params) -> dict[str, Any]:
         "older": older,
         "is_newest": before is None,
         "first_new": None,
+        "later": later,
     }
+
+
+def dated_later(now: Looking) -> int:
+    """Return the instant (ms) from which a message is dated in the future: clocks differ by minutes."""
+    return now.mailbox.now() + 10 * instant.MINUTE
 
 
 def _just_after(now: Looking, chosen: Selection, message_id: str, listed: Collection[str]) -> Position | None:
@@ -231,6 +248,9 @@ def view_direct(now: Looking, _: Survey, params: Params) -> dict[str, Any]:
         "state": state,
         "sign": agent_rows.SIGNS[state],
         "question": asked,
+        "unread": [
+            m.id for m in unread_mail.direct_letters(now.unread_letters()) if who.session_id in roster.heirs(m.sender)
+        ],
         "writes_to": None if who.state == DEAD and not roster.heirs(who.session_id) else who.session_id,
         "priorities": PRIORITIES,
         **rows,
@@ -307,5 +327,6 @@ PAGES: dict[str, tuple[str, View]] = {
     "/archive": ("archive.html", view_archive),
     "/search": ("search.html", view_search),
     "/timeline": ("timeline.html", view_timeline),
+    "/sessions": ("sessions.html", sessions_page.view_sessions),
 }
 """Every page: its template, and the function that fills it."""

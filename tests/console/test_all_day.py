@@ -206,7 +206,7 @@ def test_the_title_counts_decisions_and_not_mail(running: Running) -> None:
     post.ok(*ask)
     page = running.ask("/agents").text
     assert "<title>(1) Agents" in page
-    assert "icon-waiting" in page.partition('id="icon"')[2].partition(" data-calm")[0] or "icon-waiting" in page
+    assert 'id="icon" href="/icon.svg?waits=1"' in page
     post.ok(*ask, "--timeout", "0")
     assert "<title>(1) Agents" in running.ask("/agents").text
 
@@ -363,6 +363,9 @@ def test_a_sound_tells_of_a_request_if_one_wants_it(talk: Running, browser: Brow
     def asked(reason: str) -> int:
         talk.post.ok("control", "request", "permission", "--tool", "Bash", "--reason", reason, "--session", "ada")
         page.locator(".card", has_text=reason).wait_for()
+        page.wait_for_function(
+            "() => Number(document.body.dataset.decisions) === document.querySelectorAll('.card').length"
+        )
         return int(page.evaluate("tones"))
 
     page = window.go("/")

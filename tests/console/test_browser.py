@@ -55,6 +55,7 @@ class Day:
             "/archive": "GPU 1",
             "/search?q=rebase": "rebase is done",
             "/timeline": "Who writes to whom",
+            "/sessions": "this one",
             "/?open=" + self.dead: "Send it again",
         }
 
@@ -470,6 +471,7 @@ def test_enter_in_a_field_decides_nothing(quiet: Running, browser: Browser) -> N
 
     for script in (False, True):
         page = Window(browser, quiet, java_script_enabled=script).unhurried().go("/", live=script)
+        page.locator(f"#r-{ids[0]} .choose input").check()  # which shows the bar of those chosen
         for field in (f"#n-{ids[0]}", "#together-reason"):
             for key in ("Enter", "Control+Enter"):
                 page.locator(field).fill("No. Never force-push main.")

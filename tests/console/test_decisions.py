@@ -63,12 +63,16 @@ def test_a_request_that_nothing_proves_has_no_button_that_approves_it(running: R
     assert "Nothing proves who asks, so it can only be denied." in page
     for n in range(399):
         running.post.append(MESSAGES, record("ada", "user", text.replace("perm-x", f"forged-{n}"), type="control"))
-    for path in ("/", "/pending"):
-        page = running.ask(path).text
-        assert 'To decide <span class="count">1<' in page or 'Undecided requests <span class="count">1<' in page
-        assert 'Unverified requests <span class="count">400<' in page
-        assert page.count('value="deny" class="deny"') == 21
-        assert 'data-decisions="1"' in page
+    page = running.ask("/").text
+    assert 'To decide <span class="count">1<' in page
+    assert 'Unverified requests <span class="count">400<' in page
+    assert page.count('value="deny" class="deny"') == 21
+    assert 'data-decisions="1"' in page
+    page = running.ask("/pending").text  # which has what others decide
+    assert 'others decide <span class="count">0<' in page
+    assert "1 more waits for you" in page
+    many = {f"chosen:forged-{n}": "1" for n in range(399)}
+    assert "399 requests are chosen" in running.does("/decide-chosen", decision="deny", **many)["said"]
     assert running.does("/decide", request="perm-x", decision="deny")["kind"] == "done"
 
 
@@ -79,7 +83,7 @@ def test_what_was_decided_stays_to_be_seen(running: Running) -> None:
     assert "Nothing was decided yet." in running.ask("/decided").text
     running.does("/decide", request=first, decision="deny", reason="not on <main>")
     running.does("/decide", request=second, decision="approve")
-    page = running.ask("/decided").text
+    page = running.ask("/decided").text.partition("<main")[2]
     assert -1 < page.index(second) < page.index(first)
     assert third not in page
     for said in ("<strong>denied</strong>", "“not on &lt;main&gt;”", "wants to use Tool0", "by you"):

@@ -29,7 +29,13 @@ def check(text: str) -> str:
     html = str(markup.html_of(text))
     for tag, attributes in Sieve(html).found:
         assert tag in markup.TAGS, html
-        allowed = {"a": {"href", "rel", "target"}, "ol": {"start"}, "div": {"class"}}.get(tag, set())
+        allowed = {
+            "a": {"href", "rel", "target"},
+            "ol": {"start"},
+            "div": {"class"},
+            "pre": {"tabindex"},
+            "table": {"tabindex"},
+        }.get(tag, set())
         assert attributes.keys() <= allowed, html
         if tag == "a" and "href" in attributes:
             assert (attributes["href"] or "").lower().startswith(("http://", "https://")), html

@@ -1,6 +1,6 @@
 // Keeps a page live and adds keyboard commands. Every page and form works without it, too.
 //
-// The modules, each of which imports only those above it: zone, dom, notices, sound, requests, undo, drafts, refresh, list,
+// The modules, each of which imports only those above it: zone, dom, notices, sound, requests, undo, drafts, list, refresh,
 // seen, stream, copy, panel, forms, keys, completion, switcher, found.
 import "./completion.js";
 import { $, $$ } from "./dom.js";

@@ -1,6 +1,7 @@
 // Drafts stay in this window, also over a reload, until they are sent or it is closed or signed out.
 import { $$, attempt } from "./dom.js";
 
+export const windows = window.BroadcastChannel ? new BroadcastChannel("agent-mailbox") : null; // of this browser
 const kept = ["to", "body", "subject", "message_id", "answers"];
 export const forget = (draft) => attempt(() => sessionStorage.removeItem(draft));
 export const restore = (where) => $$("form[data-draft]", where).forEach((form) => {
@@ -15,5 +16,7 @@ document.addEventListener("input", (event) => {
   else attempt(() => sessionStorage.setItem(form.dataset.draft, JSON.stringify(Object.fromEntries(new FormData(form)))));
 });
 document.addEventListener("submit", (event) => {
-  if (new URL(event.target.action).pathname === "/leave") attempt(() => sessionStorage.clear());
+  if (new URL(event.target.action).pathname !== "/leave") return;
+  attempt(() => sessionStorage.clear());
+  windows?.postMessage("left");
 });

@@ -1,16 +1,16 @@
 // Forms that are sent without leaving the page.
-import { $$ } from "./dom.js";
+import { $, $$ } from "./dom.js";
 import { forget } from "./drafts.js";
 import { say, unsay } from "./notices.js";
 import { open } from "./panel.js";
 import { stale } from "./refresh.js";
 import { mayMiss, noteMove } from "./requests.js";
-import { signedOut } from "./stream.js";
+import { isLive, signedOut } from "./stream.js";
 import { hold, isHeld } from "./undo.js";
 
 document.addEventListener("submit", (event) => {
   const form = event.target;
-  if (form.method !== "post" || ["/leave", "/session"].includes(new URL(form.action).pathname)) return;
+  if (form.method !== "post" || ["/leave", "/leave-others", "/session"].includes(new URL(form.action).pathname)) return;
   event.preventDefault();
   if (form.dataset.sending) return;
   if (form.matches(".decide") && mayMiss()) {
@@ -27,15 +27,19 @@ document.addEventListener("submit", (event) => {
   }
   form.dataset.sending = "1";
   if (!form.matches(".decide")) send(form, fields);
-  else hold(request, form.closest(".card"), told(form, fields), () => send(form, fields), () => {
+  else hold(request, form.closest(".card"), told(form, fields), (leaves) => send(form, fields, leaves), () => {
     delete form.dataset.sending;
     say("news", "Undone: nothing was decided.");
   });
 });
 
+const boxesOf = (form) => $$(`input[form="${CSS.escape(form)}"]`).filter((box) => box.getClientRects().length);
 document.addEventListener("change", ({ target }) => {
-  if (!target.dataset.all) return;
-  $$(`input[form="${CSS.escape(target.dataset.all)}"]`).forEach((box) => { box.checked = target.checked; });
+  const form = target.dataset.all ?? target.getAttribute("form");
+  if (!form || target.type !== "checkbox") return;
+  if (target.dataset.all) boxesOf(form).forEach((box) => { box.checked = target.checked; });
+  const count = boxesOf(form).filter((box) => box.checked).length;
+  $$(`#${CSS.escape(form)} [data-chosen]`).forEach((said) => { said.textContent = count ? `${count} chosen` : ""; });
 });
 
 const isObject = (text) => {
@@ -48,11 +52,16 @@ const isObject = (text) => {
 };
 const told = (form, fields) => {
   const word = { approve: "Approve", always: "Allow always", deny: "Deny" }[fields.get("decision")];
-  const chosen = [...fields.keys()].filter((key) => key.startsWith("chosen:")).length;
-  return `${word}: ${form.closest(".card")?.querySelector("h3").textContent.trim() ?? `${chosen} requests`}.`;
+  const ids = [...fields.keys()].filter((key) => key.startsWith("chosen:")).map((key) => key.slice(7));
+  const title = (card) => card?.querySelector("h3").textContent.trim();
+  const named = ids.map((id) => title(document.getElementById(`r-${id}`)) ?? id);
+  const count = `${ids.length} ${ids.length === 1 ? "request" : "requests"}`;
+  return `${word}: ${title(form.closest(".card")) ?? `${count}: ${named.join(", ")}`}.`;
 };
 
-const send = async (form, fields) => {
+// ``leaves``: the page is being left, so a later one tells what became of it.
+const send = async (form, fields, leaves = false) => {
+  if (leaves) fields.set("leaves", "1");
   const draft = form.dataset.draft;
   const beside = form.closest("#details"); // before the answer, which may replace the form
   try {
@@ -76,7 +85,8 @@ const send = async (form, fields) => {
       }
       if (beside && !beside.hidden) open(location.href, false).catch(() => {});
     }
-    if (told.kind === "done" || form.matches(".decide")) stale("main");
+    const tells = told.kind === "done" && form.matches(".decide") && isLive() && $("[data-patch=cards]"); // the stream
+    if (!tells && (told.kind === "done" || form.matches(".decide"))) stale("main");
   } catch {
     say("problem", "The console does not answer. Your text is still here.");
   } finally {

@@ -1,5 +1,6 @@
 // The list of messages: rows that come in, older ones on demand, receipts. It keeps a bounded number of rows.
 import { $, $$, load, parsed } from "./dom.js";
+import { fail } from "./notices.js";
 
 const MOST = 400; // rows kept in a list: a screen shows 20, and older ones can be loaded again
 
@@ -46,6 +47,28 @@ const noteBelow = (count = below + 1) => {
 };
 window.addEventListener("scroll", () => { if (below && atEnd()) noteBelow(0); });
 $("#below")?.addEventListener("click", toEnd);
+// All rows are other ones now, after more news than come one by one. Who reads further up keeps the place.
+export const renewRows = (fresh) => {
+  const list = $("[data-live]");
+  if (!list) return;
+  const follow = atEnd();
+  const known = new Set($$(".message", list).map((row) => row.id));
+  const anchor = $$(".message", list).find((row) => row.getBoundingClientRect().bottom > 80);
+  const top = anchor?.getBoundingClientRect().top;
+  const more = $$(".message", fresh).filter((row) => !known.has(row.id)).length;
+  const stays = !follow && anchor && ![...fresh.children].some((row) => row.id === anchor.id);
+  if (stays) {
+    list.removeAttribute("data-live");
+    newest(list);
+  } else list.replaceChildren(...fresh.children);
+  if (follow) toEnd();
+  else {
+    const there = anchor && document.getElementById(anchor.id);
+    if (there) window.scrollBy(0, there.getBoundingClientRect().top - top);
+    if (more) noteBelow(below + more);
+  }
+  watch();
+};
 // Puts each day above its first message.
 export const days = (list) => {
   let last = "";
@@ -104,7 +127,12 @@ export const older = async (a) => {
   const list = a.closest(".list");
   if (list.dataset.loading) return;
   list.dataset.loading = "1";
-  const page = await load(a.href);
+  const page = await load(a.href).catch(() => null);
+  delete list.dataset.loading;
+  if (!$(".list", page ?? document.createElement("p"))) {
+    fail("Older messages did not come: the console does not answer. Press “Older messages” to try again.");
+    return;
+  }
   const more = $(".list", page);
   const first = $(".message", list);
   const top = first.getBoundingClientRect().top;
@@ -114,7 +142,6 @@ export const older = async (a) => {
   days(list);
   trim(list, false);
   window.scrollBy(0, first.getBoundingClientRect().top - top);
-  delete list.dataset.loading;
   watch();
 };
 const seen = "IntersectionObserver" in window

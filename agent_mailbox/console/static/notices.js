@@ -26,6 +26,8 @@ export const say = (kind, text, link) => {
   clearTimeout(fades);
   fades = kind === "problem" ? 0 : setTimeout(unsay, SHOWN);
 };
+// What could not be loaded; that one is signed out says more.
+export const fail = (text) => { if (!$("#said .signed-out")) say("problem", text); };
 export const unsay = () => {
   const there = $("#said").children.length;
   clearTimeout(fades);

@@ -1,5 +1,6 @@
 // Brings the page up to date: fetches it again, and replaces what changed around the person.
-import { $, $$, here, load } from "./dom.js";
+import { $, $$, here, load, parsed } from "./dom.js";
+import { renewRows } from "./list.js";
 import { say } from "./notices.js";
 import { EXPIRED, call, noteMove, tick } from "./requests.js";
 
@@ -42,6 +43,33 @@ const patch = (old, fresh) => {
 };
 const same = (one, other) => one.outerHTML === other.outerHTML;
 
+// One request came or went: the list takes its card alone, and all others stay as they are.
+export const placeCards = ({ order, card }) => {
+  const list = $("[data-patch=cards]");
+  const fresh = card && $(".card", parsed(card));
+  const shown = list ? $$(":scope > .card", list) : [];
+  if (!list || !shown.length || !order.length) { // its words change, too
+    stale("main");
+    return;
+  }
+  const before = shown.map((one) => one.dataset.key);
+  shown.filter((one) => !order.includes(one.dataset.key)).forEach((one) => one.remove());
+  const old = fresh && shown.find((one) => one.dataset.key === fresh.dataset.key);
+  if (fresh && !old) {
+    const later = order.slice(order.indexOf(fresh.dataset.key) + 1);
+    const next = $$(":scope > .card", list).find((one) => later.includes(one.dataset.key));
+    if (next) next.before(fresh);
+    else list.append(fresh);
+    say("news", "1 new request to decide.");
+    stale("soon"); // the rail, which calls the person
+  }
+  $("h2 .count", list.closest("section")).textContent = order.length;
+  const now = $$(":scope > .card", list).map((one) => one.dataset.key);
+  if (before.some((key, at) => now[at] !== key)) noteMove();
+  tick();
+  if (now.length !== order.length) stale("main"); // one was missed
+};
+
 // -- the rail ---------------------------------------------------------------------------------------------------------
 
 const railOf = () => {
@@ -74,7 +102,7 @@ export const countNew = (keys) => {
 let due = new Set();
 let waiting = 0;
 let loading = false;
-// The rail may be some seconds old, the page itself not.
+// The rail may be some seconds old, the page itself not; "soon" is the rail at once.
 export const stale = (what) => {
   due.add(what);
   if (loading || (waiting && what === "rail")) return;
@@ -89,10 +117,11 @@ const refresh = async () => {
   try {
     const alone = !wanted.has("main") && !wanted.has("all");
     const page = await load(alone ? railOf() : here());
+    const calls = $("#calls", page)?.parentNode.cloneNode(true);
     renew($("#rail", page));
     const decisions = Number(page.body.dataset.decisions || 0);
     document.title = `${decisions ? `(${decisions}) ` : ""}${document.title.replace(/^\(\d+\) /, "")}`;
-    call(decisions);
+    if (calls) call(decisions, calls);
     const fresh = $("#main > [data-patch]", page);
     const old = $("#main > [data-patch]");
     if (fresh && old && (wanted.has("main") || wanted.has("all"))) {
@@ -107,7 +136,7 @@ const refresh = async () => {
       if (more) say("news", `${more} new ${more === 1 ? "request" : "requests"} to decide.`);
     }
     const list = $("[data-live]", page);
-    if (wanted.has("all") && list) $("[data-live]")?.replaceChildren(...list.children);
+    if (wanted.has("all") && list) renewRows(list);
   } catch { /* the server is gone; the stream says so */ }
   loading = false;
   const left = [...due];

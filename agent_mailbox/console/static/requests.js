@@ -3,17 +3,28 @@ import { $, $$ } from "./dom.js";
 import { say } from "./notices.js";
 import { sound } from "./sound.js";
 
-export const call = (decisions) => {
-  const before = Number(document.body.dataset.decisions);
+const callsIn = (rail) => new Map($$("#calls li", rail).map((li) => [li.dataset.key, $("a", li)]));
+let known = callsIn(document);
+// ``rail``: with what calls the person, the newest first. What was not there before is named first, and opened.
+export const call = (decisions, rail) => {
   document.body.dataset.decisions = decisions;
   const icon = $("#icon");
   icon.href = decisions ? icon.dataset.waiting : icon.dataset.calm;
-  if (decisions <= before || document.hasFocus()) return;
+  const now = callsIn(rail);
+  const fresh = [...now].filter(([key]) => !known.has(key));
+  known = now;
+  if (!fresh.length || document.hasFocus()) return;
   sound();
   if (!window.Notification || Notification.permission !== "granted") return;
-  const words = `${decisions} ${decisions === 1 ? "request waits" : "requests wait"} for your decision`;
-  const notice = new Notification("agent-mailbox", { body: words, tag: "agent-mailbox" });
-  notice.onclick = () => { window.focus(); notice.close(); };
+  const [, first] = fresh[0];
+  const others = now.size - 1;
+  const more = others ? `, and ${others} ${others === 1 ? "other waits" : "others wait"}` : "";
+  const notice = new Notification(first.textContent + more, { tag: "agent-mailbox", renotify: true });
+  notice.onclick = () => {
+    window.focus();
+    notice.close();
+    location.assign(first.getAttribute("href"));
+  };
 };
 const asks = $("#notify");
 if (asks && window.Notification && window.isSecureContext && Notification.permission === "default") {

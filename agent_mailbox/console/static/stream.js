@@ -1,12 +1,17 @@
 // The live stream: news as they happen, and coming back after the console was away or signed out of.
 import { $, SIGNED_OUT } from "./dom.js";
+import { windows } from "./drafts.js";
 import { add, noteReads } from "./list.js";
 import { say, unsay } from "./notices.js";
-import { countNew, stale } from "./refresh.js";
+import { countNew, placeCards, stale } from "./refresh.js";
 import { look } from "./seen.js";
 
 let heard = document.body.dataset.number; // the newest event that this page has
 let stream = null;
+let lastHeard = Date.now();
+const SILENT = 60000; // ms: two pings are missing, so the connection is dead though nobody closed it
+const PATIENCE = 10000; // ms for a new one; the browser may try other dead connections first
+const DOUBTFUL = 30000; // ms: one is missing, and the page was away
 
 const state = (live, words) => {
   const shown = $("#link-state");
@@ -20,13 +25,17 @@ export const listen = () => {
   at.set("page", location.pathname);
   at.set("last", heard);
   stream = new EventSource(`/events?${at}`);
-  stream.onopen = () => state(true, "live");
+  stream.onopen = () => {
+    lastHeard = Date.now();
+    state(true, "live");
+  };
   stream.onerror = () => {
     state(false, "not live; reconnecting");
     if (stream?.readyState === EventSource.CLOSED) lost(); // the browser does not try again by itself
   };
   const on = (name, does) => stream.addEventListener(name, (event) => {
     heard = event.lastEventId || heard;
+    lastHeard = Date.now();
     does(event);
   });
   on("row", (event) => {
@@ -41,7 +50,26 @@ export const listen = () => {
     state(false, "paused while other windows are live");
   });
   on("mail", (event) => countNew(JSON.parse(event.data)));
+  on("cards", (event) => placeCards(JSON.parse(event.data)));
+  on("said", (event) => say(...JSON.parse(event.data)));
+  on("ping", () => {});
 };
+export const isLive = () => stream?.readyState === EventSource.OPEN && Date.now() - lastHeard < SILENT;
+
+// A computer that slept, or a network that forgot the connection, closes nothing: only silence tells.
+let listening = Date.now();
+const renew = (limit) => {
+  const silent = Date.now() - lastHeard;
+  if (!stream || silent < limit) return;
+  state(false, `not live; last heard ${Math.round(silent / 1000)} s ago`);
+  if (Date.now() - listening < PATIENCE) return; // the new one has its time, too
+  listening = Date.now();
+  stream.close();
+  listen();
+};
+setInterval(() => renew(SILENT), 5000);
+for (const name of ["online", "pageshow", "focus"]) window.addEventListener(name, () => renew(DOUBTFUL));
+document.addEventListener("visibilitychange", () => document.hidden || renew(DOUBTFUL));
 
 // A console that was started anew, or signed out of, refuses the stream. The page asks, ever less often, until it may
 // go on; what is written in it stays.
@@ -63,6 +91,7 @@ const again = async () => {
   const answer = await fetch("/receipts?ids=").catch(() => null);
   if (answer?.ok) {
     pause = SOONEST;
+    document.body.classList.remove("left");
     unsay();
     listen();
   } else {
@@ -72,6 +101,7 @@ const again = async () => {
 };
 export const signedOut = () => {
   state(false, "signed out");
+  document.body.classList.add("left"); // whoever comes to this screen reads nothing; what is written stays
   if ($("#said .signed-out")) return;
   const what = "You are signed out here. Open a link of agent-mailbox console in this browser; this page then goes on by itself.";
   say("problem", what, { href: "/", text: "Sign in again" });
@@ -88,3 +118,8 @@ const wake = () => {
 window.addEventListener("focus", wake);
 document.addEventListener("visibilitychange", wake);
 document.addEventListener(SIGNED_OUT, signedOut);
+windows?.addEventListener("message", () => setTimeout(() => {
+  stream?.close();
+  stream = null;
+  again();
+}, 300));

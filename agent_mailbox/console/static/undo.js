@@ -21,13 +21,12 @@ const shut = (request) => {
   show();
   return it;
 };
-const sendOne = (request) => shut(request).send();
+const sendOne = (request, leaves = false) => shut(request).send(leaves);
 const undoOne = (request) => {
   shut(request).undone();
   document.getElementById(`r-${request}`)?.focus();
 };
 
-export const sendNow = () => [...held.keys()].forEach(sendOne);
 export const undo = () => {
   const last = [...held.keys()].at(-1);
   if (last === undefined) return false;
@@ -69,4 +68,4 @@ const following = (card) => {
   const at = cards.indexOf(card);
   return at < 0 ? null : cards[at + 1] || cards[at - 1];
 };
-window.addEventListener("pagehide", sendNow);
+window.addEventListener("pagehide", () => [...held.keys()].forEach((request) => sendOne(request, true)));
