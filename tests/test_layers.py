@@ -58,6 +58,8 @@ SYSTEM = {
 BYPASSES = {
     ("store.projection.sqlite", "_sqlite3"): "SQLite does its own input and output",
     ("upkeep.crontab", "subprocess"): "crontab is a program",
+    ("upkeep.replicator_service", "subprocess"): "systemctl and launchctl are programs",
+    ("upkeep.replicator_service", "pathlib"): "the place of the package",
     ("upkeep.notice_ways", "subprocess"): "the person's own program",
     ("upkeep.notice_ways", "threading"): "a time limit for a whole call",
     ("upkeep.waker", "subprocess"): "the person's own program",

@@ -29,7 +29,7 @@ from ..space.space import Space
 from ..space.trust import machine_keys, space_trust
 from ..store.files import system
 from ..store.locks.lock import FileLock
-from ..upkeep import extras
+from ..upkeep import extras, replicator_service
 
 if TYPE_CHECKING:
     from ..space.copy.replica import Replica
@@ -227,6 +227,7 @@ def _need_psycopg() -> None:
 def leave(app: App, /) -> None:
     """Leave the space. The files stay as they are: a mailbox of this machine alone."""
     found = joining_space.leave_space(app.mailbox.logs)
+    replicator_service.remove_service(replicator_service.service_of(app.mailbox.directory, app.environ))
     rest = f"; {found.waiting} lines were never published: {neutral(found.trouble)}" if found.waiting else ""
     app.print_answer(f"left {found.space}{rest}\n", _value_of(found))
 
@@ -280,12 +281,20 @@ def status(app: App, /) -> None:
 
 
 @engine.command(cls=CommandWithOptions)
+@click.option("--install", is_flag=True, help="Have it run from now on: a service of systemd's or launchd's for you.")
+@click.option("--remove", is_flag=True, help="Take that service away.")
 @pass_app
-def serve(app: App, /) -> None:
+def serve(app: App, /, install: bool, remove: bool) -> None:
     """Keep this machine's copy up with the space until ended. One process a machine is enough.
 
     A kill loses nothing: it goes on where it was.
+
+    \b
+    Example: agent-mailbox engine serve --install
     """
+    if install or remove:
+        _change_service(app, install=install)
+        return
     logs = app.mailbox.logs
     found = joining_space.read_standing(logs)
     record = spaces.record_of(logs)
@@ -312,6 +321,19 @@ def serve(app: App, /) -> None:
         )
         if relay is not None:
             relay.close()
+
+
+def _change_service(app: App, *, install: bool) -> None:
+    """Install the replicator as a service of the person's, or remove it."""
+    joining_space.require_space(app.mailbox.logs)
+    service = replicator_service.service_of(app.mailbox.directory, app.environ)
+    if install:
+        replicator_service.install_service(service)
+        app.print_answer(f"runs from now on: {service.path}\n", {"service": service.path, "runs": True})
+        return
+    was_there = replicator_service.remove_service(service)
+    said = f"removed: {service.path}" if was_there else f"there is none: {service.path}"
+    app.print_answer(f"{said}\n", {"service": service.path, "runs": False})
 
 
 def _start_relay(space: Space, directory: str) -> Relay | None:

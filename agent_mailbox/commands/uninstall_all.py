@@ -21,6 +21,7 @@ from ..store.files import paths
 from ..store.files.small_files import read_if_possible, storage_failed
 from ..store.locks.lock import WAIT
 from ..store.log.logs import of_mailbox
+from ..upkeep import replicator_service
 from ..upkeep.crontab import TAG
 from .hook_command import program_call
 
@@ -150,6 +151,10 @@ def _what_stays(app: App, remains: everywhere.Remains, deleted: list[str]) -> It
     if _is_in_crontab():
         yield "your crontab", f"lines that end in{TAG}; `crontab -e` removes them"
     for mailbox in remains.mailboxes:
+        service = replicator_service.service_of(mailbox, app.environ).path
+        if os.path.lexists(service):
+            remove = f"agent-mailbox engine serve --remove --dir {typed(mailbox)}"
+            yield service, f"the service that runs its replicator; `{remove}` removes it"
         yield mailbox, f"a mailbox with its mail; `rm -r {typed(mailbox)}` deletes it"
     if os.path.isdir(remains.configuration) and remains.configuration != remains.state:
         yield remains.configuration, f"your configuration; `rm -r {typed(remains.configuration)}` deletes it"

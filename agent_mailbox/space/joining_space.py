@@ -113,7 +113,7 @@ def leave_space(logs: Logs) -> SpaceStanding:
     """Publish what is here alone, compare, and make the mailbox one machine's; its files stay.
 
     An engine that is out of reach hinders nothing: what is here stays here."""
-    space = _require_space(logs)
+    space = require_space(logs)
     copy = spaces.open_replica(logs, space)
     with copy.machine_lock():
         try:
@@ -132,7 +132,7 @@ def forget_machine(desk: Mailbox, machine: str) -> list[str]:
     """Give up another machine; return its sessions, which the caller has to give up (``absence.give_up``).
 
     Raises ``NotFound`` if no such machine joined, ``Refused`` for this one."""
-    space = _require_space(desk.logs)
+    space = require_space(desk.logs)
     if machine == space.machine:
         raise Refused(f"machine is this one: {machine}", "run `agent-mailbox engine leave`")
     order = spaces.order_of(space)
@@ -166,7 +166,7 @@ def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_r
     """Remove from the engine what all machines have archived, by a way to it that may; return what went.
 
     Raises ``Refused`` if it may not. ``dry_run``: change nothing."""
-    space = _require_space(logs)
+    space = require_space(logs)
     copy = spaces.open_replica(logs, space)
     order = spaces.order_in(copy)
     with copy.machine_lock():
@@ -180,7 +180,7 @@ def purge_archived(logs: Logs, url: str | None, credential: str | None, *, dry_r
 
 def read_standing(logs: Logs) -> SpaceStanding:
     """Return how far this machine is; asks the engine, and changes nothing."""
-    space = _require_space(logs)
+    space = require_space(logs)
     copy = spaces.open_replica(logs, space)
     copy.look_locally()
     records, trouble = copy.state.applied, ""
@@ -220,7 +220,8 @@ def _describe_trust(copy: Replica) -> Iterator[dict[str, object]]:
         yield {"machine": machine, "fingerprint": one.fingerprint, "speaks": speaks}
 
 
-def _require_space(logs: Logs) -> Space:
+def require_space(logs: Logs) -> Space:
+    """Return the space of the mailbox; raise ``NotFound`` if it is in none."""
     space = spaces.space_of(logs)
     if space is None:
         raise NotFound(f"mailbox is in no space: {logs.directory}", "`agent-mailbox engine join URL --space NAME`")

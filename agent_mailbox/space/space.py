@@ -109,7 +109,7 @@ def why_late(logs: Logs) -> str:
         return ""
     old = "of unknown age" if age is None else f"{age / 60:.0f} minutes old" if age > 90 else "a minute old or less"
     why = "engine is out of reach" if serves else "the replicator does not run"
-    mend = "`agent-mailbox engine status` tells more" if serves else "`agent-mailbox engine serve` brings what comes"
+    mend = "`agent-mailbox engine status` tells more" if serves else "`agent-mailbox engine serve --install` has it run"
     return f"this machine's copy of space {space.space} is {old}: {why}; {mend}"
 
 

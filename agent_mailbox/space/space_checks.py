@@ -61,7 +61,7 @@ def space_problems(logs: Logs, system: str | None = None) -> Iterator[str]:
         yield f"messages were never sent, since their ids are other messages': {found.unsent}"
     yield from space_words.describe_wrong_seals(joining_space.read_standing(logs))
     if not found.serving:
-        yield "replicator does not run: `agent-mailbox engine serve` keeps this machine's copy up"
+        yield "replicator does not run: `agent-mailbox engine serve --install` keeps this machine's copy up"
 
 
 def space_notes(logs: Logs, command: Callable[[str], str]) -> Iterator[str]:

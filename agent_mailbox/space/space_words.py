@@ -20,7 +20,7 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str]) -> st
     lines = [
         f"space      {found.space} as {found.machine}, {neutral(found.url)}",
         f"engine     {neutral(found.trouble) or 'answers'}",
-        "replicator " + ("runs" if found.serving else f"does not run: {command('engine serve')}"),
+        "replicator " + ("runs" if found.serving else f"does not run: {command('engine serve --install')}"),
         f"records    {found.applied} of {found.records} are here",
         f"waiting    {found.waiting} lines of this machine, {found.queued} sends",
     ]

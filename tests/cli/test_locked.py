@@ -140,6 +140,6 @@ def test_a_shared_mailbox_without_a_replicator_is_a_problem(pair: Post) -> None:
     spaces.save_space(desk.logs, spaces.Space(url="nats://127.0.0.1:1", space="team", machine="north"))
     (problem,) = pair.doctor()
     assert "replicator does not run" in problem["what"]
-    assert f"`agent-mailbox engine serve --dir {pair.box}`" in problem["what"]
+    assert f"`agent-mailbox engine serve --install --dir {pair.box}`" in problem["what"]
     with FileLock(spaces.record_of(desk.logs).path(spaces.PLACE, spaces.SERVING)):
         assert pair.doctor() == []

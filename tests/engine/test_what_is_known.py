@@ -32,7 +32,7 @@ def test_mail_that_nobody_brings_is_not_said_to_be_none(pair: Pair) -> None:
         assert "to ben" not in said.stdout
         (warning,) = said.warnings
         assert f"copy of space {pair.space} is 7 minutes old: the replicator does not run" in warning
-        assert f"`agent-mailbox engine serve --dir {pair.program.scratch / 'south'}`" in warning
+        assert f"`agent-mailbox engine serve --dir {pair.program.scratch / 'south'} --install`" in warning
     start = {
         "session_id": "cem",
         "hook_event_name": "SessionStart",

@@ -178,10 +178,10 @@ def _check_replicator(mailbox: Mailbox) -> Iterator[Problem]:
     if not logs.is_shared or logs.custody is None:
         return
     serving = logs.custody.path(spaces.PLACE, spaces.SERVING)
-    command = f"agent-mailbox engine serve --dir {typed(mailbox.directory)}"
+    command = f"agent-mailbox engine serve --install --dir {typed(mailbox.directory)}"
     if not is_held(serving):
         what = "its replicator does not run: mail of other machines does not come here, and ours may not leave"
-        yield Problem(mailbox.directory, None, f"{what}; run `{command}`, and keep it running")
+        yield Problem(mailbox.directory, None, f"{what}; run `{command}`")
     elif (told := _stopped_holder(serving)) is not None:
         yield told.replace(what=f"its replicator stands still: {neutral(told.what)}")
     elif why := spaces.why_late(logs):

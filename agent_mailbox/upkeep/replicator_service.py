@@ -1,0 +1,104 @@
+"""The replicator as a service of the person's: it starts with their login, and again after each end.
+
+Belongs here: the file that says so to systemd (``systemd.service(5)``) or to macOS's launchd (``launchd.plist(5)``),
+putting it there and taking it away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import plistlib
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..core.records import Record
+from ..errors import Refused
+from ..store.files import system
+from ..store.files.small_files import replace_file, storage_failed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+NAME = "agent-mailbox-engine-"
+"""The beginning of our services' names; a digest of the mailbox's path follows."""
+
+
+class Service(Record):
+    """A mailbox's service: its file, what is written there, and the commands that start and stop it."""
+
+    path: str
+    text: bytes
+    start: tuple[tuple[str, ...], ...]
+    stop: tuple[str, ...]
+
+
+def service_of(directory: str, environ: Mapping[str, str]) -> Service:
+    """Return the service of a mailbox (its real path); raise ``Refused`` for a path that no file of services holds."""
+    program = (sys.executable, "-m", "agent_mailbox", "--dir", directory, "engine", "serve")
+    root = str(Path(__file__).absolute().parents[2])
+    if any(not word.isprintable() for word in (*program, root)):
+        raise Refused(f"a service cannot hold a path that does not print: {directory!r}", "move the mailbox")
+    name = NAME + hashlib.sha256(system.encoded(directory)).hexdigest()[:8]
+    home = environ.get("HOME") or "/"
+    if sys.platform == "darwin":
+        path = system.join(home, "Library/LaunchAgents", f"{name}.plist")
+        told = {"Label": name, "ProgramArguments": [*program], "WorkingDirectory": root, "KeepAlive": True}
+        target = f"gui/{system.getuid()}"
+        start = ("launchctl", "bootstrap", target, path)
+        return Service(path, plistlib.dumps(told), (start,), ("launchctl", "bootout", f"{target}/{name}"))
+    units = system.join(environ.get("XDG_CONFIG_HOME") or system.join(home, ".config"), "systemd/user")
+    unit = f"{name}.service"
+    text = (
+        f"[Unit]\nDescription=agent-mailbox replicator of {_escaped(directory)}\n\n"
+        f"[Service]\nWorkingDirectory={_escaped(root)}\nExecStart={' '.join(map(_quoted, program))}\n"
+        "Restart=always\nRestartSec=5\nUMask=0077\n\n[Install]\nWantedBy=default.target\n"
+    )
+    control = ("systemctl", "--user")
+    begin = (*control, "daemon-reload"), (*control, "enable", "--now", unit)
+    return Service(system.join(units, unit), text.encode(), begin, (*control, "disable", "--now", unit))
+
+
+def install_service(service: Service) -> None:
+    """Write the file, and start the service; raise ``Refused`` with what is left to do if it does not start."""
+    try:
+        system.make_directory(system.dirname(service.path), parents=0o755)
+    except OSError as error:
+        raise storage_failed("make", system.dirname(service.path), error) from None
+    replace_file(service.path, service.text)
+    for command in service.start:
+        if said := _run(command):
+            last = " ".join(service.start[-1])
+            raise Refused(
+                f"the service is written, and does not run: {service.path}: {said}",
+                f"run `{last}` at your own terminal, or keep `agent-mailbox engine serve` running",
+            )
+
+
+def remove_service(service: Service) -> bool:
+    """Stop the service and remove its file; return whether there was one."""
+    if not system.exists(service.path):
+        return False
+    _run(service.stop)  # it may not run
+    system.unlink(service.path)
+    return True
+
+
+def _run(command: Sequence[str]) -> str:
+    """Run a command; return what it complains of, empty if it does its work."""
+    try:
+        done = subprocess.run(command, capture_output=True, check=False)
+    except FileNotFoundError:
+        return f"there is no {command[0]} here"
+    return "" if done.returncode == 0 else done.stderr.decode("utf-8", "replace").strip() or "it fails"
+
+
+def _quoted(word: str) -> str:
+    """Return a word of ``ExecStart=`` as systemd takes it back."""
+    inner = _escaped(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    return f'"{inner}"'
+
+
+def _escaped(word: str) -> str:
+    return word.replace("%", "%%")
