@@ -71,6 +71,7 @@ CONTRACT = {
             "--thread",
             "--ttl-hours",
             "--expires-at",
+            "--when",
             "--ack",
             "--priority",
             "--type",

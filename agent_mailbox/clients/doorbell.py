@@ -18,11 +18,17 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+from ..core import inbox
+from ..core.inbox import ALONG
+from ..core.records import IDLE as IDLE_TIME
+from ..core.records import NOW
 from ..core.roster import ALIVE
 from ..errors import MailboxError, NoMailbox
 from ..mailbox import absence
 from ..mailbox.delivery import WITHHELD, Delivery
 from ..mailbox.opened import OpenMailbox, wall_clock
+from ..mailbox.sending import Sending
+from ..mailbox.session_brake import SessionBrake
 from ..store.files import paths, system
 from ..store.files.board import TASKS, Board
 from ..store.files.watch import Watch
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
+    from ..core.brake import BrakeVerdict
     from ..core.inbox import Item
     from ..core.records import Proof
     from ..store.locks.doorbell_lock import DoorbellLock
@@ -184,7 +191,8 @@ class Doorbell:
             self._unread = frozenset()
             return self._next_look(now)
         stamp = self._quiet_stamp()
-        desk = OpenMailbox(self._directory, wait=1.0)
+        desk = OpenMailbox(self._directory, wait=1.0, prove=self._prove)
+        desk.weigh_mail()
         if not desk.config.doorbell:
             self._vigil.leave(OFF, (), desk.config.stamp[2])
             return None
@@ -206,18 +214,12 @@ class Doorbell:
         if self._client.may_be_left():
             return now + LOOKS
         delivery = Delivery(desk)
-        items = [item for item in delivery.look(self._me) if not item.muted]
-        if not items and self._is_task_waiting(desk):
-            events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
-            return RING
-        due = self._rings_at(desk, items, now)
+        items = [item for item in inbox.due(delivery.look(self._me), NOW, IDLE_TIME) if inbox.timing(item) != ALONG]
+        due = self._rings_for_task(desk, now) if not items else self._rings_at(desk, items, now)
         return min(due, now + WITHHELD) if delivery.withheld else due
 
     def _rings_at(self, desk: OpenMailbox, items: Sequence[Item], now: float) -> float:
         unread = frozenset(item.message.id[:8] for item in items)
-        if not unread:
-            self._unread = unread
-            return self._next_look(now)
         if unread != self._unread:
             self._since = self._since if self._unread else now
             self._unread, self._changed = unread, now
@@ -227,19 +229,37 @@ class Doorbell:
             shown = left != self._rung
             pause = PAUSE if shown else min(PAUSE * 4.0 ** (self._rings - 1), LONGEST)
             due = max(due, self._rung_at + pause)
-        if due <= now:
-            self._rings = self._rings + 1 if left == self._rung and left else 1
-            self._rung, self._rung_at = unread, now
-            events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
-            return RING
-        return due
+        if due > now:
+            return due
+        found = self._brake(desk).may_ring(items)
+        if not found.wakes:
+            return self._after_brake(found, desk, now)
+        self._rings = self._rings + 1 if left == self._rung and left else 1
+        self._rung, self._rung_at = unread, now
+        events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
+        return RING
 
-    def _is_task_waiting(self, desk: OpenMailbox) -> bool:
-        """Return whether a task is to wake the session. It is asked once for each state of the logs."""
+    def _brake(self, desk: OpenMailbox) -> SessionBrake:
+        return SessionBrake(desk, self._me, Sending(desk).send)
+
+    def _after_brake(self, found: BrakeVerdict, desk: OpenMailbox, now: float) -> float:
+        """Return when to look again at what the brake holds up."""
+        wait = LONGEST if found.again is None else max((found.again - desk.now()) / 1000, SETTLE)
+        return min(now + wait, self._next_look(now))
+
+    def _rings_for_task(self, desk: OpenMailbox, now: float) -> float:
+        """Return when to ring for a task that is to wake the session. That is asked once for each state of the logs."""
+        self._unread = frozenset()
         if not self._trail.is_offered(self._me) or self._asked == (ends := desk.logs.ends()):
-            return False
+            return self._next_look(now)
+        found = self._brake(desk).may_ring_for_task(lambda: bool(_offers().wakes(desk, self._me)))
+        if found.held:
+            return self._after_brake(found, desk, now)
         self._asked = ends
-        return bool(_offers().wakes(desk, self._me))
+        if not found.wakes:
+            return self._next_look(now)
+        events.note_wake(desk.logs, self._me, desk.now(), TOKENS + self._client.notice)
+        return RING
 
     def _wait_for_others(self, desk: OpenMailbox, items: Sequence[Item]) -> float:
         """Return the seconds to let others go first: 0, unless all of the mail is for roles that others hold too."""

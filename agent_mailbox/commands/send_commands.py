@@ -14,7 +14,7 @@ from ..cli.group import cli
 from ..cli.options import App, CommandWithOptions, complete_address, complete_session, one_of, pass_app
 from ..core import attachments, codec, compose, references
 from ..core.compose import Draft
-from ..core.records import PRIORITIES, TYPES, BadLine
+from ..core.records import PRIORITIES, TYPES, WHENS, BadLine
 from ..errors import BadData, MailboxError, Malformed, NotFound
 from ..mailbox.leaving import ALLOWED
 from ..mailbox.opened import nobody
@@ -54,6 +54,7 @@ class Written(TypedDict):
     ack: bool
     priority: str
     kind: str
+    when: str | None
     retry_id: str | None
     allow_secret: bool
     refs: Sequence[str]
@@ -89,6 +90,13 @@ def _writing_options(command: Any) -> Any:
                 show_default=True,
                 help=f"One of {', '.join(TYPES)}.",
                 shell_complete=one_of(TYPES),
+            ),
+            click.option(
+                "--when",
+                metavar="W",
+                help="When a session sees it: now (between its tools, or by a wake), turn (never by a wake) or idle "
+                "(by a wake, its turn over). Default: turn for a tag, all and low priority, else now.",
+                shell_complete=one_of(WHENS),
             ),
             click.option(
                 "--id",
@@ -207,6 +215,7 @@ def _draft_from(app: App, sender: str, to: Sequence[str], given: Written) -> Dra
         ack=given["ack"],
         priority=given["priority"],
         type=given["kind"],
+        when=given["when"],
         id=given["retry_id"],
         references=[references.parse(text) for text in given["refs"]] or None,
         attachments=values.attach_files(app, given["attach"]) or None,

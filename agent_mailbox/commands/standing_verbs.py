@@ -6,8 +6,8 @@ Belongs here: the two commands once their arguments are parsed. Must not import 
 from __future__ import annotations
 
 from ..cli import mail_output, render
-from ..core import frame
-from ..core.frame import word
+from ..core import frame, instant
+from ..core.frame import name_of, when, word
 from ..core.roster import DEAD, shown_state
 from ..core.text import typed
 from ..errors import Malformed
@@ -48,6 +48,7 @@ def show_status(app: Context, mailbox: Mailbox, session: str | None, *, cost: bo
             {**_waiting_json(m, found.now, box), "owed_by": render.owing_json(owed)} for m, owed in found.missing_acks
         ],
         "waiting_for_nobody": [_waiting_json(m, found.now, box) for m in found.waiting],
+        "idle": [{"agent": m.sender, "since": instant.text(m.timestamp)} for m in found.idle],
         "dir": box,
     }
     if system.exists(mailbox.logs.trail.kept_here(OFFERED) or ""):
@@ -80,6 +81,7 @@ def _status_text(app: Context, found: Status, roster: Roster) -> list[str]:
         + (f", {' '.join(map(word, agent.tags))}" if agent and agent.tags else ""),
         f"{mail_output.count_noun(found.unread, 'unread message')}" + (f" ({next_step})" if found.unread else ""),
     ]
+    lines += [f"idle since {when(m.timestamp)}: {name_of(m.sender, roster)}" for m in found.idle]
     if found.obligations:
         lines.append(f"{mail_output.count_noun(len(found.obligations), 'message')} waiting for your ack or reply:")
         listing = render.messages_text(found.obligations, found.reads, roster, app.style_text)

@@ -74,6 +74,9 @@ PERSONAL = {
     ("notify", "content"): "what leaves this machine",
     ("wake", "command"): "a program",
     ("wake", "per_hour"): "how often a program starts",
+    ("wake", "gap_seconds"): "how often mail wakes a session",
+    ("wake", "per_thread"): "how often mail wakes a session",
+    ("wake", "per_day"): "how often mail wakes a session",
     ("up", "claude"): "a program",
     ("up", "codex"): "a program",
     ("up", "opencode"): "a program",
@@ -346,7 +349,10 @@ def _check_wake(key: str, value: Any) -> Any:
     """Return a value of ``[wake]``, checked; raises ``_WrongValueError``."""
     if key == "command":
         return _check_program(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1000:
+    if key == "gap_seconds":
+        if value is False or (value != 0 and not _positive(value, 3600)):
+            raise _WrongValueError("a number of seconds, 3600 at most, 0 for none")
+    elif isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= 1000:
         raise _WrongValueError("a number from 1 to 1000")
     return value
 

@@ -18,10 +18,11 @@ from ..core.control.control_requests import ControlRequest
 from ..core.control.state import ControlState
 from ..core.control.verdicts import REFUSED, UNPROVEN
 from ..core.control.watches import IDLE
-from ..core.records import MAX_TTL_HOURS, USER, Read
+from ..core.records import MAX_TTL_HOURS, NOW, TURN, USER, Read
 from ..core.roster import DEAD
 from ..errors import BadData, Malformed, NotFound, Refused
 from ..mailbox.sending import Sending
+from ..store.files.board import TASKS, Board
 from ..store.files.watched import Watched
 
 if TYPE_CHECKING:
@@ -72,7 +73,14 @@ class Coordination:
         return control_log.of_agents(self.box, [session_id])
 
     def post(
-        self, me: str, payload: Payload, to: Sequence[str], *, thread: str | None = None, lasts: bool = False
+        self,
+        me: str,
+        payload: Payload,
+        to: Sequence[str],
+        *,
+        thread: str | None = None,
+        lasts: bool = False,
+        when: str | None = None,
     ) -> Sent:
         """Send one control message; one that ``lasts`` never expires, and goes to nobody by mistake. Raises as ``send``
         does."""
@@ -87,7 +95,9 @@ class Coordination:
         )
         content = written(payload)
         hours = MAX_TTL_HOURS if lasts else None
-        draft = Draft(sender=me, to=tuple(to), content=content, type="control", thread=thread, ttl_hours=hours)
+        draft = Draft(
+            sender=me, to=tuple(to), content=content, type="control", when=when, thread=thread, ttl_hours=hours
+        )
         # An answer goes to the asker, even if the roster has it dead by now.
         answering = to[0] if len(to) == 1 and not lasts else None
         return Sending(self.box).send_all([draft], strict=lasts, answering=answering, by_id=False)[0]
@@ -203,13 +213,24 @@ class Coordination:
     def report_idle(self, me: str, reason: str = "available") -> Sent | None:
         """Tell the lead, and those who watch the agent, that its turn ended.
 
-        A person who leads is not told: they have no turns to be woken in, and need no such mail."""
-        self._tell_watchers(me, IDLE)
+        The lead hears *now* if the agent holds a task or the lead watches it; else along with its next mail. A person
+        who leads is not told: they have no turns to be woken in, and need no such mail."""
         roster = self.box.logs.read_roster()
         lead = authority.lead_of(me, roster)
+        watched = me in Watched(self.box.logs.trail).by(lead)
+        self._tell_watchers(me, IDLE)
         if lead == USER or authority.leads_itself(me, roster):
             return None
-        return self.post(me, messages.IdleNotification(reason=reason), (lead,))
+        when = NOW if watched or self._holds_task(me) else TURN
+        return self.post(me, messages.IdleNotification(reason=reason), (lead,), when=when)
+
+    def _holds_task(self, me: str) -> bool:
+        """Return whether the agent holds a task that it could work on."""
+        if not Board(self.box.logs.trail, TASKS).is_used():
+            return False
+        tasks = control_log.of_tasks(self.box).tasks
+        mine = [task for task in tasks.values() if not task.is_over and tasks.holder(task) == me]
+        return any(not tasks.waits_for(task) for task in mine)
 
 
 def _is_in_force(payload: Payload, now: Standing) -> bool:

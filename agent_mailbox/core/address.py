@@ -15,11 +15,13 @@ whose id is ``n@t``; ``team:t`` is the tag of all of them.
 from __future__ import annotations
 
 from ..errors import Ambiguous, Malformed
-from .records import MAX_WORD, USER, Record
+from .records import MAX_WORD, NOW, TURN, USER, Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Sequence
+
+    from .records import Message
 
 ALL = "all"
 DIRECT, ROLE, TAG, BROADCAST = "direct", "role", "tag", "broadcast"
@@ -225,6 +227,18 @@ def role_route(recipients: tuple[str, ...], reader: Reader, bare: Container[str]
 def has_name(word: str, reader: Reader) -> bool:
     """Return whether the word is the reader's name, its id, or that of one it continues."""
     return word == reader.name or word in reader.lineage
+
+
+def when_shown(message: Message, mode: str) -> str:
+    """Return when a session is shown a message that reaches it by a mode (semantics, "Quiet"): control now, else as its
+    sender said. By default: low priority at a turn, what asks for an ack or is urgent now, else by its mode."""
+    if message.type == "control":
+        return NOW
+    if message.when is not None:
+        return message.when
+    if message.priority == "low":
+        return TURN
+    return NOW if message.ack or message.priority == "high" or mode in (DIRECT, ROLE) else TURN
 
 
 def route(recipients: tuple[str, ...], reader: Reader, bare: Container[str] = ()) -> Route | None:

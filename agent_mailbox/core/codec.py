@@ -12,7 +12,18 @@ from __future__ import annotations
 
 from . import instant
 from .address import is_id, is_value
-from .records import MAX_TTL_HOURS, PRIORITIES, READ_EVENTS, ROSTER_EVENTS, TYPES, BadLine, Message, Read, RosterEvent
+from .records import (
+    MAX_TTL_HOURS,
+    PRIORITIES,
+    READ_EVENTS,
+    ROSTER_EVENTS,
+    TYPES,
+    WHENS,
+    BadLine,
+    Message,
+    Read,
+    RosterEvent,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -165,7 +176,7 @@ def dumps(value: Any, depth: int = 0) -> str:
 
 _MESSAGE_KEYS = {
     *("id", "sender", "recipient", "timestamp", "subject", "content", "thread", "ttl_hours", "read_by"),
-    *("type", "expires_at", "ack", "priority", "references", "attachments", "metadata", "seal", "proof"),
+    *("type", "when", "expires_at", "ack", "priority", "references", "attachments", "metadata", "seal", "proof"),
 }
 _OLDER = {"sender": "from", "recipient": "to", "content": "body"}
 _MOST_IDS = 4096
@@ -258,6 +269,7 @@ def message_from(obj: dict[str, Any]) -> Message:
         ttl_hours=hours if type(hours) in (int, float) and 0 < hours <= MAX_TTL_HOURS else None,
         expires_at=(instant.told(obj["expires_at"]) or None) if "expires_at" in obj else None,
         type=_one_of(TYPES, obj.get("type"), "message"),
+        when=(_one_of(WHENS, obj["when"], "") or None) if "when" in obj else None,
         ack=obj.get("ack") is True,
         priority=_one_of(PRIORITIES, obj.get("priority"), "normal"),
         references=obj.get("references"),
@@ -285,6 +297,8 @@ def message_object(message: Message, read_by: tuple[str, ...] = (), *, whole: bo
     obj.update(content=m.content, thread=m.thread, ttl_hours=m.ttl_hours, read_by=list(read_by))
     if whole or m.type != "message":
         obj["type"] = m.type
+    if m.when is not None:
+        obj["when"] = m.when
     if m.expires_at is not None:
         obj["expires_at"] = instant.text(m.expires_at)
     if whole or m.ack:

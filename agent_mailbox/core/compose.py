@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..errors import BadData, Malformed, NotFound, Refused
 from . import codec, instant, text
 from .address import ALL, EXAMPLE_ID, MAX_ID, check_name, check_role, check_tag, is_value, teammate
-from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, Message, Record
+from .records import BARE, MAX_TTL_HOURS, PRIORITIES, TYPES, USER, WHENS, Message, Record
 from .roster import DEAD, TOO_SHORT, Agent, Roster
 
 TYPE_CHECKING = False
@@ -35,6 +35,7 @@ class Draft(Record):
     ack: bool = False
     priority: str = "normal"
     type: str = "message"
+    when: str | None = None
     id: str | None = None
     references: Any = None
     attachments: Any = None
@@ -49,6 +50,7 @@ _TYPES: dict[str, type] = {
     "thread": str,
     "ack": bool,
     "type": str,
+    "when": str,
     "priority": str,
     "id": str,
     "sender": str,
@@ -89,6 +91,7 @@ def draft_from(obj: object) -> Draft:
         ack=m.ack,
         priority=obj.get("priority") or "normal",
         type=obj.get("type") or "message",
+        when=obj.get("when") or None,
         id=obj.get("id"),
         references=m.references,
         attachments=m.attachments,
@@ -146,6 +149,8 @@ def checked(draft: Draft, max_content: int, *, is_ours: bool = False) -> None:
         raise Malformed("the message has two times to expire", "give its hours to live or its instant, not both")
     if draft.priority not in PRIORITIES:
         raise Malformed(f"unknown priority: {draft.priority!r}", f"choose one of {', '.join(PRIORITIES)}")
+    if draft.when is not None and draft.when not in WHENS:
+        raise Malformed(f"unknown time to show it: {draft.when!r}", f"choose one of {', '.join(WHENS)}")
     if draft.type not in TYPES:
         raise Malformed(f"unknown type: {draft.type!r}", f"choose one of {', '.join(TYPES)}")
 
@@ -377,6 +382,7 @@ def message(
         ttl_hours=draft.ttl_hours,
         expires_at=draft.expires_at,
         type=draft.type,
+        when=draft.when,
         ack=draft.ack,
         priority=draft.priority,
         references=draft.references,

@@ -6,7 +6,7 @@ Belongs here: which mail that is, why, and who is to be told. Everything is a fu
 
 from __future__ import annotations
 
-from . import claims, obligations, proofs
+from . import claims, inbox, obligations, proofs
 from .address import DIRECT, route
 from .instant import HOUR
 from .records import USER, Message
@@ -26,8 +26,10 @@ def dead_reason(message: Message, state: InboxState, now: int) -> str | None:
     """Return why the message is a dead letter (``EXPIRED`` or ``RECIPIENT_DEAD``), or None if it is not.
 
     Reading it ends the question, though not by the title if it asks for an ack. So does a living successor of a dead
-    recipient.
+    recipient. An idle notice of ours is a state and no letter.
     """
+    if message.when is not None and inbox.is_idle_notice(message):
+        return None
     if claims.takers(message, state.reads):
         return None
     if state.expired(message, now):

@@ -7,9 +7,9 @@ Belongs here: unread, and the ``InboxState`` (the folded logs). Every question a
 from __future__ import annotations
 
 from . import claims, codec, expiry
-from .address import DIRECT, Reader, route
+from .address import DIRECT, Reader, route, when_shown
 from .claims import Reads
-from .records import USER, Message, Read, Record
+from .records import NOW, USER, Message, Read, Record
 from .roster import Roster
 
 TYPE_CHECKING = False
@@ -117,6 +117,48 @@ def is_on_board(message: Message, mode: str) -> bool:
     return isinstance(said, dict) and said.get("type") == _TASK
 
 
+ALONG = "along"
+"""When a session is shown an idle notice: with other mail, and never for itself alone."""
+_IDLE = "idle_notification"
+
+
+def is_idle_notice(message: Message) -> bool:
+    """Return whether a message says that its sender's turn ended: a state, which the sender's next one replaces."""
+    if message.type != "control" or _IDLE not in message.content:
+        return False
+    said = codec.parse(message.content.encode("utf-8", "surrogatepass"))
+    return isinstance(said, dict) and said.get("type") == _IDLE
+
+
+def timing(item: Item) -> str:
+    """Return when a session is shown unread mail: ``now``, ``turn``, ``idle`` or ``along``.
+
+    An idle notice is shown along with other mail, unless its sender marked it as *now*: it holds a task, or is watched.
+    """
+    if item.message.type == "control" and is_idle_notice(item.message):
+        return NOW if item.message.when == NOW else ALONG
+    return when_shown(item.message, item.mode)
+
+
+def replaced_notices(messages: Iterable[Message]) -> set[str]:
+    """Return the ids of the idle notices behind which another one of the same sender went to the same readers."""
+    last: dict[tuple[str, tuple[str, ...]], str] = {}
+    notices = [message for message in messages if is_idle_notice(message)]
+    last.update(((message.sender, message.recipients), message.id) for message in notices)
+    return {message.id for message in notices} - {*last.values()}
+
+
+def due(items: Iterable[Item], *times: str) -> list[Item]:
+    """Return the mail that hooks show at one of these times, by default at any. Idle notices come along with it, and
+    muted mail never does."""
+    heard = [item for item in items if not item.muted]
+    if not times:
+        return heard if any(item.message.type != "control" or timing(item) != ALONG for item in heard) else []
+    when = {item.message.id: timing(item) for item in heard}
+    chosen = [item for item in heard if when[item.message.id] in (*times, ALONG)]
+    return chosen if any(when[item.message.id] != ALONG for item in chosen) else []
+
+
 def _is_withheld(claim: Read, message: Message, reader: Reader, state: InboxState, now: int) -> bool:
     """Return whether another's claim hides the message. A session takes over what those it continues had claimed."""
     if claim.session_id == reader.session_id:
@@ -152,5 +194,17 @@ def unread(session_id: str, state: InboxState, now: int) -> list[Item]:
 
 def waiting(reader: Reader, state: InboxState, now: int) -> list[Item]:
     """Return the same of a reader in log order, with what is withheld."""
-    found = [item_for(message, reader, state, now) for message in state.messages.values()]
-    return [item for item in found if item is not None]
+    judged = (item_for(message, reader, state, now) for message in state.messages.values())
+    found = [item for item in judged if item is not None]
+    idle = {m.sender for m in (item.message for item in found) if m.type == "control" and is_idle_notice(m)}
+    return _without_replaced(found, idle, state, reader) if idle else found
+
+
+def _without_replaced(items: Iterable[Item], idle: set[str], state: InboxState, reader: Reader) -> list[Item]:
+    """Return the items with the last idle notice alone of each of these senders, as all the messages tell."""
+    last = {
+        message.sender: message.id
+        for message in state.messages.values()
+        if message.sender in idle and is_idle_notice(message) and route(message.recipients, reader, message.bare)
+    }
+    return [item for item in items if not is_idle_notice(item.message) or last[item.message.sender] == item.message.id]

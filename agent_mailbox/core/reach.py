@@ -8,8 +8,8 @@ Whatever is not proven counts as *when it looks*: nobody is promised anything.
 from __future__ import annotations
 
 from . import frame
-from .address import ALL, DIRECT, ROLE, role_or_tag
-from .records import USER, Message, Record
+from .address import ALL, DIRECT, ROLE, role_or_tag, route, when_shown
+from .records import TURN, USER, Message, Record
 from .roster import ALIVE, FROZEN, Agent, Roster
 
 TYPE_CHECKING = False
@@ -121,6 +121,7 @@ def sort_arrival(
     roster: Roster,
     *,
     waking: Collection[str] = (),
+    braked: Collection[str] = (),
     hooked: Collection[str] = (),
     silent: Collection[str] = (),
     elsewhere: Collection[str] = (),
@@ -128,10 +129,10 @@ def sort_arrival(
 ) -> Arrival:
     """Return the agents that a message reaches, sorted by when they will see it, by the signs proven of them.
 
-    ``waking``: beside these sessions a process waits for mail, and wakes them. ``hooked``: their client called our
-    hooks, and its process lives. ``silent``: since they called the last one, their hooks were taken out or switched
-    off. ``elsewhere``: another machine's. ``queued``: the mail itself waits here for the engine. A teammate is reached
-    if its team has a bridge.
+    ``waking``: beside these sessions a process waits for mail, and wakes them; of these, ``braked`` were woken as often
+    as may be. ``hooked``: their client called our hooks, and its process lives. ``silent``: since they called the last
+    one, their hooks were taken out or switched off. ``elsewhere``: another machine's. ``queued``: the mail itself waits
+    here for the engine. A teammate is reached if its team has a bridge.
     """
     found: tuple[list[str], list[str], list[str]] = ([], [], [])
     reasons = {}
@@ -147,7 +148,7 @@ def sort_arrival(
         elif who in silent:
             place, why = 2, "its hooks were taken out or switched off, and it called none since"
         elif who in waking:
-            place, why = 0, "its doorbell waits for mail"
+            place, why = _sort_woken(message, who, roster, braked)
         elif "@" in who and is_mate(roster.get(who)):
             place, why = 1, "its team's bridge carries it"
         elif who in hooked:
@@ -158,6 +159,16 @@ def sort_arrival(
         reasons[who] = why
     now, turn, looks = map(tuple, found)
     return Arrival(now, turn, looks, reasons, reach, elsewhere)
+
+
+def _sort_woken(message: Message, who: str, roster: Roster, braked: Collection[str]) -> tuple[int, str]:
+    """Return the place and the reason of a session beside which a doorbell waits."""
+    way = route(message.recipients, roster.reader(who), message.bare)
+    if way is not None and when_shown(message, way.mode) == TURN:
+        return 1, "its next turn begins or ends with it: such mail wakes nobody"
+    if who in braked:
+        return 1, "it was woken often lately, and is not woken for this at once"
+    return 0, "its doorbell waits for mail"
 
 
 def _is_muted(message: Message, agent: Agent | None, roster: Roster) -> bool:

@@ -87,6 +87,9 @@ MAX_TTL_HOURS = 24 * 366 * 100
 """A century: more is a typing error, and "no expiry" has a spelling of its own."""
 TYPES = ("message", "control", "notification", "system", "note")
 PRIORITIES = ("low", "normal", "high")
+NOW, TURN, IDLE = "now", "turn", "idle"
+WHENS = (NOW, TURN, IDLE)
+"""When a session is shown mail: between two tools or by a wake, never by a wake, or once its turn is over."""
 READ_EVENTS = ("read", "ack", "release", "seen", "claim")
 ROSTER_EVENTS = ("register", "update", "freeze", "thaw", "retire")
 
@@ -115,6 +118,7 @@ class Message(Record):
     ttl_hours: float | None = None
     expires_at: int | None = None
     type: str = "message"
+    when: str | None = None
     ack: bool = False
     priority: str = "normal"
     references: Any = None

@@ -55,6 +55,7 @@ def find_arrival(
         reached,
         roster,
         waking=waking,
+        braked=[who for who in waking if _is_braked(box, who, message)],
         hooked=running,
         silent=_find_silent(box, {*waking, *running}) if box.has_unhooked else (),
         elsewhere=box.elsewhere(readers),
@@ -70,6 +71,15 @@ def foresee_arrival(box: OpenMailbox, session_id: str) -> tuple[str, str]:
     words = ("now", "at_next_turn", "when_it_looks")
     word = next((word for word in words if session_id in getattr(found, word)), words[-1])
     return word, found.reasons.get(session_id, "it waits until the session comes back")
+
+
+def _is_braked(box: OpenMailbox, session_id: str, message: Message) -> bool:
+    """Return whether a message does not wake a session at once that was woken often lately."""
+    if not box.logs.trail.was_woken(session_id):
+        return False
+    from .session_brake import SessionBrake  # beside a doorbell that rang before
+
+    return SessionBrake(box, session_id).holds(message)
 
 
 def _find_silent(box: OpenMailbox, sessions: Collection[str]) -> set[str]:

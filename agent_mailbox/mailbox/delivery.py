@@ -14,12 +14,13 @@ under the reads' lock (``core.claims``):
 
 from __future__ import annotations
 
-from ..core import claims, codec, proofs
-from ..core.records import USER, Read, Record
+from ..core import claims, codec, inbox, proofs
+from ..core.records import IDLE, NOW, TURN, USER, Read, Record
 from ..core.roster import ALIVE, DEAD
 from ..errors import Busy, StorageFailed
 from ..store.files.watched import Watched
 from ..store.locks.lock import WAIT, Patience
+from ..store.log.stamps import AT_TURN, LED
 from ..store.polling import offers
 from ..store.polling.poll import Poll
 
@@ -90,7 +91,7 @@ class Delivery:
         poll = self._poll(session_id)
         items = self._unread(poll)
         self.withheld = poll.withheld
-        done = all(item.muted for item in items) and not offers.load(self.box.logs, session_id)
+        done = not (items and inbox.due(items, NOW, IDLE)) and not offers.load(self.box.logs, session_id)
         self._settle(poll, set(), 0, quiet=done)
         return self._judged(session_id, items)
 
@@ -265,11 +266,13 @@ class Delivery:
                 if left is None:
                     left = poll.unread(self.box.now(), adopt=False)
                 poll.save()
-                if all(item.muted for item in left) and not (poll.withheld or logs.trail.is_offered(poll.session_id)):
-                    agent = logs.read_roster().get(poll.session_id)
-                    led = agent is not None and agent.lead not in (None, USER)
-                    told = led or Watched(logs.trail).is_watched(poll.session_id)
-                    logs.trail.stamp(poll.session_id, poll.judged, led=told)
+                if (left and inbox.due(left, NOW, IDLE)) or poll.withheld or logs.trail.is_offered(poll.session_id):
+                    return
+                agent = logs.read_roster().get(poll.session_id)
+                led = agent is not None and agent.lead not in (None, USER)
+                word = LED if led or Watched(logs.trail).is_watched(poll.session_id) else ""
+                word = AT_TURN if left and inbox.due(left, TURN) else word
+                logs.trail.stamp(poll.session_id, poll.judged, word=word)
         except (Busy, StorageFailed):
             pass
 

@@ -7,7 +7,7 @@ of them belong into the answer.
 
 from __future__ import annotations
 
-from ..core import awaited, claims, dead_letters, obligations, threads, words
+from ..core import awaited, claims, dead_letters, inbox, obligations, threads, words
 from ..core.address import check_namespace
 from ..core.inbox import InboxState
 from ..core.instant import DAY
@@ -44,7 +44,7 @@ class Status(Record):
     """A session's mail and obligations in figures, its line of the roster, and if it is ``gone``, its id.
 
     ``missing_acks``: its own mail that lacks acks, with those who owe them. ``waiting``: its own mail that waits for
-    nobody at ``now``.
+    nobody at ``now``. ``idle``: the unread notices of agents whose turn ended.
     """
 
     session_id: str
@@ -58,6 +58,7 @@ class Status(Record):
     missing_acks: tuple[tuple[Message, list[Owing]], ...] = ()
     waiting: tuple[Message, ...] = ()
     now: int = 0
+    idle: tuple[Message, ...] = ()
 
 
 class Library:
@@ -103,12 +104,12 @@ class Library:
         lonely = untaken_mail.find_untaken(box.logs, session_id, box.config.ttls, now, newest=0, waiting=True)
         state = asked.replace(messages=lonely.messages, reads=claims.Reads(lonely.reads))
         poll = Poll(box.logs, session_id, box.config.ttls, box.config.stamp)
-        unread = len(poll.unread(now, adopt=False))
+        unread = [item.message for item in poll.unread(now, adopt=False)]
         if box.logs.derives:
             poll.save()
         return Status(
             session_id=session_id,
-            unread=unread,
+            unread=len(unread),
             obligations=tuple(obligations.obligations(session_id, asked)),
             reads=asked.reads,
             dead_letters=lonely.surely + len(dead_letters.dead_letters(state, now, session_id)),
@@ -118,6 +119,7 @@ class Library:
             missing_acks=tuple(awaited.missing_acks(session_id, asked, now)),
             waiting=tuple(_waiting(session_id, state, now)),
             now=now,
+            idle=tuple(filter(inbox.is_idle_notice, unread)),
         )
 
     def waiting(self, session_id: str | None) -> list[Message]:

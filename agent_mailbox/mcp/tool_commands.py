@@ -181,6 +181,7 @@ def _draft_from(app: CallContext, desk: Mailbox, given: Given, to: Sequence[str]
         expires_at=values.parse_expiry(given.get("expires_at"), desk.now()),
         ack=given.get("ack", False),
         priority=given.get("priority", "normal"),
+        when=given.get("when"),
     )
 
 

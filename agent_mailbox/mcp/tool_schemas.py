@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..core.control.messages import PHASES
-from ..core.records import PRIORITIES
+from ..core.records import PRIORITIES, WHENS
 from ..errors import Malformed
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ TOOLS: dict[str, ToolSchema] = {
         ack=_FLAG | {"description": "Ask for an ack"},
         expires_at=_text_schema("A time, or such as 90m, 24h"),
         priority={"enum": [*PRIORITIES]},
+        when={"enum": [*WHENS]},
         session=_SESSION,
     ),
     "reply": _tool_schema(

@@ -68,7 +68,7 @@ VALUED = (
     *("--lead", "--state", "--format", "--max-live", "--project", "--tool", "--input", "--reason", "--host", "--scope"),
     *("--mode", "--allow", "--deny", "--title", "--phase", "--file", "--request", "--request-id"),
     *("--goal", "--step", "--risk", "--tooling", "--context", "--artifact", "--error", "--capability"),
-    *("--interval", "--wait", "--port", "--at", "--expires-at"),
+    *("--interval", "--wait", "--port", "--at", "--expires-at", "--when"),
     *("--home", "--agent", "--endpoint", "--bind", "--cert", "--key", "--quic-bind", "--api", "--max-uses", "--hours"),
     "--log-level",
     "--ref",

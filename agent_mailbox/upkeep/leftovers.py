@@ -15,7 +15,7 @@ from ..store.files.board import TASKS, TREES, Board, is_past
 from ..store.files.edits import TOLD, Edits
 from ..store.files.small_files import list_names, remove_if_possible
 from ..store.locks.lock import FileLock
-from ..store.log.stamps import QUIET
+from ..store.log.stamps import QUIET, WOKEN
 from ..store.polling.offers import OFFERS
 from ..store.polling.poll import CURSORS
 from ..store.user_state.work_trees import BESIDE
@@ -67,7 +67,9 @@ def _remove_files(logs: Logs, session_id: str) -> None:
         if logs.read_roster().state(session_id) != DEAD:
             return
         logs.trail.disturb([session_id])
-        for path in (*(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
+        kept = logs.trail.kept_here(WOKEN)
+        wakes = [] if kept is None else [system.join(kept, session_id)]
+        for path in (*wakes, *(logs.cache(name, session_id) for name in DERIVED), logs.heart(session_id)):
             remove_if_possible(path)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from agent_mailbox.config import config_file
 from agent_mailbox.config.config import Config
 from agent_mailbox.config.own_config import OwnConfig
-from agent_mailbox.core import waking
+from agent_mailbox.core import brake, waking
 from agent_mailbox.core.expiry import DEFAULT_TTL
 from agent_mailbox.swarm import swarm_settings
 from agent_mailbox.upkeep import notify
@@ -51,6 +51,9 @@ MEANINGS = {
         "command",
     ): "the program that starts a frozen agent for mail; no shell; `{session}`, `{client}`, `{cwd}` are filled in",
     ("wake", "per_hour"): "how often it is started within an hour, for all agents together",
+    ("wake", "gap_seconds"): "the seconds between two wakes of one idle session by mail; 0: none",
+    ("wake", "per_thread"): "how often one thread wakes a session within an hour",
+    ("wake", "per_day"): "how often mail wakes a session within a day",
     ("up", "claude"): "how `up` starts Claude Code: the program and its arguments",
     ("up", "codex"): "how `up` starts Codex",
     ("up", "opencode"): "how `up` starts OpenCode",
@@ -129,6 +132,9 @@ def keys() -> dict[tuple[str, str], tuple[str, Any]]:
         ("up", "codex"): ("list of texts", ()),
         ("up", "opencode"): ("list of texts", ()),
         ("wake", "per_hour"): ("integer", waking.PER_HOUR),
+        ("wake", "gap_seconds"): ("number", brake.Limits().gap // 1000),
+        ("wake", "per_thread"): ("integer", brake.Limits().per_thread),
+        ("wake", "per_day"): ("integer", brake.Limits().per_day),
         ("teams", "bridge"): ("true or false", own.bridge),
     }
     gateway = swarm_settings.settings_of(shared, own)

@@ -362,7 +362,7 @@ def test_a_stamp_without_its_word_is_none(shim: Shim, then: str) -> None:
         "from agent_mailbox.store.log.stamps import StampFiles\n"
         f"signal.signal(signal.SIGXFSZ, signal.{then})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
-        "StampFiles(sys.argv[1]).stamp(sys.argv[2], int(sys.argv[3]), led=True)\n"
+        "StampFiles(sys.argv[1]).stamp(sys.argv[2], int(sys.argv[3]), word='led')\n"
     )
     done = shim.post.python(code, shim.post.file(".cache"), ME, wall_clock())
     assert done.rc == (-signal.SIGXFSZ if then == "SIG_DFL" else 0), done

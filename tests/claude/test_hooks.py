@@ -279,20 +279,23 @@ def test_stop_keeps_the_model_going_while_there_is_news_and_not_for_ever(client:
             else client.blocked(stop_hook_active=active)
         )
 
+    def send() -> str:
+        return client.post.send("x", ME, f"news {len(client.post.lines(MESSAGES))}")
+
     client.hook("SessionStart")
     for turn in range(5):
-        assert client.post.send("x", ME)[:8] in stop(active=turn > 0)
+        assert send()[:8] in stop(active=turn > 0)
     assert stop(active=True) == ""
-    late = client.post.send("x", ME)
+    late = send()
     assert stop(active=True) == ""
     assert client.post.unread(ME) == [late]
     assert late[:8] in stop(active=False)
     for _ in range(4):
-        assert client.post.send("x", ME)[:8] in stop(active=True)
-    late = client.post.send("x", ME)
+        assert send()[:8] in stop(active=True)
+    late = send()
     assert stop(active=True) == ""
     assert late[:8] in client.context("UserPromptSubmit")  # the doorbell's turn begins
-    assert client.post.send("x", ME)[:8] in stop(active=True)
+    assert send()[:8] in stop(active=True)
 
 
 def test_an_event_with_nothing_to_do_is_no_error(client: Client) -> None:

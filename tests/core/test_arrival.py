@@ -17,7 +17,7 @@ PEOPLE = tuple(event("register", who, tags=("role:qa",)) for who in READERS)
 def sorted_for(to: str | tuple[str, ...], *events: object, kind: str = "message", **signs: Any) -> reach.Arrival:
     """The arrival of a message from outside."""
     people = roster(*PEOPLE, *events)
-    mail = message(to=to, sender="sender-1", type=kind)
+    mail = message(to=to, sender="sender-1", type=kind, ack=True)
     return reach.sort_arrival(mail, reach.find_reach(mail, people), people, **signs)
 
 

@@ -7,9 +7,9 @@ shown stays unread. Shown means written and flushed; only then is it recorded.
 
 from __future__ import annotations
 
-from ...core import codec
+from ...core import codec, inbox
 from ...core.address import check_id
-from ...core.records import USER, Record
+from ...core.records import IDLE, NOW, TURN, USER, Record
 from ...core.text import ascii_json, clipped, neutral
 from ...errors import Busy, MailboxError
 from ...known_clients.claude_code import CLAUDE_CODE
@@ -40,6 +40,8 @@ FLUSH = (0.05, 0.1, 0.2)
 MAX_CHAIN = 5
 """Times in a row that mail keeps a model from stopping; the client stops it after 8, and the rest can wait."""
 
+_BEGINNINGS = ("SessionStart", "UserPromptSubmit")
+"""Events as a turn begins."""
 PERMITS = (PERMIT, PERMISSION)
 """Events that ask whether a session may use a tool: before each, and before the client would ask its person."""
 MAX_TOLD = 5
@@ -167,13 +169,23 @@ class Hook(Record):
 
     def settle_turn(self, pauses: Sequence[float] = ()) -> bool:
         """Settle what can be within a turn: nothing, if the client may erase a turn that is not over."""
-        if self.call.may_take_back and (self.call.event != "Stop" or self.has_mail()):
+        if self.call.may_take_back and (self.call.event != "Stop" or self.has_mail(NOW, TURN)):
             return bool(self.open_offers())
         return self.settle_offers(pauses)
 
-    def has_mail(self) -> bool:
-        """Return whether there is unread mail that hooks show."""
-        return not all(item.muted for item in self.delivery.look(self.call.session_id))
+    def has_mail(self, *times: str) -> bool:
+        """Return whether there is unread mail that is shown at one of these times."""
+        return bool(inbox.due(self.delivery.look(self.call.session_id), *times))
+
+    def _choose(self, items: list[Item]) -> list[Item]:
+        """Return the unread mail that this hook shows: as a turn begins all, between two tools what came for now."""
+        if self.call.event in _BEGINNINGS:
+            return inbox.due(items)
+        if self.call.event != "Stop":
+            return inbox.due(items, NOW)
+        from .turn_end import TurnEnd  # mail at a turn's end
+
+        return self.desk.part(TurnEnd).choose(self.call.session_id, items)
 
     def count_kept_turns(self) -> int:
         """Return how often in a row mail has kept the model from stopping."""
@@ -199,10 +211,15 @@ class Hook(Record):
         offering = Offering(nonce, length, self.environ.get(CLAUDE_CODE.process_variable, ""), {}, set(), quiet)
 
         def choose_items(items: list[Item]) -> Sequence[Item]:
-            return self._render_told(items, parts, nonce).items
+            return self._render_told(self._choose(items), parts, nonce).items
 
         def show_items(items: list[Item]) -> Sequence[Item]:
-            told = self._render_told(items, parts, nonce, self.delivery.left)
+            mail, held = self._choose(items) if items else items, list[str]()
+            if mail and self.call.event in _BEGINNINGS and self.desk.logs.trail.was_woken(self.call.session_id):
+                from ...mailbox.session_brake import SessionBrake  # mail that perhaps did not wake it
+
+                held = SessionBrake(self.desk, self.call.session_id).tell_held(mail)
+            told = self._render_told(mail, (*parts, *held), nonce, self.delivery.left)
             offering.tokens.update(told.tokens)
             offering.titles.update(told.titles)
             if told.text:
@@ -251,7 +268,7 @@ class Hook(Record):
             task_offers.note_told(self.desk, self.call.session_id)
 
     def _render_told(self, items: list[Item], parts: Sequence[str], nonce: str | None, left: int = 0) -> budget.Told:
-        items, before = [item for item in items if not item.muted], "\n".join(parts)
+        before = "\n".join(parts)
         if not items:
             return budget.Told(before, (), {})
         around = budget.client_frame(self.call.event, self.call.tool) if nonce else 0  # other clients' is unknown
@@ -347,9 +364,10 @@ def _answer_stop(hook: Hook) -> None:
         return
     if client is not None and not client.stop:  # for mail that waits, a doorbell begins another turn
         rings = hook.desk.config.doorbell
-        if not rings or not hook.has_mail():
+        if not rings or not hook.has_mail(NOW, IDLE):
             hook.report_idle()
         return
+    hook.desk.weigh_mail()  # the brake asks who wrote it
     left = hook.settle_turn(FLUSH)
     turns = hook.count_kept_turns() if hook.call.stop_hook_active else 0
     if turns >= MAX_CHAIN:

@@ -36,6 +36,7 @@ def plan(state: InboxState, now: int, max_live: int) -> RetentionPlan:
         replies = obligations.repliers(state)
         plane = ControlState(state.roster, state.messages.values())
         over = plane.tasks.over() | notes.past(state.messages.values(), state.roster)
+        over |= inbox.replaced_notices(state.messages.values())
         finished = {m.id for m in state.messages.values() if m.id in over or is_finished(m, state, now, replies)}
         move = _without_settling_replies(finished, state)
         if plane.verdicts:

@@ -43,8 +43,12 @@ if TYPE_CHECKING:
 EVERYONE = None
 """All sessions of a mailbox, as the ones that an append may disturb."""
 QUIET = "quiet"
+LED, AT_TURN = "led", "turn"
+"""Words of a quiet stamp that let hooks through; the shim has the same."""
 OFFERED = "tasks"
 UNBOUND = "unbound"
+WOKEN = "wakes"
+"""Among the user's own records: what woke each session lately (``mailbox.session_brake``)."""
 ENDS = "ends"
 _PRIME = 9_999_999_967
 """Largest of ten digits: no change of one digit is a multiple of it."""
@@ -95,19 +99,25 @@ class StampFiles:
         offers = self.kept_here(OFFERED)
         return offers is not None and system.exists(system.join(offers, session_id))
 
+    def was_woken(self, session_id: str) -> bool:
+        """Return whether mail woke the session lately, or would have."""
+        kept = self.kept_here(WOKEN)
+        return kept is not None and system.exists(system.join(kept, session_id))
+
     # -- quiet stamps -------------------------------------------------------------------------------------------------
 
-    def stamp(self, session_id: str, now: int, *, led: bool = False) -> None:
+    def stamp(self, session_id: str, now: int, *, word: str = "") -> None:
         """Say that the session has no unread mail at ``now`` (ms); the caller holds the locks of all three logs.
 
-        ``led``: the guard lets the hook at a turn's end through, which reports to the session's lead.
+        ``word``: the guard lets some hooks through. ``LED``: the one at a turn's end, which reports to the session's
+        lead. ``AT_TURN``: that one and a prompt's, which show mail that waits for them.
         """
         path = f"{self._quiet}/{session_id}"
-        begun = f"{self._quiet}/.{session_id}" if led else path  # the guard looks for no such name
-        if not write_if_possible(begun, b"led\n" if led else b""):
+        begun = f"{self._quiet}/.{session_id}" if word else path  # the guard looks for no such name
+        if not write_if_possible(begun, f"{word}\n".encode() if word else b""):
             return
         set_time(begun, now * 1_000_000 - TICK)
-        if led:  # killed without its word it would be another stamp
+        if word:  # killed without its word it would be another stamp
             try:
                 system.rename(begun, path)
             except OSError:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ...control.orders import Coordination
 from ...control_plane import standing
 from ...core import inbox, roster_cache
+from ...core.records import IDLE, NOW
 from ...core.roster import DEAD, Roster
 from ...core.roster_cache import RosterCache
 from ...errors import BadData, MailboxError, StorageFailed
@@ -146,7 +147,7 @@ def _is_still_wrong(mailbox: Mailbox, wrong: Callable[[], object]) -> bool:
 
 def _check_stamps(mailbox: Mailbox) -> Iterator[Problem]:
     def count_hidden(truth: UnreadToCheck) -> int:
-        return sum(not item.muted for item in truth.unread_by_logs(session_id))
+        return len(inbox.due(truth.unread_by_logs(session_id), NOW, IDLE))
 
     def is_hiding(truth: UnreadToCheck) -> bool:
         return mailbox.logs.trail.counting(session_id, mailbox.now()) is not None and count_hidden(truth) > 0
