@@ -282,6 +282,8 @@ class Post(Program):
     def __init__(self, scratch: Path) -> None:
         super().__init__(scratch)
         assert self.call("init", self.box).rc == 0
+        self.settings = ""
+        """What each configuration of the person's has besides."""
         self.env["AGENT_MAILBOX_DIR"] = str(self.box)
 
     def file(self, *names: str) -> Path:
@@ -291,7 +293,7 @@ class Post(Program):
     def configure(self, text: str) -> None:
         """Write the person's own configuration."""
         self.user_state.mkdir(parents=True, exist_ok=True)
-        (self.user_state / "config.toml").write_text(text)
+        (self.user_state / "config.toml").write_text(text + self.settings)
 
     def lines(self, name: str) -> list[bytes]:
         """The lines of a log that are not empty."""

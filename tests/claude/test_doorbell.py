@@ -140,6 +140,7 @@ SILENT = (0, "")
 @pytest.fixture
 def client(post: Post) -> Iterator[Client]:
     """A session that started, idle, with nothing to read."""
+    post.configure("[wake]\ngap_seconds = 0\n")
     made = Client(post)
     assert made.hook("SessionStart").raw == b""
     yield made

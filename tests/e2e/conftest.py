@@ -180,6 +180,14 @@ class Client:
 
 
 @pytest.fixture
+def post(post: Post) -> Post:
+    """The program with an empty mailbox, whose person lets mail wake a session at once after another wake."""
+    post.settings = "[wake]\ngap_seconds = 0\n"
+    post.configure("")
+    return post
+
+
+@pytest.fixture
 def on_path(post: Post) -> None:
     """The program is on the PATH, as it is for people."""
     post.env["PATH"] = f"{TOOLS}:{post.env['PATH']}"

@@ -76,6 +76,7 @@ def session(
         client = Client(
             Post(Path(scratch)), binary / f"claude-code-{version(CLAUDE_CODE)}/node_modules/.bin/claude", model
         )
+        client.post.configure("[wake]\ngap_seconds = 0\n")
         if not doorbell:
             client.post.file("config.toml").write_text("[hook]\ndoorbell = false\n")
         more = prepare(client) if prepare else []
