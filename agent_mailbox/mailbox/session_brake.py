@@ -10,9 +10,9 @@ from hashlib import sha256
 from typing import TYPE_CHECKING
 
 from ..core import brake, codec, conversations, frame, inbox, proofs
+from ..core.address import uuid_of
 from ..core.brake import BrakeVerdict, Call, Limits, Wake
 from ..core.compose import Draft
-from ..core.ids import uuid_of
 from ..core.records import USER, BadLine
 from ..errors import MailboxError
 from ..store.files import system

@@ -89,7 +89,6 @@ HOT_MODULES = {
     "core.line_forms": "ack check dead-letters hook release reply roster search send show start status",
     "store.files.lines": "ack check dead-letters hook release reply roster search send show start status",
     "core.roster_cache": "ack check dead-letters hook release reply roster search send show start status",
-    "store.log": "ack check dead-letters hook release reply roster search send show start status",
     "store.log.custody": "ack check dead-letters hook release reply roster search send show start status",
     "store.log.proof_view": "ack check dead-letters hook release reply roster search send show start status",
     "store.log.log": "ack check dead-letters hook release reply roster search send show start status",
