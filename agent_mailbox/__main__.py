@@ -1,6 +1,6 @@
 """``python -m agent_mailbox``, and what the hooks' launcher starts bare: ``python -I -S …/agent_mailbox/__main__.py``.
 
-No more than that stands here: a file that is started is compiled anew each time.
+No more than that is here: a file that is started is compiled again each time.
 """
 
 import sys

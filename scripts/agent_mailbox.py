@@ -4,7 +4,7 @@
 import os
 import sys
 
-# This file bears the package's name: its own directory must not come first on the path.
+# This file has the package's name: its own directory must not come first on the path.
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 
 from agent_mailbox.launch import main  # noqa: E402

@@ -6,16 +6,30 @@ Belongs here: counting. Which figure is good is for ``tests/test_measures.py`` a
 from __future__ import annotations
 
 import ast
+import io
 import itertools
 import json
 import re
 import sys
+import tokenize
 from collections import Counter
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from scripts.prose import LONG, begins_oddly, hard_page_sentences, is_fragment, is_long, written_pages
+from scripts.prose import (
+    LONG,
+    SHORT,
+    UNSAID,
+    begins_oddly,
+    hard_page_sentences,
+    is_fragment,
+    is_long,
+    page_sentences,
+    unsaid_words,
+    user_words,
+    written_pages,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +43,7 @@ _TEST = re.compile(
     re.DOTALL | re.MULTILINE,
 )
 """A test and its docstring. To parse all tests would take three times as long as all else here."""
+_COMMENT = re.compile(r"(?:^|\s)// (.*)")
 Node = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 """Nodes that may have a docstring."""
 
@@ -71,6 +86,20 @@ class Sources:
                     if isinstance(above, ast.Assign | ast.AnnAssign) and isinstance(node, ast.Expr) and text:
                         found[f"{module}:{node.lineno}"] = str(text)
         return found
+
+    def unsaid(self) -> Iterator[str]:
+        """Yield each word that nobody says, with its place: in pages, in comments and strings of the package, which has
+        its help and errors, and in the tests' docstrings."""
+        for page in written_pages(self.root):
+            yield from _unsaid(page.name, page.read_text(encoding="utf-8"))
+        for path in sorted(path for path in (self.root / PACKAGE).rglob("*") if path.suffix in (".py", ".js", ".txt")):
+            text = path.read_text(encoding="utf-8")
+            if UNSAID.search(text):
+                lines = _COMMENT.findall(text) if path.suffix == ".js" else [text]
+                for said in _spoken(text) if path.suffix == ".py" else lines:
+                    yield from _unsaid(str(path.relative_to(self.root)), said)
+        for name, text in self.test_docstrings.items():
+            yield from _unsaid(name, text)
 
     @cached_property
     def functions(self) -> list[str]:
@@ -136,6 +165,18 @@ class Sources:
         """Return the groups of modules that import each other, the largest first (Tarjan's components)."""
         graph = {module: {target for target, _ in self.imports(module) if target != module} for module in self.trees}
         return sorted((group for group in _components(graph) if len(group) > 1), key=len, reverse=True)
+
+
+def _unsaid(place: str, text: str) -> Iterator[str]:
+    return (f"{place}: {word}" for word in unsaid_words(text))
+
+
+def _spoken(source: str) -> Iterator[str]:
+    """Yield the comments of a source, and those strings that are more than a word."""
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        is_text = token.type == tokenize.STRING or tokenize.tok_name[token.type] == "FSTRING_MIDDLE"
+        if token.type == tokenize.COMMENT or (is_text and " " in token.string):
+            yield re.sub(r"\{[^{}]*\}", "", token.string).strip("rbfRBF").strip("\"'")
 
 
 def _named(tree: ast.Module, module: str) -> Iterator[tuple[str, Node]]:
@@ -227,6 +268,7 @@ def figures(sources: Sources) -> dict[str, Any]:
     said = [sentence for text in texts for sentence in sentences(text)]
     loose = [m for m in modules if m.count(".") == 1 and not m.endswith("__main__")]
     statements = sum(isinstance(node, ast.stmt) for tree in sources.trees.values() for node, _ in _with_depth(tree))
+    paged = [one for page in written_pages(sources.root) for one in page_sentences(page.read_text(encoding="utf-8"))]
     return {
         "modules": len(modules),
         "lines": sources.lines,
@@ -245,6 +287,9 @@ def figures(sources: Sources) -> dict[str, Any]:
         "modules without os, typing, re, json, pathlib": sum(not _loads_banned(tree) for tree in modules.values()),
         "sentences that begin oddly": sum(map(begins_oddly, said)),
         f"sentences of more than {LONG} words": sum(map(is_long, said)),
+        f"sentences of pages of more than {SHORT} words": sum(is_long(one, SHORT) for one in paged),
+        "words of the pages for users": user_words(sources.root),
+        "words that nobody says": list(sources.unsaid()),
         "longest sentence, in words": max((len(sentence.split()) for sentence in said), default=0),
     }
 

@@ -20,7 +20,17 @@ LINKING = (
 )
 """Words with which a docstring does not begin: its sentence would lean on the name above it."""
 LONG = 25
-"""Words of a sentence, at most."""
+"""Words of a docstring's sentence, at most."""
+SHORT = 20
+"""Words of a page's sentence, at most; a page for contributors may have longer ones."""
+UNSAID = re.compile(
+    r"\b(?:rung|dear(?:er|est)?|undone|bears|heirs?|stands|anew|by (?:your|its|his|her|their) word)\b", re.IGNORECASE
+)
+"""Words that nobody says."""
+QUOTED = re.compile(r"``[^`]*``|`[^`\n]*`|\"[^\"\n]*\"|“[^”]*”")
+"""Names and quotations within a text."""
+REFERENCE = ("commands", "configuration", "file-format")
+"""Pages to look something up in."""
 CODE = re.compile(r"^ *```.*?^ *```$", re.DOTALL | re.MULTILINE)
 GENERATED = re.compile(r"<!-- (matrix): begin -->.*?<!-- \1: end -->|<!-- `scripts/docs` writes.*", re.DOTALL)
 NO_PROSE = re.compile(r"<!--.*?-->|^#.*$", re.MULTILINE)
@@ -38,9 +48,14 @@ def is_fragment(docstring: str) -> bool:
     return docstring.split()[0].strip("`,:") in (*ODD, *LINKING)
 
 
-def is_long(sentence: str) -> bool:
-    """Return whether a sentence has more than ``LONG`` words."""
-    return len(sentence.split()) > LONG
+def is_long(sentence: str, most: int = LONG) -> bool:
+    """Return whether a sentence has more words than that."""
+    return len(sentence.split()) > most
+
+
+def unsaid_words(text: str) -> list[str]:
+    """Return the words of a text that nobody says; names and quotations are none."""
+    return UNSAID.findall(QUOTED.sub("", text))
 
 
 def written_pages(root: Path) -> list[Path]:
@@ -63,4 +78,12 @@ def page_sentences(text: str) -> Iterator[str]:
 
 def hard_page_sentences(page: Path) -> list[str]:
     """Return the sentences of a page that begin oddly or are too long."""
-    return [one for one in page_sentences(page.read_text(encoding="utf-8")) if begins_oddly(one) or is_long(one)]
+    found = page_sentences(page.read_text(encoding="utf-8"))
+    most = LONG if page.parent.name == "internals" else SHORT
+    return [one for one in found if begins_oddly(one) or is_long(one, most)]
+
+
+def user_words(root: Path) -> int:
+    """Return how many words the pages for users have, README too: neither the reference, nor what a program writes."""
+    pages = [root / "README.md", *(page for page in (root / "docs").glob("*.md") if page.stem not in REFERENCE)]
+    return sum(len(GENERATED.sub("", page.read_text(encoding="utf-8")).split()) for page in pages)

@@ -277,7 +277,7 @@ def start_at_once(children: list[subprocess.Popen[bytes]]) -> None:
 
 
 class Post(Program):
-    """A ``Program`` whose mailbox stands in ``box`` and is named by ``AGENT_MAILBOX_DIR``."""
+    """A ``Program`` whose mailbox is in ``box`` and is named by ``AGENT_MAILBOX_DIR``."""
 
     def __init__(self, scratch: Path) -> None:
         super().__init__(scratch)
@@ -352,7 +352,7 @@ class Post(Program):
 
 
 def begin_again(box: Path, environ: Mapping[str, str]) -> None:
-    """Have the user's records take a mailbox as it is now, after its files were put there anew."""
+    """Have the user's records take a mailbox as it is now, after its files were put there again."""
     from agent_mailbox.store.log import custody, custody_setup
 
     if (known := custody.find(str(box), environ)) is not None:

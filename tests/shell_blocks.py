@@ -62,7 +62,7 @@ def alike(text: str) -> str:
 
 
 def script(page: list[Block], mark: str) -> str:
-    """Return what a reader would paste from a page, in order; ``mark`` stands before the answers of a transcript.
+    """Return what a reader would paste from a page, in order; ``mark`` is before the answers of a transcript.
 
     An id that a transcript shows is the one that its first command printed.
     """

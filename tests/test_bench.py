@@ -91,7 +91,7 @@ def test_a_goal_is_judged_by_the_worst_of_its_figures() -> None:
 
 
 def test_the_report_names_no_machine(tmp_path: Path) -> None:
-    """Neither the host nor a path stands in it."""
+    """Neither the host nor a path is in it."""
     text = report.markdown(Results(timed=[timed(HOOK, 1000, 0.002)]), tmp_path)
     assert os.uname().nodename not in text.split()
     assert str(tmp_path) not in text

@@ -331,7 +331,7 @@ def test_the_manual_tells_the_exit_codes_apart() -> None:
 
 
 def test_the_manual_lists_every_configuration_key() -> None:
-    """The TOML block of the manual is taken by the program as it stands, and names every key it knows."""
+    """The TOML block of the manual is taken by the program as it is, and names every key it knows."""
     import tomllib
 
     from agent_mailbox.config import config_file
@@ -383,7 +383,7 @@ INTERNALS = sorted([ROOT / "CONTRIBUTING.md", *(DOCS / "internals").glob("*.md")
 
 
 def headings(page: Path) -> list[str]:
-    """The anchors of a page's headings, in order; what stands in a block of code is none."""
+    """The anchors of a page's headings, in order; what is in a block of code is none."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
     return [markdown.anchor(heading) for heading in re.findall(r"^#+ (.+)$", text, flags=re.MULTILINE)]
 

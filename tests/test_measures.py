@@ -43,6 +43,16 @@ def test_the_language_is_plain() -> None:
     assert list(hard_sentences(sources(), "")) == [], "rewrite these; scripts/measure --hard ROOM lists them"
 
 
+def test_nobody_reads_a_word_that_nobody_says() -> None:
+    """Pages, help, errors, comments and the tests' docstrings have everyday words alone."""
+    assert found()["words that nobody says"] == [], "say it in other words; scripts/prose.py has the list"
+
+
+def test_a_user_has_little_to_read() -> None:
+    """The pages for users have at most 20,000 words; the reference, and what a program writes, are apart."""
+    assert found()["words of the pages for users"] <= 20_000
+
+
 def test_few_modules_are_in_no_room() -> None:
     """Six at most; a seventh asks which room it belongs in."""
     assert len(found()["loose modules"]) <= 6
@@ -53,6 +63,7 @@ MOST = {
     "one-word function names, of 100": 29.6,
     "fragments in tests' docstrings": 0,
     "lazy imports outside hot modules": 109,
+    "sentences of pages of more than 20 words": 171,
 }
 """The most of what is to become less: these figures only go down."""
 

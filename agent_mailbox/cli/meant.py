@@ -94,7 +94,7 @@ def whole_command(error: click.UsageError, arguments: Sequence[str]) -> str | No
     given = list(arguments)[list(arguments).index(str(ctx.info_name)) + 1 :]
     extras = ctx.command.make_parser(ctx).parse_args(list(given))[1]
     options = list(given)
-    for word in reversed(extras):  # an option's value may be the same word, and stands before
+    for word in reversed(extras):  # an option's value may be the same word, and comes before
         at = len(options) - 1 - options[::-1].index(word)
         del options[at]
     named = {word.partition("=")[0] for word in options}

@@ -26,7 +26,7 @@ TOKEN = 4
 BODY = 1500
 """Characters of one body shown: four hundred tokens tell what a message is about; ``show`` gives the rest."""
 FRESH = instant.HOUR
-"""Mail younger than this (ms) just came, and bears no date."""
+"""Mail younger than this (ms) just came, and has no date."""
 NOTED = 3
 """Messages that the person is told of."""
 _YOU_ARE = "you are "

@@ -32,7 +32,7 @@ HELD = BUSY[1]
 """The status of a session whose turn was broken off: Codex keeps its queue until the person's next prompt."""
 _STATES = {"task_started": BUSY[0], "task_complete": IDLE[0], "turn_aborted": HELD}
 _TAIL = 1 << 17
-"""Bytes at the end of a session's file in which its last turn's end stands, if that is over."""
+"""Bytes at the end of a session's file in which its last turn's end is, if that is over."""
 _LOCKS, _CONNECTED = "thread-writer-locks", "03"
 PATIENCE = 60.0
 """Seconds that ``codex queue`` may take."""

@@ -138,7 +138,7 @@ class CheckPage:
 
 
 _SHORT, _HEAD = 4000, 300
-"""Characters of a text that surely fits, whatever signs it has; of what stands before a text."""
+"""Characters of a text that surely fits, whatever signs it has; of what is before a text."""
 _PASSED_ON = 30_000
 """Characters of a command's output that Claude Code passes on."""
 

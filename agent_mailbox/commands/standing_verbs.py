@@ -1,4 +1,4 @@
-"""The commands that tell how a session stands, for either parser: ``status`` and ``dead-letters``.
+"""The commands that tell what a session has and owes, for either parser: ``status`` and ``dead-letters``.
 
 Belongs here: the two commands once their arguments are parsed. Must not import click.
 """

@@ -1,7 +1,7 @@
 """A tool call's input as a person reviews it: an edit as a diff, a command as a command, every other field by its name.
 
 Belongs here: from the input to parts of text. The parts leave nothing out, and no two different texts look the same.
-Only a line feed ends a line; an escape stands for each character that does not print. Templates escape the texts.
+Only a line feed ends a line; an escape shows each character that does not print. Templates escape the texts.
 """
 
 from __future__ import annotations

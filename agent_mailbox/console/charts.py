@@ -107,7 +107,7 @@ def _round_up(value: int) -> int:
 
 
 def _bar_label(begin: int, step: int) -> str:
-    """Return what stands below a bar that begins a day, or a quarter of one where each bar is an hour."""
+    """Return what is below a bar that begins a day, or a quarter of one where each bar is an hour."""
     at = time.localtime(begin / 1000)
     if at.tm_hour < step:
         return time.strftime("%a %-d", at)

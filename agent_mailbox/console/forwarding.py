@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def new_recipients(message: Message, roster: Roster) -> list[str]:
-    """Return where to send a message again: the heirs of a dead agent, or its roles if it has none."""
+    """Return where to send a message again: the successors of a dead agent, or its roles if it has none."""
     return list(dict.fromkeys(to for address in message.recipients for to in _heirs_of_address(address, roster)))
 
 

@@ -261,7 +261,7 @@ def message_row(
     """Return a message as a row.
 
     ``whole``: do not cut its body. ``home``: the page's address, not repeated as the recipient. ``said``: parents in a
-    few words, by id. ``after``: the row above. ``now`` (ms): the row stands in no list with days, so its time names its
+    few words, by id. ``after``: the row above. ``now`` (ms): the row is in no list with days, so its time names its
     day.
     """
     agent = roster.get(message.sender)

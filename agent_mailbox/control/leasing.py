@@ -161,7 +161,7 @@ def _is_named(lease: Lease, word: str) -> bool:
 
 
 def _patterns(paths: Sequence[str], base: str) -> tuple[str, tuple[str, ...]]:
-    """Return the project of the paths, and what they are in it; a directory stands for all below it."""
+    """Return the project of the paths, and what they are in it; a directory means all below it."""
     projects: dict[str, None] = {}
     patterns: dict[str, None] = {}
     for path in paths:

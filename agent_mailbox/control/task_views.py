@@ -54,7 +54,7 @@ class TaskFinding(Coordination):
         return self._view(fold.tasks.get(found.id, found), fold, me, self._gone(fold))
 
     def find_task(self, word: str) -> Task:
-        """Return the same as it stands in the log."""
+        """Return the same as it is in the log."""
         try:
             found = self.find(word)
         except NotFound as error:

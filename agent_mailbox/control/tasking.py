@@ -117,7 +117,7 @@ class Tasking(TaskFinding):
         return self.task(found[0], me)
 
     def stored_address(self, word: str) -> str:
-        """Return an address as it stands in the log: an agent's id, a role or a tag."""
+        """Return an address as it is in the log: an agent's id, a role or a tag."""
         roster = self.box.logs.read_roster()
         return compose.resolve((word,), roster, self.box.config.namespaces).recipients[0]
 

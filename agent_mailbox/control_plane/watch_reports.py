@@ -2,7 +2,7 @@
 
 Belongs here: finding those watchers, and one message to each. It comes from the process that makes the event known. The
 steward tells of events whose process was killed. It is appended here, for the roster's own module tells of
-ends, and sending stands above that one.
+ends, and sending is above that one.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ class Reads:
         self._acked: dict[tuple[str, str], bool] = {}
         self._sealed: set[Read] = set()
         self._further: dict[tuple[str, str], list[Read]] = {}
-        """The reads of a session's later deliveries of a message, one for each nonce, while the first one stands."""
+        """The reads of a session's later deliveries of a message, one for each nonce, while the first one counts."""
         self._released: set[tuple[str, str]] = set()
         self._seen: set[tuple[str, str, str | None]] = set()
         for record in records:
@@ -112,7 +112,7 @@ class Reads:
                 self._acked[key] = proven or self._acked.get(key, False)
 
     def _has_another(self, before: Read, nonce: str) -> bool:
-        """Drop one delivery of a message that stands as read; return whether another one stands."""
+        """Drop one delivery of a message that counts as read; return whether another one is left."""
         key, ended = (before.message_id, before.session_id), nonce.removesuffix(DOUBT)
         others = [read for read in (before, *self._further.get(key, ())) if read.nonce != ended]
         if others:

@@ -26,7 +26,7 @@ class Cost(Record):
 
 
 def costs(records: Iterable[Read], messages: Mapping[str, Message]) -> list[Cost]:
-    """Return the sums, the dearest first. A message that was offered twice cost twice."""
+    """Return the sums, the most expensive first. A message that was offered twice cost twice."""
     sums: dict[tuple[str, str], list[int]] = {}
     for record in records:
         message = messages.get(record.message_id)

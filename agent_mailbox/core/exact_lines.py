@@ -3,7 +3,7 @@
 Belongs here: the whole spelling of a message and of a read, with every key that may stand in it. One rule holds: any
 other line is decoded by ``codec``, which alone knows what it means. So is a line with a key that is unknown here: it
 may change what the others mean. A key that ``codec`` learns needs nothing here; its lines are decoded. ``line_forms``
-has what one key says, wherever it stands.
+has what one key says, wherever it is.
 
     {"id":"…","sender":"…","recipient":"…","timestamp":"…","subject":"…","content":"…","thread":null,"ttl_hours":…
 """

@@ -260,7 +260,7 @@ class RosterCache(Roster):
 
 
 def _position(table: memoryview, wanted: int) -> int:
-    """Return where the first number that is not below the wanted one stands."""
+    """Return where the first number that is not below the wanted one is."""
     low, high = 0, len(table)
     while low < high:
         middle = (low + high) // 2

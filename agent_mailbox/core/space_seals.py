@@ -91,7 +91,7 @@ def may_be_sealed(line: bytes) -> bool:
 
 
 def without(line: bytes) -> bytes:
-    """Return a line that bears such a seal as it was before."""
+    """Return a line that has such a seal as it was before."""
     return line[: line.rfind(_KEY, -_LONGEST)] + b"}"
 
 

@@ -26,7 +26,7 @@ class Rights(Record):
     """The person's word on another machine.
 
     ``fingerprint``: that of the key which the person confirmed. ``user``: it may speak as the person. ``sessions``: the
-    ids for which it may speak; ``ALL`` stands for those that live there.
+    ids for which it may speak; ``ALL`` means those that live there.
     """
 
     fingerprint: str

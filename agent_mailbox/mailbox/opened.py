@@ -169,7 +169,7 @@ class OpenMailbox:
     def giving_back(self, sessions: Collection[str]) -> Log | SharedLog:
         """Return the reads' log as mail of sessions of one machine is given back in it.
 
-        A release by their own machine is its record, as the reads are that it ends, and stands behind them everywhere.
+        A release by their own machine is its record, as the reads are that it ends, and is behind them everywhere.
         Another machine's is a decision, as one about anybody else is."""
         if (replica := self.replica) is None:
             return self.logs.reads

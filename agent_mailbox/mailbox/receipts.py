@@ -68,7 +68,7 @@ def settle(
 
 def take_back(delivery: Delivery, session_id: str, held: Callable[[Sequence[Offer]], frozenset[str]]) -> None:
     """Take back mail that was released while the session was away. The file of its conversation holds that mail, so its
-    client shows it all the same. It stands as offered once more, and is not shown again.
+    client shows it all the same. It counts as offered once more, and is not shown again.
 
     ``held`` returns the nonces of which this is so. Raises ``Busy`` and ``StorageFailed``.
     """

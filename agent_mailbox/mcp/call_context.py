@@ -1,4 +1,4 @@
-"""The caller of a tool: the session of the client above the server, asked anew for each call.
+"""The caller of a tool: the session of the client above the server, asked again for each call.
 
 Belongs here: what a tool call may say of itself. That is less than a command may say: a model fills in the arguments,
 and mail may have talked it into them. An argument chooses among the client's own sessions. No call has the person's

@@ -167,7 +167,7 @@ def _in_code(code: str) -> Iterator[Sequence[str]]:
 
 
 def _git_aliases(words: Sequence[str], depth: int) -> Iterator[Sequence[str]]:
-    """Yield what an alias of git that these words define stands for."""
+    """Yield what an alias of git that these words define means."""
     for word, following in zip(words, [*words[1:], ""], strict=True):
         if word.startswith("alias."):
             meant = word.partition("=")[2] or following

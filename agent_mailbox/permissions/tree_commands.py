@@ -123,7 +123,7 @@ def _is_whole(verb: str, arguments: Sequence[str], is_file: IsFile) -> bool:
 
 
 def _all(paths: Sequence[str]) -> bool:
-    """Return whether one of the paths stands for a whole tree; no path is all."""
+    """Return whether one of the paths means a whole tree; no path is all."""
     return not paths or any(one.rstrip("/") in (".", "..", ":", "", "*", ":/*") or one == ":/" for one in paths)
 
 

@@ -1,4 +1,4 @@
-"""Joining a space, leaving it, and what stands in it.
+"""Joining a space, leaving it, and what is in it.
 
 Belongs here: the order of those steps. ``space.copy.replica`` publishes and takes in.
 """

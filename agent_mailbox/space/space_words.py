@@ -27,7 +27,7 @@ def describe_standing(found: SpaceStanding, command: Callable[[str], str]) -> st
     if found.unsent:
         lines.append(f"unsent     {found.unsent} messages, whose ids are other messages'")
     lines += [
-        f"{one['machine']:<10} {one['behind']} records behind, by its word of {one['heard']}" for one in found.machines
+        f"{one['machine']:<10} {one['behind']} records behind, as it said at {one['heard']}" for one in found.machines
     ]
     return "".join(f"{line}\n" for line in (*lines, *describe_trust(found, command)))
 

@@ -40,7 +40,7 @@ def ledger_of(home: Home) -> Ledger:
 
 
 def open_boxes(home: Home, here: Mailbox) -> list[Box]:
-    """Return the gateway's mailboxes that are there, ``here`` first, each opened anew with its own view."""
+    """Return the gateway's mailboxes that are there, ``here`` first, each opened again with its own view."""
     places = pairing.mailboxes_of(home)
     mine = os.path.realpath(here.directory)
     if places in ([], [mine]):

@@ -57,7 +57,7 @@ class SparingLogFilter(logging.Filter):
         self._silent: dict[str, int] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the line is written; the first after a silence bears the number of those left out."""
+        """Return whether the line is written; the first after a silence has the number of those left out."""
         kind = str(record.msg) if record.name == LOG.name else record.name
         if kind not in self._kinds and len(self._kinds) >= MAX_KINDS:
             kind = ""

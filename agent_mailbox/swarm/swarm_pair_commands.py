@@ -40,7 +40,7 @@ def _own_swarm(known: Memberships, word: str) -> Swarm | None:
 def pair(door: SwarmContext, which: str, alias: str | None, hours: float, session: str | None) -> None:
     """Pair two gateways that serve with --self-signed. Print an invitation here, pass it to this command there.
 
-    With a SWARM it makes the swarm if there is none, and an invitation for one agent. That bears this gateway's key,
+    With a SWARM it makes the swarm if there is none, and an invitation for one agent. That has this gateway's key,
     and the other gateway trusts only a certificate that this key signed. Hand it on as a secret.
     """
     which = read_invitation(door, which)

@@ -28,7 +28,7 @@ PROJECTS, ROLES = 20, 20
 SHARES = {"broadcast": 0.1, "tag": 0.2, "role": 0.3, "direct": 0.4}
 YEAR = 365 * instant.DAY
 RARE = "zyzzyva"
-"""The word searched for: it stands in ``RARE_MESSAGES`` messages of every mailbox."""
+"""The word searched for: it is in ``RARE_MESSAGES`` messages of every mailbox."""
 RARE_MESSAGES = 3
 SAMPLE = 997
 """One line in so many is taken through the codec."""

@@ -180,7 +180,7 @@ TEXTS = st.lists(PIECES | st.text(max_size=4), max_size=25).map("".join)
 
 @given(TEXTS)
 def test_any_text_is_judged_and_none_is_refused_that_does_not_name_us(text: str) -> None:
-    """Whatever stands there: an answer, and a refusal only beside one of our names."""
+    """Whatever is there: an answer, and a refusal only beside one of our names."""
     why = refusal_for_teammate(text, ME)
     assert why is None or any(name in text for name in own_commands.NAMES)
     assert refusal_for_teammate(text.replace("agent", "other"), ME) is None

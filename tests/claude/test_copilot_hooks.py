@@ -62,7 +62,7 @@ def test_where_there_is_nothing_new_no_python_starts(session: Session, shell: st
 def test_mail_at_a_turn_s_end_is_no_prompt_of_the_person(session: Session) -> None:
     """It is the next prompt, for which the prompt's hook runs: five in a row are counted all the same.
 
-    Mail that came meanwhile lets that hook start Python. The person's own prompt begins anew."""
+    Mail that came meanwhile lets that hook start Python. The person's own prompt begins again."""
     said, send = [], session.shim.post.send
     for number in range(6):
         send("x", session.id, f"MAIL_{number}")

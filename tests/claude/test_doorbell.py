@@ -32,7 +32,7 @@ MARKED = "MARKED_WORDS"
 
 
 class Client:
-    """A process that stands for a client at a terminal, with its entry in the client's registry."""
+    """A process that means a client at a terminal, with its entry in the client's registry."""
 
     def __init__(self, post: Post, session_id: str = ME) -> None:
         self.post = post
@@ -238,7 +238,7 @@ def test_a_burst_rings_once(client: Client) -> None:
 
 
 def test_rung_is_not_read(client: Client) -> None:
-    """Mail that the wake's turn left unread is rung for again after a pause, which grows; new mail into an inbox that
+    """Mail that the wake's turn left unread is called for again after a pause, which grows; new mail into an inbox that
     was empty in between at once."""
     words = []
     client.post.send("bob", ME)
@@ -262,7 +262,7 @@ def test_rung_is_not_read(client: Client) -> None:
 
 
 def test_role_mail_wakes_its_first_holder_first(client: Client) -> None:
-    """A second one is rung only if the first does not take it: here it does, and the second sleeps on."""
+    """A second one is called only if the first does not take it: here it does, and the second sleeps on."""
     other = Client(client.post, "c2245fc7-6f1e-4997-83ed-699c6c8ae684")
     try:
         other.hook("SessionStart")

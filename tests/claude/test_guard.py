@@ -258,7 +258,7 @@ def test_a_hook_with_its_clock_ahead_hides_nothing_when_the_clock_is_right_again
 @pytest.mark.skipif(not os.path.exists(STARTED), reason="nothing tells when this machine started")
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_stamp_of_before_the_machine_s_start_hides_nothing(shim: Shim, shell: str) -> None:
-    """The power failed, and its removal was not durable. Python makes it anew, and the guard is quiet as ever."""
+    """The power failed, and its removal was not durable. Python makes it again, and the guard is quiet as ever."""
     words = (shutil.which(shell) or shell, *(("sh",) if shell == "busybox" else ()))
     before = os.stat(STARTED).st_mtime_ns // 1_000_000 - 2_000
     sent = shim.post.send("x", ME)

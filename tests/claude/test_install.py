@@ -152,7 +152,7 @@ def test_a_bare_project_gets_all_and_loses_all(house: House) -> None:
 
 
 def test_an_earlier_installation_gets_its_doorbell_and_a_persons_own_is_left(house: House) -> None:
-    """Each of an event's two hooks is known by what it calls: neither stands in for the other, nor is doubled."""
+    """Each of an event's two hooks is known by what it calls: neither takes the place of the other, nor is doubled."""
     house.install()
     whole = house.loaded()
     without = json.loads(json.dumps(whole))
@@ -373,7 +373,7 @@ def test_a_command_of_an_earlier_version_is_renewed(house: House, monkeypatch: p
 
 
 def test_killed_while_renewing_it_is_still_known_what_is_ours(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the record and the file: what stands there is the earlier version's, not somebody's edit."""
+    """Between the record and the file: what is there is the earlier version's, not somebody's edit."""
     with monkeypatch.context() as earlier:
         earlier.setitem(texts.TASKS, "bye", ("as it was", ""))
         house.install()

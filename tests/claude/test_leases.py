@@ -212,7 +212,7 @@ def test_a_lease_ends_with_its_holder(desk: Desk) -> None:
     desk.post.ok("roster", "retire", "--session-id", ADA)
     assert desk.writes(desk.top / "src/a.py") == ""
     assert desk.post.ok("lease", "list")["leases"] == []
-    desk.post.ok("roster", "register", "--session-id", ADA)  # it leases anew what it still needs
+    desk.post.ok("roster", "register", "--session-id", ADA)  # it leases again what it still needs
     assert desk.post.ok("lease", "list")["leases"] == []
 
 
@@ -358,7 +358,7 @@ def test_a_lease_costs_no_other_agent_a_word(desk: Desk) -> None:
 
 
 def test_a_lease_s_path_in_the_place_of_its_id_is_answered_with_the_id(desk: Desk) -> None:
-    """The command that is named works as it stands; a word that is no path of a lease is sent to the list."""
+    """The command that is named works as it is; a word that is no path of a lease is sent to the list."""
     held = desk.lease("src")["id"]
     hint = f"`agent-mailbox lease release {held} --session {ADA}`"
     for word in ("src", "src/"):

@@ -95,7 +95,7 @@ def test_the_guard_lets_the_end_of_a_turn_through_for_a_lead(post: Post) -> None
 
 
 def test_control_is_in_force_before_the_chat_that_came_with_it_is_shown(led: Client) -> None:
-    """It stands first, and what was refused of it says so; no reply to it is offered."""
+    """It is first, and what was refused of it says so; no reply to it is offered."""
     post = led.post
     post.send(LEAD, ME, "go ahead")
     post.ok("control", "mode", ME, "plan", "--session", LEAD)

@@ -119,7 +119,7 @@ def test_what_nobody_knows_of_is_only_offered(talk: Talk) -> None:
     ids=["prompt", "tool", "model", "output", "behind a bar", "other nonce", "wrong kind", "wrong content"],
 )
 def test_quoting_is_not_seeing(talk: Talk, how: Any) -> None:
-    """Wherever else the delivery's text stands, the model was not shown it: it comes again as the turn ends."""
+    """Wherever else the delivery's text is, the model was not shown it: it comes again as the turn ends."""
     sent = talk.post.send("x", ME)
     how(talk, talk.context("UserPromptSubmit"))
     talk.speak()
@@ -584,7 +584,7 @@ def test_a_look_that_cannot_be_recorded_is_a_look(talk: Talk, titles: list[str])
 
 
 def test_a_muted_sender_is_not_shown_by_hooks_and_stays_unread(talk: Talk) -> None:
-    """Under whatever name it goes on; control and the person are heard; a check shows it all; undone, it comes."""
+    """Under whatever name it goes on; control and the person are heard; a check shows it all; taken back, it comes."""
     post = talk.post
     post.register("noisy", "--name", "Noise")
     assert post.ok("mute", "Noise", "--session", ME)["agent"]["muted"] == ["noisy"]

@@ -107,7 +107,7 @@ def test_rollout_lines_of_an_unknown_form_tell_nothing(tmp_path: Path, line: dic
     ],
 )
 def test_a_session_s_own_rollout_alone_is_looked_at(name: str, kept: bool) -> None:
-    """A subagent's hook bears its parent's id, and another conversation."""
+    """A subagent's hook has its parent's id, and another conversation."""
     call = {"session_id": SESSION, "transcript_path": name and f"/home/x/.codex/sessions/{name}", "turn_id": "t"}
     found = client_input.parse_call("Stop", call, {}, "/")
     assert (bool(found.conversation), found.transcript) == (kept, "")

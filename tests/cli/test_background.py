@@ -93,7 +93,7 @@ def test_brought_back_in_the_background_a_session_has_its_mail_and_decides_nothi
 def test_a_service_that_an_agent_asks_brings_nobody_back(
     post: Post, served: tuple[str, ...], lead: str, way: str
 ) -> None:
-    """The service has the variables of the agent that started it, or notes who asked, or stands below its client."""
+    """The service has the variables of the agent that started it, or notes who asked, or is below its client."""
     under = served
     if way == "its own service":
         under = ("env", "CLAUDE_PID=1", *served[3:])

@@ -319,7 +319,7 @@ def test_a_hook_that_a_command_calls_is_refused(post: Post, worker: Client, sess
 
 
 def test_only_an_end_of_the_client_s_own_pair_proves_it(tmp_path: Path) -> None:
-    """A connection to a socket on which the client listens bears its credentials, too, but has a name."""
+    """A connection to a socket on which the client listens has its credentials, too, but has a name."""
     mine, theirs = socket.socketpair()
     assert processes.maker(theirs.fileno()) == os.getpid()
     path = str(tmp_path / "listening")

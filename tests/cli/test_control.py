@@ -50,7 +50,7 @@ class Team(Post):
         )
 
     def state_of(self, request: str) -> str:
-        """How a request stands, by the log."""
+        """How a request is, by the log."""
         result = self.call("control", "wait", request, "--session", "onlooker", "--timeout", "0", "--json")
         assert result.rc in (0, 1), result
         return str(result.json["request"]["state"])
@@ -392,7 +392,7 @@ def test_two_who_wait_for_one_answer_agree(team: Team) -> None:
 
 
 def test_two_who_decide_at_once_agree_on_the_first(team: Team) -> None:
-    """An approval and a denial, together: one stands, both processes say which, and the log has one that counts."""
+    """An approval and a denial, together: one is, both processes say which, and the log has one that counts."""
     for _ in range(3):
         request = team.asks()
         with ExitStack() as stack:
@@ -622,7 +622,7 @@ def test_a_shutdown_ends_with_the_agent_retired_and_the_lead_told(team: Team) ->
 
 
 def test_who_is_begun_anew_is_not_shut_down_any_more(team: Team) -> None:
-    """Agreed, retired, archived; registered anew; to agree once more to what is over ends nothing; another death is
+    """Agreed, retired, archived; registered again; to agree once more to what is over ends nothing; another death is
     none at the lead's request."""
 
     def shut_down() -> tuple[bool, str]:

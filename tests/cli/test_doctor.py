@@ -220,7 +220,7 @@ def test_a_rollbook_that_tells_another_roster_is_a_problem(used: Post) -> None:
     ],
 )
 def test_an_index_that_differs_from_the_logs_is_a_problem(used: Post, change: str) -> None:
-    """An entry that is wrong, missing, elsewhere or of nothing, in a file that bears its seal."""
+    """An entry that is wrong, missing, elsewhere or of nothing, in a file that has its seal."""
     import sqlite3
 
     path = used.file(".cache", index_keys.FILE)
@@ -741,7 +741,7 @@ def test_a_repair_killed_at_any_step_is_completed_by_the_next_and_loses_nothing(
 
 
 def stored(box: Path, name: str) -> Counter[bytes]:
-    """How often each record's line stands anywhere, live or archived."""
+    """How often each record's line is anywhere, live or archived."""
     months = {p for p in (box / ARCHIVE).glob("[0-9]*.jsonl") if p.name.endswith("-reads.jsonl") == (name == READS)}
     lines = [line for p in (box / name, *months) if p.exists() for line in p.read_bytes().split(b"\n")]
     decode = codec.read if name == READS else codec.message

@@ -1,4 +1,4 @@
-"""What the program tells people to type works when pasted: each command that it printed is run as it stands."""
+"""What the program tells people to type works when pasted: each command that it printed is run as it is."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def away(post: Post) -> Post:
 
 @pytest.mark.parametrize("words", SITUATIONS, ids=" ".join)
 def test_each_command_that_an_answer_names_works_as_it_stands(away: Post, words: tuple[str, ...]) -> None:
-    """Each command that an answer names works as it stands, from the same directory and for the same mailbox."""
+    """Each command that an answer names works as it is, from the same directory and for the same mailbox."""
     lees = next(m["id"] for m in away.objects(MESSAGES) if m["recipient"] == "lee")
     result = away.call(*(lees if word == "LEE" else word for word in words), "--dir", BOX)
     found = said(result)

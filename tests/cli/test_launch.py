@@ -79,7 +79,7 @@ def test_a_bundle_is_written_once_and_renewed_when_a_source_changes(checkout: Ch
 
 
 def test_a_bundle_knows_the_places_of_compiled_modules_that_its_first_run_did_not_need(checkout: Checkout) -> None:
-    """A program's mail bears no seal, so ``send`` then needs no key, and no ``_blake2``; later ones do."""
+    """A program's mail has no seal, so ``send`` then needs no key, and no ``_blake2``; later ones do."""
     assert checkout.run("send", "--from", "cron", "--to", "me", "--body", "b", env=NOBODY_SAID).rc == 0
     (written,) = checkout.package.glob("__pycache__/send.*.bundle")
     places = dict(marshal.loads(written.read_bytes().partition(b"\n")[2])[1])

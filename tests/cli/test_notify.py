@@ -54,7 +54,7 @@ class Inbox:
 
 @pytest.fixture
 def inbox() -> Iterator[Inbox]:
-    """A server that stands in for a service."""
+    """A server that takes the place of a service."""
     made = Inbox()
     yield made
     made.server.shutdown()

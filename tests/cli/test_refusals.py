@@ -283,7 +283,7 @@ def test_a_bad_line_refuses_the_whole_batch_naming_it(pair: Post, line: bytes, c
 
 
 def test_a_batch_with_a_used_id_is_refused_with_its_line(pair: Post) -> None:
-    """One that is taken by other mail, live or archived, or stands twice in the batch: refused, naming a line."""
+    """One that is taken by other mail, live or archived, or is twice in the batch: refused, naming a line."""
     own = str(uuid.uuid4())
 
     def line(content: str, **more: str) -> str:

@@ -51,7 +51,7 @@ def test_nobody_waits_for_a_pipe_in_a_repository_s_place(pair: Post, where: str)
     assert pair.run("lease", "x", "--session", "a", cwd=repo).rc == 0
 
 
-# -- something else stands in a file's place --------------------------------------------------------------------------
+# -- something else is in a file's place --------------------------------------------------------------------------
 
 
 def put(path: Path, what: str) -> None:

@@ -345,7 +345,7 @@ def test_mail_in_an_append_only_mailbox_works_as_ever(used: Post, marked: Callab
 
 
 def test_a_log_that_takes_no_writes_can_still_be_backed_up(used: Post, marked: Callable[[str, Path], None]) -> None:
-    """Each is locked as it may be opened; the backup is what stands there, and verifies."""
+    """Each is locked as it may be opened; the backup is what is there, and verifies."""
     for number, name in enumerate((READS, ROSTER, MESSAGES, f"{ARCHIVE}/.lock")):
         marked("i", used.file(name))
         file = used.scratch / f"{number}.tar"

@@ -255,7 +255,7 @@ def test_the_cron_line_works_from_anywhere_with_cron_s_bare_environment(tmp_path
 
 
 CRONTAB = """#!/bin/sh
-# Stands in for crontab(1): -l prints the file, - replaces it.
+# Is in for crontab(1): -l prints the file, - replaces it.
 case $1 in
 -l) [ -z "$CRONTAB_FAILS" ] || { echo 'crontab: cannot read the spool' >&2; exit 1; }
     [ -e "$HOME/crontab" ] || { echo 'no crontab for you' >&2; exit 1; }

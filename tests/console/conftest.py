@@ -121,7 +121,7 @@ class Running:
     def form(
         self, page: str, action: str, having: Mapping[str, str] | None = None, press: str = "", **written: str
     ) -> dict[str, str]:
-        """A form of a page as it stands there, filled in: every field that its template gives, and what is typed.
+        """A form of a page as it is there, filled in: every field that its template gives, and what is typed.
 
         ``having``: values by which the form is found; ``press``: the value of the button."""
         form = find_form(read_forms(self.ask(page).text), action, **(having or {}))

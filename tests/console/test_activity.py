@@ -61,7 +61,7 @@ def keeper(running: Running, tmp_path: Path) -> Keeper:
 
 
 def test_a_page_tells_the_present_step_and_the_last_ones(running: Running, keeper: Keeper) -> None:
-    """A call that goes on is told as such; its outcome stands with it; a subagent's step is called so."""
+    """A call that goes on is told as such; its outcome is with it; a subagent's step is called so."""
     page = running.ask(f"/agent?id={ME}").text
     assert "runs Bash npm test &lt;script&gt;" in page
     assert f'href="/transcript?id={ME}"' in page
@@ -117,7 +117,7 @@ def test_activity_reads_only_the_session_s_own_file(running: Running, tmp_path: 
 
 
 def test_a_malformed_conversation_line_hides_no_other_step(tmp_path: Path) -> None:
-    """Whatever stands in the file, the other steps are told."""
+    """Whatever is in the file, the other steps are told."""
     path = tmp_path / f"{ME}.jsonl"
     odd: tuple[Any, ...] = (None, 1, "x", [], {}, [None, 1, [], {"type": "text"}, {"type": "tool_use"}], {"role": 1})
     lines = [json.dumps({"type": kind, "message": {"content": o}}) for o in odd for kind in ("user", "assistant")]

@@ -382,7 +382,7 @@ def test_a_sound_tells_of_a_request_if_one_wants_it(talk: Running, browser: Brow
 
 
 def test_a_message_that_comes_in_stands_where_a_reload_puts_it(talk: Running, browser: Browser) -> None:
-    """A message that comes in stands in the order of sending, below its day, as after a reload."""
+    """A message that comes in is in the order of sending, below its day, as after a reload."""
     window = Window(browser, talk)
     page = window.go("/channel?to=all")
     for n, at in enumerate(("2026-03-11T10:15:30Z", "2026-03-12T23:00:00Z", "2026-03-11T23:00:00Z")):

@@ -78,7 +78,7 @@ def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Day]:
 
 
 def test_every_view_shows_what_it_is_for_with_script_and_without(day: Day, browser: Browser) -> None:
-    """Nothing is reported as a problem, by the policy neither; without script the same text stands there."""
+    """Nothing is reported as a problem, by the policy neither; without script the same text is there."""
     scripted, plain = Window(browser, day.console), Window(browser, day.console, java_script_enabled=False)
     assert {path.partition("?")[0] for path in day.pages} == set(views.PAGES)
     for path, said in day.pages.items():
@@ -431,7 +431,7 @@ def test_a_decision_can_be_undone_until_it_is_sent(quiet: Running, browser: Brow
         page.locator(f"#r-{one} .approve").press("Enter")
         page.get_by_text("Sent in").wait_for()
         undo()
-        page.get_by_text("Undone: nothing was decided").wait_for()
+        page.get_by_text("Taken back: nothing was decided").wait_for()
         assert page.get_by_text("Sent in").count() == 0
         page.get_by_role("button", name="Close").click()
     assert waiting() == [one, other]
@@ -533,7 +533,7 @@ def test_an_agent_that_takes_the_person_s_name_is_told_from_the_person(quiet: Ru
 
 
 def test_a_channel_shows_an_answer_with_what_it_answers(quiet: Running, browser: Browser) -> None:
-    """An answer stands with what it answers, or says it; a message that comes in does, too."""
+    """An answer is with what it answers, or says it; a message that comes in does, too."""
     page = Window(browser, quiet).go("/channel?to=all")
     first = quiet.post.send("ada", "all", "First question?")
     quiet.post.send("bo", "all", "Something else.")

@@ -223,7 +223,7 @@ def test_a_log_that_cannot_be_read_leaves_the_console_watching(running: Running)
 
 
 def test_mail_that_came_beside_an_unreadable_log_is_told_by_a_resync(post: Post) -> None:
-    """Its line was read already when the other log failed; pages load themselves anew once that is back."""
+    """Its line was read already when the other log failed; pages load themselves again once that is back."""
     post.register("ada")
     told: list[Event] = []
     watcher = Watcher(Logs(str(post.box)), told.extend)
@@ -253,7 +253,7 @@ def test_a_message_seen_by_title_is_shown_as_such(running: Running) -> None:
 
 
 def test_the_watcher_follows_the_mailbox_to_where_it_is_made_anew(post: Post) -> None:
-    """Moved away or deleted, and put back: pages load themselves anew, and what comes then is told."""
+    """Moved away or deleted, and put back: pages load themselves again, and what comes then is told."""
     post.register("ada", "--name", "Ada")
     told: list[Event] = []
     watcher = Watcher(Logs(str(post.box)), told.extend)
@@ -308,7 +308,7 @@ def _used(pid: int, seconds: float) -> float:
 
 
 def test_the_timeline_s_bars_begin_at_the_hour() -> None:
-    """The pictures' bars begin at the hour; a label stands where a day or a quarter of one begins, and within."""
+    """The pictures' bars begin at the hour; a label is where a day or a quarter of one begins, and within."""
     from agent_mailbox.console.charts import LABEL, hours_chart
 
     chart = hours_chart({}, 100 * HOUR + 7, 124 * HOUR + 7)

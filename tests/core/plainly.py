@@ -24,7 +24,7 @@ class Agent:
         self.freezes: list[list[int]] = []  # [since, until], the last one open while it is frozen
 
     def hear(self, event: RosterEvent) -> None:
-        """alive → frozen → alive, alive|frozen → dead, dead → alive only by registering anew."""
+        """alive → frozen → alive, alive|frozen → dead, dead → alive only by registering again."""
         was = self.state
         if event.event == "register":
             self.state = "alive"
@@ -62,7 +62,7 @@ class Logs:
                 self.agents[event.session_id] = Agent()
             if event.session_id in self.agents:
                 self.agents[event.session_id].hear(event)
-        # Set difference: a read stands until the same reader releases it; of a standing read the first line counts.
+        # Set difference: a read is until the same reader releases it; of a standing read the first line counts.
         self.standing: dict[tuple[str, str], Read] = {}
         self.acked: set[tuple[str, str]] = set()
         for read in reads:

@@ -35,7 +35,7 @@ def holder(mail: Message, *reads: Read, events: tuple[RosterEvent, ...] = ()) ->
 
 
 def test_a_read_stands_until_its_reader_releases_it():
-    """Read, read again, released, read anew: the last word counts, each session for itself."""
+    """Read, read again, released, read again: the last word counts, each session for itself."""
     reads = Reads([read("m1", "bob-1"), read("m1", "cat-1")])
     assert [r.session_id for r in reads.of("m1")] == ["bob-1", "cat-1"]
     reads.apply(release("m1", "bob-1"))

@@ -84,7 +84,7 @@ def test_registering_brings_the_frozen_and_the_dead_back(end):
 
 
 def test_updating_leaves_the_frozen_frozen_and_is_refused_to_the_dead():
-    """Only registering anew ends a death; an update is no sign of life."""
+    """Only registering again ends a death; an update is no sign of life."""
     agents = roster(register("bob-1"), event("freeze", "bob-1"))
     enrolled(agents, "bob-1", event="update", tags=("project:p",))
     assert agents.state("bob-1") == "frozen"
@@ -214,7 +214,7 @@ def test_a_dead_name_does_not_hide_the_living_agent_of_that_id():
 
 
 def alive_named(agents: Roster, name: str) -> list[str]:
-    """Who bears the name and is not dead."""
+    """Who has the name and is not dead."""
     return [a.session_id for a in agents.agents.values() if a.name == name and a.state != "dead"]
 
 
@@ -370,7 +370,7 @@ def test_where_no_lead_was_set_only_the_user_sets_one():
 
 @pytest.mark.parametrize("end", ["freeze", "retire"])
 def test_coming_back_does_not_free_an_agent_of_its_lead(end):
-    """Dying and registering anew is no way around the lead."""
+    """Dying and registering again is no way around the lead."""
     agents = roster(register("ann-1"), register("bob-1", lead="user"), event(end, "bob-1"))
     with pytest.raises(Refused):
         decide(agents, "bob-1", lead="ann-1")

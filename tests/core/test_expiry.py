@@ -158,7 +158,7 @@ def test_freezing_after_expiry_does_not_resurrect():
 
 @pytest.mark.parametrize("kind", ["thaw", "register", "retire"])
 def test_the_clock_runs_again_however_the_freeze_ends(kind):
-    """Thawed, registered anew or dead: it is frozen no longer."""
+    """Thawed, registered again or dead: it is frozen no longer."""
     assert deadline(message(), event("freeze", "bob-1", 1), event(kind, "bob-1", 4)) == at(24 + 3)
 
 
@@ -174,7 +174,7 @@ def test_a_freeze_of_somebody_else_stops_nothing():
 
 
 def test_the_override_stops_with_the_clock_too():
-    """It is the time to live that stands still, whoever set it."""
+    """It is the time to live that stops, whoever set it."""
     assert deadline(message(ttl_hours=2), *frozen((1, 11))) == at(12)
     assert deadline(message(ttl_hours=2), *frozen((2, 11))) == at(2)
 
@@ -185,14 +185,14 @@ def test_mail_to_a_name_in_a_foreign_line_stops_as_its_agent_freezes():
 
 
 def test_of_several_recipients_the_frozen_one_keeps_the_message():
-    """The longest counts, and a clock that stands is the longest."""
+    """The longest counts, and a clock that is is the longest."""
     assert deadline(message(to=("bob-1", "all")), *frozen((1, None))) is None
     assert deadline(message(to=("all", "ann-1", "bob-1")), *frozen((1, 3))) == at(26)
     assert deadline(message(to=("project:p", "bob-1")), *frozen((1, 11))) == at(72)
 
 
 def test_a_freeze_told_after_the_clock_went_back_counts_all_the_same():
-    """The log's order is not the clock's: a freeze at an earlier hour stands behind one at a later hour."""
+    """The log's order is not the clock's: a freeze at an earlier hour is behind one at a later hour."""
     late_first = frozen((30, 31), (2, 5))
     assert deadline(message(), *late_first) == at(27)
     assert deadline(message(), *frozen((30, 31), (2, None))) is None

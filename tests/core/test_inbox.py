@@ -255,7 +255,7 @@ def test_direct_mail_whose_recipient_died_before_reading_is_a_dead_letter():
 
 
 def test_the_dead_that_live_again_get_their_mail():
-    """Registering anew makes the letter a living one."""
+    """Registering again makes the letter a living one."""
     assert dead([message()], events=[event("retire", "bob-1", 1), event("register", "bob-1", 2)]) == []
 
 
@@ -333,7 +333,7 @@ def test_a_thread_whose_parent_is_unknown_begins_at_what_there_is():
 
 @pytest.mark.parametrize("start", ["a", "b", "c"])
 def test_a_thread_that_runs_in_a_circle_ends(start):
-    """Foreign lines may name each other as parents: each stands in the chain once."""
+    """Foreign lines may name each other as parents: each is in the chain once."""
     circle = as_log(message("a", thread="c"), message("b", thread="a"), message("c", thread="b"), message("d"))
     assert ids(threads.thread_of(start, circle)) == ["a", "b", "c"]
     assert ids(threads.thread_of("d", circle)) == ["d"]

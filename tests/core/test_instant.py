@@ -154,7 +154,7 @@ def test_what_is_nearly_an_instant_is_refused_and_what_is_one_is_taken(text):
 
 @pytest.mark.parametrize("zone", ["+24:00", "+99:99", "-00:60", "+013:0", "+:0100", "+01:00:"])
 def test_a_zone_that_no_clock_keeps_is_refused(zone):
-    """Hours of a zone end at 23, its minutes at 59, and its colon stands between them (RFC 3339, 5.6)."""
+    """Hours of a zone end at 23, its minutes at 59, and its colon is between them (RFC 3339, 5.6)."""
     with pytest.raises(ValueError, match="not a"):
         instant.parse(f"2026-03-16T14:30:00{zone}")
 

@@ -157,7 +157,7 @@ def test_staleness_says_why_dealing_with_it_may_be_pointless() -> None:
 
 
 def test_costs_are_summed_by_sender_and_mode() -> None:
-    """Offered twice, paid twice; what nobody counted and what nobody knows is left out; the dearest first."""
+    """Offered twice, paid twice; what nobody counted and what nobody knows is left out; the most expensive first."""
     mail = {m.id: m for m in (message("m1"), message("m2", sender="cat-1"))}
     records = [
         *(offered(via=via, tokens=7) for via in ("bob-1", "role:x", "project:p", "all", "all")),

@@ -186,7 +186,7 @@ def test_the_empty_roster_can_be_written_too():
     ],
 )
 def test_what_is_no_written_roster_is_a_value_error(text):
-    """A damaged derived file is noticed by who reads it, who can then fold the log anew."""
+    """A damaged derived file is noticed by who reads it, who can then fold the log again."""
 
     def ask() -> None:
         book = RosterCache(text)

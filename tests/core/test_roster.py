@@ -20,7 +20,7 @@ HOW_TO_BE = {
     "frozen": [register("bob-1"), event("freeze", "bob-1")],
     "dead": [register("bob-1"), event("retire", "bob-1")],
 }
-# The page: alive → frozen → alive, alive|frozen → dead, dead → alive only by registering anew.
+# The page: alive → frozen → alive, alive|frozen → dead, dead → alive only by registering again.
 BECOMES = {
     (None, "register"): "alive",
     (None, "update"): "alive",
@@ -199,7 +199,7 @@ def test_holders_are_the_agents_in_a_state_that_carry_the_role_now():
     assert frozen_only.role_in_use("x")
 
 
-# -- lineage and heirs ------------------------------------------------------------------------------------------------
+# -- lineage and successors --------------------------------------------------------------------------------------------
 
 
 def test_a_lineage_is_the_session_and_all_it_continues():
@@ -219,7 +219,7 @@ def test_a_lineage_is_the_session_and_all_it_continues():
 
 
 def test_heirs_are_those_not_dead_that_continue_a_session():
-    """A living successor inherits, a dead one passes it on, and a session not dead is its own heir."""
+    """A living successor inherits, a dead one passes it on, and a session not dead is its own successor."""
     events = [register("bob-1"), event("retire", "bob-1"), register("bob-2", continues="bob-1")]
     assert roster(*events).heirs("bob-1") == ["bob-2"]
     assert roster(*events, event("freeze", "bob-2")).heirs("bob-1") == ["bob-2"]

@@ -83,7 +83,7 @@ class World:
         return at(self.hours)
 
     def plainly(self) -> Logs:
-        """The logs as the page reads them; read anew only after something was appended."""
+        """The logs as the page reads them; read again only after something was appended."""
         lengths = (len(self.messages), len(self.reads), len(self.events))
         if self._plainly is None or self._plainly[0] != lengths:
             self._plainly = (lengths, Logs(list(self.messages), list(self.reads), list(self.events)))

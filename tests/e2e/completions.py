@@ -42,7 +42,7 @@ def since(body: Body, prompt: str) -> list[Body]:
 
 
 def by_prompt(**answers: list[Body]) -> Script:
-    """A script that answers a conversation by the last of these prompts that stands in it: its deltas one by one, as
+    """A script that answers a conversation by the last of these prompts that is in it: its deltas one by one, as
     often as tools were used since, then ``ANSWER``."""
 
     def script(body: Body) -> list[Body]:

@@ -101,7 +101,7 @@ def mailer(post: Post, body: str, first: str = ":") -> str:
         "env",
         f"PYTHONPATH={DOOR}",
         f"AGENT_MAILBOX_DIR={post.box}",
-        "AGENT_MAILBOX_TEST_CALLER=as-said",  # it stands in for a process elsewhere
+        "AGENT_MAILBOX_TEST_CALLER=as-said",  # it takes the place of a process elsewhere
         sys.executable,
         "-m",
         "agent_mailbox",

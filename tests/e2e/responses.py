@@ -43,7 +43,7 @@ def conversation(body: Body) -> str:
 
 
 def by_prompt(**answers: list[Body]) -> Script:
-    """A script that answers a conversation by the first of these prompts that stands in it: its items one by one, as
+    """A script that answers a conversation by the first of these prompts that is in it: its items one by one, as
     often as tools were used before, then ``ANSWER``. A subagent's conversation is one of its own."""
 
     def script(body: Body) -> list[Body]:

@@ -36,7 +36,7 @@ def version(client: KnownClient) -> str:
 
 
 def shows(client: KnownClient, *names: str, by: KnownClient | None = None) -> pytest.MarkDecorator:
-    """A test's mark: it shows these abilities of the client, if it passes. ``by``: the client that stands for it."""
+    """A test's mark: it shows these abilities of the client, if it passes. ``by``: the client that means it."""
     unclaimed = set(names) - set(abilities.abilities_of(client))
     assert not unclaimed, f"{client.name} does not claim {unclaimed}"
     return pytest.mark.shows(client, names, by)

@@ -1,4 +1,4 @@
-"""The real client at a terminal: a session that a person types into, and that stands idle in between.
+"""The real client at a terminal: a session that a person types into, and that is idle in between.
 
 Belongs here: the pseudo-terminal, typing, ending. What the client shows is kept for a failure's message and never
 asserted on: what reached the model is.

@@ -67,7 +67,7 @@ def test_without_mail_nothing_of_ours_is_in_the_conversation(client: Client) -> 
 
 @shows(CLAUDE_CODE, "tasks")
 def test_the_commands_and_the_section_reach_the_model(client: Client) -> None:
-    """``/checkpoint`` and ``/bye`` are the client's to expand; CLAUDE.md's section stands in the conversation."""
+    """``/checkpoint`` and ``/bye`` are the client's to expand; CLAUDE.md's section is in the conversation."""
     for name, words in (("checkpoint", "Do not retire."), ("bye", "agent-mailbox roster retire")):
         client.ask(f"/{name}")
         talk = client.model.asked(f"/{name}")[-1]
@@ -202,7 +202,7 @@ def test_what_is_owed_comes_back_after_a_compaction(client: Client) -> None:
 
 @shows_at(CLAUDE_CODE, "forked", "mail")
 def test_a_fork_is_a_new_agent(client: Client) -> None:
-    """It gets what is for everyone of the project anew, none of its origin's direct mail, and a name of its own."""
+    """It gets what is for everyone of the project again, none of its origin's direct mail, and a name of its own."""
     client.post.send("bob", "project:inscription", "MAIL_FOR_THE_PROJECT")
     origin = client.ask("PROMPT_ONE", env={"AGENT_MAILBOX_NAME": "Ann"})["session_id"]
     client.post.send("bob", "Ann", "MAIL_FOR_ANN")
@@ -254,7 +254,7 @@ def test_a_cloned_repository_s_mailbox_is_shown_to_nobody(client: Client) -> Non
     assert "MAIL_HOSTILE" in client.model.asked("PROMPT_TWO")[0]
 
 
-@shows(CLAUDE_CODE, "undone")
+@shows(CLAUDE_CODE, "clean uninstall")
 def test_a_user_s_own_hooks_go_on_untouched(client: Client) -> None:
     """Before and after ours at every event; the file that holds both is what it was, byte for byte, without ours."""
     seen = client.post.scratch / "seen"

@@ -174,7 +174,7 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends(codex: Codex) -> None:
     assert [r["event"] for r in codex.post.objects(READS)] == ["read", "seen", "read", "seen"]
 
 
-@shows(CODEX, "end", "undone")
+@shows(CODEX, "end", "clean uninstall")
 def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> None:
     """A conversation without mail contains only our section of AGENTS.md. After ``uninstall`` no hook runs and no file
     is left."""
@@ -271,7 +271,7 @@ def test_its_lead_and_its_rules_bind_it(codex: Codex) -> None:
     assert [(codex.project / name).exists() for name in ("denied", "approved", "changed")] == [False, False, True]
 
 
-@shows(CODEX, "prompt", "undone")
+@shows(CODEX, "prompt", "clean uninstall")
 def test_a_user_s_own_hooks_go_on_around_ours_and_stay(codex: Codex) -> None:
     """One sends mail once our hook at the start has shown the first: that comes beside the prompt. Uninstalled, the
     file that holds both is what it was, byte for byte."""

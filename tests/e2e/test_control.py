@@ -331,7 +331,7 @@ def test_a_mode_and_a_policy_are_in_force_before_the_chat_that_came_with_them(wo
     words = f"agent-mailbox --dir {worker.post.box}"
     mailer.write_text(
         "#!/bin/sh\nunset CLAUDE_CODE_SESSION_ID CLAUDECODE\n"
-        "export AGENT_MAILBOX_TEST_CALLER=as-said\n"  # it stands in for the lead's own process
+        "export AGENT_MAILBOX_TEST_CALLER=as-said\n"  # it takes the place of the lead's own process
         f"{words} send --from {LEAD} --to {worker.id} --body CHAT_ONE\n"
         f"{words} control mode {worker.id} safe --session {LEAD}\n"
         f"{words} control policy {worker.id} --deny 'Bash(touch:*)' --session {LEAD}\n"

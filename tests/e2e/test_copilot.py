@@ -239,7 +239,7 @@ def test_at_a_terminal_the_tasks_are_commands(copilot: Copilot) -> None:
         assert "agent-mailbox roster retire" in talk
 
 
-@shows(COPILOT_CLI, "undone")
+@shows(COPILOT_CLI, "clean uninstall")
 def test_uninstalled_it_leaves_everything_as_it_was(copilot: Copilot) -> None:
     """``uninstall copilot`` leaves the person's own hooks and files as they were, and no mail is shown any more."""
     post, model = copilot.post, copilot.model

@@ -31,7 +31,7 @@ def sessions(client: Client) -> dict[str, str]:
 
 
 def idle(client: Client, terminal: Terminal) -> str:
-    """Wait until the client stands idle with a doorbell beside it and nothing to read; the session's id."""
+    """Wait until the client is idle with a doorbell beside it and nothing to read; the session's id."""
 
     def look() -> str | None:
         session = terminal.session()

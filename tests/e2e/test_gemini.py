@@ -89,7 +89,7 @@ def refuse(_: dict[str, Any]) -> list[dict[str, Any]]:
     raise Failed(400)
 
 
-@shows(GEMINI_CLI, "prompt", "once", "role once", "seen", "tasks", "undone", "own session")
+@shows(GEMINI_CLI, "prompt", "once", "role once", "seen", "tasks", "clean uninstall", "own session")
 @shows(GEMINI_CLI, "guard", "guard files", "permit")
 @shows_at(GEMINI_CLI, "headless", "mail")
 @shows_at(GEMINI_CLI, "resumed", "mail")

@@ -178,7 +178,7 @@ def opencode(post: Post, binary: Path) -> Iterator[Served]:
 @shows(
     OPENCODE, "start", "prompt", "once", "role once", "end", "own session", "between tools", "wake when idle", "stop"
 )
-@shows(OPENCODE, "guard", "guard files", "permit", "own name", "plain mail unasked", "undone", "tasks")
+@shows(OPENCODE, "guard", "guard files", "permit", "own name", "plain mail unasked", "clean uninstall", "tasks")
 @shows_at(OPENCODE, "server", "mail", "wake")
 @shows_at(OPENCODE, "resumed", "mail")
 def test_a_server_s_sessions_have_their_mail_and_are_bound(opencode: Served) -> None:

@@ -89,7 +89,7 @@ class Lead:
         return "\n".join(self.client.model.talk(body) for body in self.client.model.requests if body.get("tools"))
 
     def inbox(self, name: str) -> Any:
-        """What stands in an inbox; None while the client writes it."""
+        """What is in an inbox; None while the client writes it."""
         assert self.directory is not None
         try:
             return json.loads((self.directory / "inboxes" / f"{name}.json").read_text())

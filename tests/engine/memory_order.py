@@ -65,7 +65,7 @@ class MemorySpace:
 
 
 class MemoryOrder:
-    """One machine's way to a space. ``reachable``: the link stands. ``mute``: what is appended is not acknowledged."""
+    """One machine's way to a space. ``reachable``: the link is. ``mute``: what is appended is not acknowledged."""
 
     def __init__(self, space: MemorySpace, machine: str) -> None:
         self.space = space

@@ -183,7 +183,7 @@ def test_a_read_that_is_not_shipped_is_not_lost(two: Two) -> None:  # noqa: F811
 
 
 def test_an_order_stands_whoever_says_that_it_is_archived(two: Two) -> None:  # noqa: F811
-    """Another machine may have plain mail archived here, and no order that stands by this machine's own judgement."""
+    """Another machine may have plain mail archived here, and no order that is there by this machine's own judgement."""
     north, south = two.boxes
     north.prove = lambda _: proofs.TERMINAL
     order = Control(north).set_policy(USER, ["ann"], deny=["Bash"]).message.id

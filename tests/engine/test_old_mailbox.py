@@ -21,7 +21,7 @@ def test_nothing_differs_but_what_was_written_meanwhile(
     program: Program, server: str, credential: str, tmp_path: Path
 ) -> None:
     """Live mail, archived mail and the roster: joining and leaving add no byte and change none. What was sent, read and
-    acknowledged meanwhile stands behind, as on the other machine; a second stay changes nothing."""
+    acknowledged meanwhile is behind, as on the other machine; a second stay changes nothing."""
     old = world.build(tmp_path, 400, 12)
     program.env |= launch.environment(tmp_path)
     pair = Pair(program, server, credential)

@@ -92,7 +92,7 @@ def test_who_is_overtaken_while_it_takes_a_name_is_refused(two: Two) -> None:
 
 
 def test_what_comes_from_another_machine_proves_nothing(two: Two) -> None:
-    """The person's word of one machine is mail on the other: it bears no proof there."""
+    """The person's word of one machine is mail on the other: it has no proof there."""
     north, south = two.boxes
     sent = north.send(Draft(sender="user", to=("ben",), content="do it", ack=True)).message.id
     south.catch_up()

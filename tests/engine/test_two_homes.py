@@ -121,7 +121,7 @@ class Team:
             until(lambda home=home: (s := home.ok("engine", "status"))["applied"] == s["records"])  # type: ignore[misc]
 
     def states(self, request: str) -> list[tuple[str, str]]:
-        """How a request stands on each machine, and by whom."""
+        """How a request is on each machine, and by whom."""
         self.equal()
         wait = "control", "wait", request, "--session", LEAD, "--timeout", "1"
         found = [home.ok(*wait)["request"] for home in self.homes]

@@ -36,7 +36,7 @@ class Evidence:
         return [record for record in found if record is not None]
 
     def ids(self, *, live: bool = True, archived: bool = True) -> Counter[str]:
-        """How often each message stands there."""
+        """How often each message is there."""
         return Counter(record["id"] for record in self.records(MESSAGES, live=live, archived=archived))
 
     def events(self, log: str, **wanted: str) -> int:
@@ -69,8 +69,8 @@ def parsed(one: bytes) -> dict[str, Any] | None:
 
 
 def unchanged(before: Evidence, after: Evidence, *, rewritten: bool) -> None:
-    """Nobody's earlier record changed: what stood in a log stands there still, byte for byte and in the same place; or,
-    where the steward was at work (``rewritten``), every line still stands somewhere, and the archive only grew."""
+    """Nobody's earlier record changed: what stood in a log is there still, byte for byte and in the same place; or,
+    where the steward was at work (``rewritten``), every line still is somewhere, and the archive only grew."""
     for name, data in before.files.items():
         if not rewritten or name.startswith(ARCHIVE):
             assert after.files.get(name, b"").startswith(data), f"{name} changed"

@@ -148,7 +148,7 @@ class Case:
         self.fresh()
 
     def fresh(self) -> Evidence:
-        """The mailbox as it was before, derived files and all; returns what stands in it."""
+        """The mailbox as it was before, derived files and all; returns what is in it."""
         shutil.rmtree(self.post.box)
         shutil.copytree(self._template, self.post.box)
         begin_again(self.post.box, self.post.env)
@@ -185,14 +185,14 @@ class Case:
         return calls
 
     def traced(self, words: Sequence[str] = ()) -> tuple[Result, list[Call]]:
-        """A run in the mailbox as it stands, perhaps of other words, and its calls, see ``calls``."""
+        """A run in the mailbox as it is, perhaps of other words, and its calls, see ``calls``."""
         there = set(map(str, self.post.box.rglob("*")))
         result = self.run("strace", *TRACING, *self._log, words=words)
         calls = read_calls(self.trace, [self.scratch], there)
         return result, [call for call in calls if call.path != str(self.err)]
 
     def is_log(self, call: Call) -> bool:
-        """Is the call about a log, live or archived, one that is to replace it, or the directory it stands in?"""
+        """Is the call about a log, live or archived, one that is to replace it, or the directory it is in?"""
         box = str(self.post.box)
         return call.path in (box, f"{box}/{ARCHIVE}") or call.path.endswith((".jsonl", ".jsonl.new"))
 

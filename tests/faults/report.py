@@ -30,7 +30,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 
 def write_section(name: str, text: str) -> None:
-    """Replace what stands between the document's two markers of that name."""
+    """Replace what is between the document's two markers of that name."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
     before, found, rest = DOCUMENT.read_text(encoding="utf-8").partition(begin)
     _, ended, after = rest.partition(end)

@@ -1,4 +1,4 @@
-"""Where a name of the package is: found by its dotted name, wherever its module stands.
+"""Where a name of the package is: found by its dotted name, wherever its module is.
 
 A name is given by its end: ``HeldLog.append``, ``retention.plan``, ``writing.LEASE``. It must belong to one place only.
 """

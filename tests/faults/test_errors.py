@@ -73,7 +73,7 @@ def test_what_was_not_synced_is_synced_by_the_repetition(
     command: Command, how: str, case_of: Callable[[Command], Case], tally: Callable[[object, str, int], None]
 ) -> None:
     """After a sync that did not happen the repetition finds its record there; it syncs it before it says so, and before
-    a log is replaced that what stands there was taken from."""
+    a log is replaced that what is there was taken from."""
     case = case_of(command)
     calls = case.calls()
     chosen = sample([call for call in calls if call.name in ("fsync", "fdatasync")])

@@ -114,7 +114,7 @@ def test_an_operator_changes_the_smallest_place_that_has_its_words(operator: str
 
 
 def test_a_late_statement_follows_the_other_one() -> None:
-    """It stands where the other one ends, as deep as that."""
+    """It is where the other one ends, as deep as that."""
     source = Source("def end():\n    if one():\n        two()\n        three()\n")
     late = text_without(source, source.tree, "late two() past three()")
     assert late == "def end():\n    if one():\n        pass\n        three()\n        two()\n"

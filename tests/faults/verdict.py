@@ -65,14 +65,14 @@ class Verdict:
         return re.findall(r"--id ([0-9a-f-]{36})", self.result.stderr)[:1]
 
     def nothing_earlier_changed(self, after: Evidence, torn: bool) -> None:
-        """Nobody's record changed, no role mail that waits was moved, and no half line stands where none may."""
+        """Nobody's record changed, no role mail that waits was moved, and no half line is where none may."""
         unchanged(self.before, after, rewritten=self.command.steward)
         assert after.ids(archived=False).keys() >= WAITING, "mail that waits was moved"
         news = Counter(after.bad()) - Counter(self.before.bad())
         assert torn or not news, f"half a line: {news}"
 
     def acknowledged_is_written(self, after: Evidence) -> None:
-        """What the command said it did stands in the logs, and whatever it recorded as read it had shown."""
+        """What the command said it did is in the logs, and whatever it recorded as read it had shown."""
         if self.command.reads is not None:
             self._account_for_shown(after)
         elif self.result.rc == 0:
@@ -100,7 +100,7 @@ class Verdict:
         return world.body(number) in text
 
     def nothing_hides_mail(self) -> None:
-        """No quiet stamp stands in front of unread mail."""
+        """No quiet stamp is in front of unread mail."""
         quiet = self.post.box / ".cache" / "quiet"
         for stamp in quiet.iterdir() if quiet.is_dir() else ():
             assert self.post.unread(stamp.name) == [], f"a stamp hides mail from {stamp.name}"

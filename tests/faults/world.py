@@ -1,6 +1,6 @@
 """A mailbox written by hand: every kind of mail in every state, spelt with the plain ``json`` module.
 
-Belongs here: what stands in the logs before a fault, and who has still to be shown what. None of the program's own
+Belongs here: what is in the logs before a fault, and who has still to be shown what. None of the program's own
 code writes it, so a defect of the codec cannot hide itself.
 """
 

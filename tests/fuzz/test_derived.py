@@ -169,7 +169,7 @@ def _noting(shown: list[str]) -> Callable[[list[inbox.Item]], list[inbox.Item]]:
 @some.budget(2)
 @given(damages=damages)
 def test_no_forgery_is_a_defect(whole: Path, tmp_path: Path, damages: list[tuple[str, str, int, bytes]]) -> None:
-    """A derived file that was changed and bears its old time may mislead; it never crashes a command. (The rollbook is
+    """A derived file that was changed and has its old time may mislead; it never crashes a command. (The rollbook is
     the exception: it is taken apart only as far as it is asked, and trusted with its time.)"""
     place = copy(whole, tmp_path / "box")
     for name, how, where, noise in damages:
@@ -188,7 +188,7 @@ def test_no_forgery_is_a_defect(whole: Path, tmp_path: Path, damages: list[tuple
 def test_no_pointer_makes_the_guard_say_nothing_falsely(
     tmp_path: Path, shell_guard: Shim, pointer: bytes, stale: bool
 ) -> None:
-    """Whatever stands in the file by which the guard finds a session's mailbox: with mail waiting, Python looks."""
+    """Whatever is in the file by which the guard finds a session's mailbox: with mail waiting, Python looks."""
     path = shell_guard.post.home / ".local/state/agent-mailbox/sessions" / ME
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(pointer + (str(tmp_path / "none").encode() if stale else b""))

@@ -1,4 +1,4 @@
-"""What stands in the logs, as plain as JSON gives it."""
+"""What is in the logs, as plain as JSON gives it."""
 
 from __future__ import annotations
 

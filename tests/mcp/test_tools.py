@@ -164,7 +164,7 @@ def test_below_a_client_with_hooks_it_is_that_client_s_session(post: Post) -> No
 
 
 def test_a_terminal_is_not_the_person_s_to_a_tool(post: Post) -> None:
-    """A client that nobody knows stands below the person's terminal; its model has none of the person's rights. Nor is
+    """A client that nobody knows is below the person's terminal; its model has none of the person's rights. Nor is
     it the session of another client, even if its configuration says so."""
     with Client(post) as client:
         assert client.hook("one").rc == 0

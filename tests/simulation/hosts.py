@@ -62,7 +62,7 @@ class Processes:
             del self.there[number]
 
     def boot(self, now: int) -> None:
-        """Begin anew: none is left. ``/proc`` was there before any of them."""
+        """Begin again: none is left. ``/proc`` was there before any of them."""
         self.there.clear()
         self.started = now - BOOTING
         self.boots += 1

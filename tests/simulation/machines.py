@@ -1,7 +1,7 @@
 """Several simulated machines that share one mailbox: each its disk, clock and processes, one order, a bad network.
 
 Belongs here: such a world, and its way to the engine. The commands and the judge are ``machines_run``'s. The product
-reaches the engine at one place, ``space.space.order_of``; there stands ``LossyOrder``, an order in memory
+reaches the engine at one place, ``space.space.order_of``; there is ``LossyOrder``, an order in memory
 (``tests.engine.memory_order``) behind a network. Every question is a call of the world, at which its process may be
 killed or overtaken. The network loses questions and answers, delays, doubles, lets them come after their sender has
 died, and cuts machines off.
@@ -101,7 +101,7 @@ class MachineKernel(Kernel):
         raise Unavailable("engine did not answer: lost", "try again")
 
     def rest(self, process: Process, about: str, seconds: float, is_new: Callable[[], bool]) -> bool:
-        """Wait for news of the order, as long as the link stands."""
+        """Wait for news of the order, as long as the link is."""
         world, machine = self.machines, self.machine
         world.wait(process, seconds, lambda: is_new() and world.now >= machine.away_until)
         return is_new() and world.now >= machine.away_until

@@ -146,7 +146,7 @@ def unheard(deed: Deed) -> None:
 
 
 def back(deed: Deed) -> None:
-    """The link stands again."""
+    """The link is again."""
     deed.me.machine.away_until, deed.me.machine.is_unheard = 0, False
 
 

@@ -5,9 +5,9 @@ holds:
 
 - What is proven of a line is what its machine saw, in the words of the reader's machine; and only if the person there
   lets that machine speak. Nothing else is proven, whoever copies, changes, repeats or forges lines.
-- A line is proven once, however often it stands there, unless the engine lost records.
+- A line is proven once, however often it is there, unless the engine lost records.
 - Where nothing failed, what a machine saw is proven on it and on those that believe it, though processes were killed.
-- An order binds a session as soon as it is here, and stands, whoever says that it is archived.
+- An order binds a session as soon as it is here, and is, whoever says that it is archived.
 - All machines say the same of who has read a message, or claimed it, where they believe each other and
   the engine lost nothing.
 - A mailbox in which a deciding line was changed says so.

@@ -210,7 +210,7 @@ def modelled(there: Sequence[State], grain: int, scratch: Path) -> list[Answer]:
 def answered(
     shell: Sequence[str], there: Sequence[State], scratch: Path, without: tuple[str, str] | None = None
 ) -> list[Answer]:
-    """What the guard's own text says in a real shell; a program that tells so stands in the place of Python.
+    """What the guard's own text says in a real shell; a program that tells so is in the place of Python.
     ``without``: a part of the text, and what replaces it."""
     for state in there:
         state.calm()

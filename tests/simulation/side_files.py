@@ -1,4 +1,4 @@
-"""What stands beside the logs: attachments and exports, the doorbell's lock, a lead's approvals.
+"""What is beside the logs: attachments and exports, the doorbell's lock, a lead's approvals.
 
 Belongs here: those commands, and what the judge holds them to.
 

@@ -69,7 +69,7 @@ DOORS = ("store/files/system.py", "store/locks/lock.py")
 
 
 def function_name(file: str, name: str) -> str:
-    """Return the name of a function of a file: by its module and its own name, wherever the module stands."""
+    """Return the name of a function of a file: by its module and its own name, wherever the module is."""
     return f"{file.rpartition('/')[2].removesuffix('.py')}.{name}"
 
 

@@ -1,7 +1,7 @@
 """What programs append that know no lock: mail, whole, torn or odd, and records in every spelling.
 
 Belongs here: such programs as commands. For sweeps (``tables``) they write a record on a day that is none, a torn one,
-one about a message to come; a line without an end, one that begins anew, a second one, one that is no JSON.
+one about a message to come; a line without an end, one that begins again, a second one, one that is no JSON.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ def rung(process: Process) -> bytes:
 
 
 def _there(stage: Stage, process: Process) -> Letter | None:
-    """A message of late whose line stands in the live log. If another program spoilt that line, its second one would
+    """A message of late whose line is in the live log. If another program spoilt that line, its second one would
     be the first that counts, and might be shown again."""
     live = bytes(stage.world.kernel.look_up(LIVE[0]).data).split(b"\n")[:-1]
     ids = {message.id for message in map(codec.message, live) if isinstance(message, Message)}
@@ -235,7 +235,7 @@ def unended(stage: Stage, process: Process, me: Session) -> None:
 
 
 def start_over(stage: Stage, process: Process, me: Session) -> None:
-    """Another program's write was cut short, so it begins the message anew on a line of its own."""
+    """Another program's write was cut short, so it begins the message again on a line of its own."""
     _, line = _foreign(stage, process)
     begun = line[: len(line) // 4 + int(process.chance.random() * len(line) * 3 // 4)]
     stage.judge.doubled.update((begun, b""))

@@ -61,7 +61,7 @@ def _timeless(cut: Callable[..., Any]) -> Callable[..., Any]:
 def test_the_traces_tell_a_world_that_differs(
     place: Any, name: str, broken: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Locks that nobody frees, directories whose time stands, files that are cut and look as old as before."""
+    """Locks that nobody frees, directories whose time is, files that are cut and look as old as before."""
     trace = agreement.drawn(3, 8 * CALLS)
     whole = agreement.simulated(trace)
     monkeypatch.setattr(place, name, broken(getattr(place, name)))

@@ -1,4 +1,4 @@
-"""The model of the shell guard answers as the real shells do, whatever stands in a mailbox's directories."""
+"""The model of the shell guard answers as the real shells do, whatever is in a mailbox's directories."""
 
 from __future__ import annotations
 

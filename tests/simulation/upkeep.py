@@ -67,7 +67,7 @@ def repair(stage: Stage, process: Process, me: Session) -> None:
 
 
 def forget(stage: Stage, process: Process, me: Session) -> None:
-    """All that is derived for readers goes: they look at everything anew."""
+    """All that is derived for readers goes: they look at everything again."""
     for session in stage.judge.sessions.values():
         session.lost_list = True
     try:

@@ -319,7 +319,7 @@ def test_a_link_where_a_restore_works_aside_is_not_followed(full: Post) -> None:
 
 
 def test_a_backup_killed_at_any_step_leaves_a_whole_one_or_none(full: Post) -> None:
-    """Under its name stands what stood there before, or a backup that verifies; repeated, it is made; the mailbox is
+    """Under its name is what stood there before, or a backup that verifies; repeated, it is made; the mailbox is
     as it was."""
     wanted, made, again = views(full.box), full.scratch / "made", full.scratch / "again"
     made.mkdir()

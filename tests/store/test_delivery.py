@@ -35,7 +35,7 @@ def holder(post: Post) -> Mailbox:
 
 
 def test_a_blocked_reader_is_shown_nothing_twice_in_one_delivery(holder: Mailbox) -> None:
-    """Output that blocks while role mail is shown is the end of the delivery, not a reason to begin it anew."""
+    """Output that blocks while role mail is shown is the end of the delivery, not a reason to begin it again."""
     calls: list[int] = []
 
     def show(items: list[Item]) -> list[Item]:
@@ -69,7 +69,7 @@ def test_what_is_recorded_is_delivered_even_if_the_stamp_cannot_be_made(holder: 
 
 @pytest.mark.parametrize("what", ["sent", "foreign", "given back", "role taken"])
 def test_what_happens_while_mail_is_shown_is_not_taken_for_read(holder: Mailbox, what: str) -> None:
-    """Mail that comes, returns, or is come into by then is unread afterwards, and no stamp stands in front of it."""
+    """Mail that comes, returns, or is come into by then is unread afterwards, and no stamp is in front of it."""
     other = Mailbox(holder.directory)
     held = other.send(Draft(sender="ann", to=("bob",), content="held")).message
     other.deliver("bob", lambda items: items)
@@ -278,7 +278,7 @@ def test_a_check_that_goes_on_keeps_its_claim_however_long(holder: Mailbox, cloc
 
 
 def test_a_claimer_that_comes_back_between_the_other_s_look_and_claim_keeps_it(holder: Mailbox, clock: Clock) -> None:
-    """It writes nothing, because its claim still stands; so the other looks again under the lock."""
+    """It writes nothing, because its claim still is; so the other looks again under the lock."""
     with pytest.raises(Busy):
         holder.deliver("bob", fails)
     clock.passes(11)

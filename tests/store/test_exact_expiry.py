@@ -129,7 +129,7 @@ def test_the_steward_archives_and_tells_of_what_has_expired(tmp_path: Path) -> N
 
 
 def test_a_frozen_reader_stops_no_instant(tmp_path: Path) -> None:
-    """The clock that stands still is that of a time to live."""
+    """The clock that stops is that of a time to live."""
     clock = Clock()
     box = _written(tmp_path, clock)
     box.end("bob", "freeze", "user")

@@ -1,4 +1,4 @@
-"""Where a mailbox is found, whose it must be, and what stands in the way."""
+"""Where a mailbox is found, whose it must be, and what is in the way."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_the_nearest_mailbox_upwards_is_found(program: Program) -> None:
 
 
 def test_what_is_named_comes_before_what_is_found(program: Program) -> None:
-    """--dir before AGENT_MAILBOX_DIR before looking; --dir stands before or behind the command."""
+    """--dir before AGENT_MAILBOX_DIR before looking; --dir is before or behind the command."""
     for name in ("one", "two", "three"):
         assert program.call("init", program.scratch / name).rc == 0
     one, two, three = (program.scratch / name for name in ("one", "two", "three"))

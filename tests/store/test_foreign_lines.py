@@ -1,4 +1,4 @@
-"""Lines of other programs cost what they are: a session reads on from where it stood, unless an id stands twice."""
+"""Lines of other programs cost what they are: a session reads on from where it stood, unless an id is twice."""
 
 from __future__ import annotations
 

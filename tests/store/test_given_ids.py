@@ -90,7 +90,7 @@ def test_mail_that_the_steward_moves_meanwhile_is_looked_up_once_more(
 
 
 def test_a_given_id_costs_the_same_before_a_large_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The index tells where it stands, whatever else is archived."""
+    """The index tells where it is, whatever else is archived."""
     monkeypatch.setattr(archived_mail, "NEAR", 0)
     cost = []
     for count in (100, 1000):

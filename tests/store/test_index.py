@@ -1,6 +1,6 @@
 """The index's answer is the full scan's answer, whatever happened to the mailbox, or to the index, in between.
 
-The plain way stands below (``whole``, ``history``, ``search``, ``thread``): read every log, fold, filter. ``Indexed``
+The plain way is below (``whole``, ``history``, ``search``, ``thread``): read every log, fold, filter. ``Indexed``
 is a library that must not scan, so that what is compared really came from the index.
 """
 
@@ -413,7 +413,7 @@ def message(content: str, subject: str | None = None, n: int = 0) -> Message:
     ],
 )
 def test_a_word_is_a_whole_word_in_any_case(content: str, query: str, found: bool) -> None:
-    """Letters and digits count, case and accents do not; what is written in one go stands in a row."""
+    """Letters and digits count, case and accents do not; what is written in one go is in a row."""
     assert words.matches(message(content), words.phrases(query)) is found
 
 
@@ -480,7 +480,7 @@ def test_a_query_is_text(box: Mailbox, query: str) -> None:
 
 
 def test_a_flipped_byte_anywhere_changes_no_answer(box: Mailbox) -> None:
-    """Every 97th byte of the index in turn: built anew, the same answer, the logs untouched."""
+    """Every 97th byte of the index in turn: built again, the same answer, the logs untouched."""
     wanted = whole(box)
     compare(box)
     before = {
@@ -681,7 +681,7 @@ def test_only_what_is_shown_is_read_back(box: Mailbox, monkeypatch: pytest.Monke
 
 
 def test_what_the_steward_moved_keeps_its_entry(box: Mailbox) -> None:
-    """Moved mail is not indexed again: nothing of it stands in the index twice."""
+    """Moved mail is not indexed again: nothing of it is in the index twice."""
     Indexed(box).search("alpha", 3)
 
     def entries() -> tuple[object, ...]:

@@ -232,7 +232,7 @@ with FileLock(sys.argv[1]):
 
 @pytest.mark.parametrize("dies", [False, True], ids=["release", "kill"])
 def test_a_waiter_is_woken_by_the_kernel(program: Program, path: Path, dies: bool) -> None:
-    """The kernel wakes a waiter as the holder releases the lock or dies. A waiter that is killed stands in nobody's
+    """The kernel wakes a waiter as the holder releases the lock or dies. A waiter that is killed is in nobody's
     way."""
     with holder(program, path) as first, program.start(path, python=("-c", WAITING)) as child:
         with program.start(path, python=("-c", WAITING)) as other:

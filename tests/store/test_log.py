@@ -38,7 +38,7 @@ def lines(path: Path) -> list[bytes]:
 
 
 def test_a_last_line_cut_at_any_byte_swallows_nothing(post: Post) -> None:
-    """Wherever a writer was killed, the next append stands on a line of its own and the torn rest is skipped."""
+    """Wherever a writer was killed, the next append is on a line of its own and the torn rest is skipped."""
     mailbox = Mailbox(str(post.box))
     mailbox.send(Draft(sender="a", to=("all",), content="first"))
     whole = post.file(MESSAGES).read_bytes()
@@ -192,7 +192,7 @@ class Intruder(StampFiles):
 def test_a_torn_line_left_between_our_look_and_our_write_swallows_nothing(
     tmp_path: Path, end: bytes, pieces: list[bytes]
 ) -> None:
-    """An acknowledged record stands once, on a line of its own, however a program without the lock cuts in."""
+    """An acknowledged record is once, on a line of its own, however a program without the lock cuts in."""
     path = tmp_path / "log"
     path.write_bytes(b"before" + end)
     Log(str(path), trail=Intruder(path, list(pieces))).append([b"first\n", b"second\n"])
@@ -205,7 +205,7 @@ def test_a_torn_line_left_between_our_look_and_our_write_swallows_nothing(
 
 
 def test_a_line_of_ten_mebibytes_costs_bounded_memory_and_hides_nothing(tmp_path: Path) -> None:
-    """Only the first bytes of it come out, too many for any decoder; what stands around it is whole."""
+    """Only the first bytes of it come out, too many for any decoder; what is around it is whole."""
     path = tmp_path / "log"
     giant = b'{"content":"' + b"x" * (10 * MIB) + b'"}'
     path.write_bytes(b"before\n" + giant + b"\nafter\n")
@@ -233,7 +233,7 @@ def reference(data: bytes, most: int) -> list[tuple[int, bytes]]:
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.lists(st.sampled_from([b"a", b"bb", b"\n", b"c" * 9, b"\0"])).map(b"".join), chunk=st.integers(1, 12))
 def test_lines_and_positions_do_not_depend_on_how_the_file_is_read(tmp_path: Path, data: bytes, chunk: int) -> None:
-    """Whatever stands in the file and wherever a read ends: the same lines, each at its position, from any of them."""
+    """Whatever is in the file and wherever a read ends: the same lines, each at its position, from any of them."""
     path = tmp_path / "log"
     path.write_bytes(data)
     with pytest.MonkeyPatch.context() as patch:

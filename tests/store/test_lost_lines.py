@@ -141,7 +141,7 @@ def test_a_poll_that_began_before_the_repetition_does_not_have_the_next_show_it(
 ) -> None:
     """It has the logs as they were, and finds the note of the log as it is. It keeps its place, for mail is left.
 
-    The clock stands still: a place that another poll reached later would not count."""
+    The clock does not move: a place that another poll reached later would not count."""
     box = lose(box, "all", monkeypatch)
     now = box.now()
     box.send(Draft(sender=SENDER, to=(ME,), content="left"))

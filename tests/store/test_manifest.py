@@ -78,7 +78,7 @@ def test_each_run_seals_exactly_what_it_appended(kept: Post) -> None:
 
 
 def test_an_archive_of_an_older_version_is_adopted_by_the_next_run(kept: Post) -> None:
-    """Without a manifest nothing is wrong, but said; the next run seals every file as it stands."""
+    """Without a manifest nothing is wrong, but said; the next run seals every file as it is."""
     kept.file(NAME).unlink()
     result = kept.call("doctor", "--json")
     assert (result.rc, result.json["ok"]) == (0, True)

@@ -81,7 +81,7 @@ class CursorMachine(RuleBasedStateMachine):
 
     @rule(message=sent, sender=agents, to=st.sampled_from(ADDRESSES))
     def send_again(self, message: str, sender: str, to: str) -> None:
-        """Under an id that stands there, was archived or is known from a record alone."""
+        """Under an id that is there, was archived or is known from a record alone."""
         try:
             self.box.send(Draft(sender=sender, to=(to,), content="x", id=message))
         except MailboxError:

@@ -1,4 +1,4 @@
-"""Starting a cursor in a large log: what may matter comes through, whatever else stands in the log."""
+"""Starting a cursor in a large log: what may matter comes through, whatever else is in the log."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_archived_mail_is_not_unknown_where_the_archive_cannot_be_listed(post: P
 
 
 def test_a_claimer_whose_heartbeat_cannot_be_looked_at_may_be_alive(post: Post, box: Mailbox) -> None:
-    """Its claim stands; what is no id at all never beat."""
+    """Its claim counts; what is no id at all never beat."""
     now = box.now()
     assert box.logs.sign("nobody") == 0
     assert box.logs.sign("../x") == 0

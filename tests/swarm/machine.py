@@ -128,7 +128,7 @@ class Machine(Post):
         return set(self.knows(alias).members)
 
     def remote(self) -> list[dict[str, Any]]:
-        """The mail from elsewhere that stands in the mailbox, raw."""
+        """The mail from elsewhere that is in the mailbox, raw."""
         return [m for m in self.objects("agent-mailbox.jsonl") if m["sender"].startswith("swarm:")]
 
     def received(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""What stands beside a gateway on its machine: a second one, other homes and mailboxes, other users."""
+"""What is beside a gateway on its machine: a second one, other homes and mailboxes, other users."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def test_they_ask_a_gateway_whether_it_is_ready(machine: Make) -> None:
 
 
 def test_the_proxy_that_gets_its_certificate(machine: Make, tmp_path: Path) -> None:
-    """Caddy with the example as it stands, but for an authority of its own: the gateway is behind it and the local API
+    """Caddy with the example as it is, but for an authority of its own: the gateway is behind it and the local API
     is not. (Nobody can ask a public authority here.)"""
     caddy = shutil.which("caddy")
     if caddy is None:

@@ -1,4 +1,4 @@
-"""A gateway's key: lost, replaced, taken anew, kept in a backup, compared by voice, borne by one agent alone."""
+"""A gateway's key: lost, replaced, taken again, kept in a backup, compared by voice, borne by one agent alone."""
 
 from __future__ import annotations
 

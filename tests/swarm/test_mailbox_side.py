@@ -28,7 +28,7 @@ def message(**more: Any) -> Message:
 
 
 def test_an_agent_elsewhere_has_an_address() -> None:
-    """``swarm:s/a`` is an address that nobody here bears; ``swarm:s`` a tag."""
+    """``swarm:s/a`` is an address that nobody here has; ``swarm:s`` a tag."""
     assert address.check_tag("swarm:demo/bob", address.NAMESPACES) == "swarm:demo/bob"
     assert address.swarm_of("swarm:demo/bob") == ("demo", "bob")
     assert address.swarm_of("swarm:demo") == ("demo", "")

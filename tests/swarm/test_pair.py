@@ -1,4 +1,4 @@
-"""Two machines pair without an authority: the invitation bears a key, and nobody between them has it."""
+"""Two machines pair without an authority: the invitation has a key, and nobody between them has it."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def lan(tmp_path: Path, authority: Authority) -> Iterator[Any]:
 
 
 def test_the_person_gets_the_answers_and_what_comes_while_no_agent_has_joined(lan: Any) -> None:
-    """The person joins no swarm. Each command that these answers name works as it stands, the gateway's place too."""
+    """The person joins no swarm. Each command that these answers name works as it is, the gateway's place too."""
     a, b = lan("alpha").serve(), lan("beta").serve()
     assert b.pairs(a.call("swarm", "pair", "demo").stdout)["status"] == "accepted"
     assert "nobody joined, so its mail goes to the person" in a.call("swarm", "members", "demo").stdout
@@ -211,7 +211,7 @@ def test_whose_word_for_a_certificate_counts(authority: Authority, tmp_path: Pat
 
 
 def test_the_answer_names_the_invitations_key(machine: Make) -> None:
-    """A member may invite, too: its invitation bears the key of the master, who answers."""
+    """A member may invite, too: its invitation has the key of the master, who answers."""
     bob, carol = Person("bob"), machine("carol")
     claims = tokens.TokenClaims(swarm_id=SWARM, master="alpha", endpoint=ENDPOINT, iat=NOW // 1000, issuer="bob")
     url = tokens.invitation_url(claims, tokens.make_token(claims, bob.key), signing.public_of(KEY))

@@ -1,4 +1,4 @@
-"""What a gateway bears where its parts meet: a disk that fails between two of them, an answer that comes while somebody
+"""What a gateway has where its parts meet: a disk that fails between two of them, an answer that comes while somebody
 decides otherwise, a member who repeats what others said, a log as long as a disk."""
 
 from __future__ import annotations
@@ -400,7 +400,7 @@ def test_nobody_joined_in_a_time_that_has_not_come(machine: Make) -> None:
 
 
 def test_the_doctor_waits_for_no_file_of_the_swarm(machine: Make) -> None:
-    """The doctor tells whatever stands in the place of the swarm's files. It waits for nothing, not even for a FIFO."""
+    """The doctor tells whatever is in the place of the swarm's files. It waits for nothing, not even for a FIFO."""
     a = machine("alpha")
     for name in ("outbox.jsonl", "statuses.jsonl"):
         (a.swarm_home / name).mkdir(mode=0o700)

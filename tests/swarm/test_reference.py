@@ -133,7 +133,7 @@ class Reference:
         return 200, ""
 
     def dispatch(self, content: dict[str, Any]) -> None:
-        """Who is in: a newcomer by what stands beside the action, whoever says so."""
+        """Who is in: a newcomer by what is beside the action, whoever says so."""
         if content["action"] == "member_joined":
             entry = {name: content[name] for name in ("agent_id", "endpoint", "public_key")}
             self.members.setdefault(content["agent_id"], entry)
@@ -182,7 +182,7 @@ def reference(references: Callable[..., Reference]) -> Reference:
 
 def test_a_reference_master_is_joined_written_to_and_heard(machine: Make, references: Callable[..., Reference]) -> None:
     """We join by its invitation, though its endpoint ends in a slash; it gets mail in its exact form, even where it
-    first says that it is too busy, or has not heard of us; its mail, which bears no header, is taken."""
+    first says that it is too busy, or has not heard of us; its mail, which has no header, is taken."""
     reference = references(slash="/")
     b = machine("beta").serve()
     b.register("ann")
@@ -275,7 +275,7 @@ def test_a_reference_s_kick_counts_though_its_reason_is_no_json(machine: Make, r
 
 
 def test_the_reference_s_exported_state_is_imported(machine: Make) -> None:
-    """Its 2.0.0 is taken: keys may lack an endpoint, mail stands beside; not if it has this agent with another key."""
+    """Its 2.0.0 is taken: keys may lack an endpoint, mail is beside; not if it has this agent with another key."""
     b, c = machine("beta"), Person("gamma")
     at = "2026-11-21T13:57:30.626310+00:00"
     me = {"agent_id": "beta", "endpoint": b.endpoint, "public_key": b.public_key, "joined_at": at}

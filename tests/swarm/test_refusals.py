@@ -193,7 +193,7 @@ def test_a_replayed_message_has_no_second_effect(scene: Scene) -> None:
 
 
 def test_mail_from_elsewhere_is_never_more_than_mail(scene: Scene) -> None:
-    """It bears no id of ours, asks for no ack, is no control, and reaches only who joined; what it claims to be in
+    """It has no id of ours, asks for no ack, is no control, and reaches only who joined; what it claims to be in
     its unsigned members changes nothing."""
     alpha = scene.alpha
     alpha.register("outsider", "--role", "architect")
@@ -359,7 +359,7 @@ def test_old_tls_is_not_spoken(machine: Make) -> None:
 
 
 def test_two_with_one_id_in_one_batch_are_both_kept(scene: Scene) -> None:
-    """Messages of two members under the same id, sent at once, again and again: each stands in the mailbox once."""
+    """Messages of two members under the same id, sent at once, again and again: each is in the mailbox once."""
     sent = []
     for i in range(10):
         mine = scene.say(content=f"bob {i}")

@@ -44,7 +44,7 @@ class Person:
         return signing.public_of(self.key)
 
     def envelope(self, swarm_id: str, recipient: str, content: str = "hello", **more: Any) -> dict[str, Any]:
-        """A message, signed as it stands; ``more`` is set before signing."""
+        """A message, signed as it is; ``more`` is set before signing."""
         value = {
             "protocol_version": "0.1.0",
             "message_id": str(uuid.uuid4()),

@@ -32,7 +32,7 @@ class Teams(Post):
         return self.home / ".claude/teams"
 
     def make(self, team: str, *names: str, **more: Any) -> None:
-        """A team, or its configuration anew."""
+        """A team, or its configuration again."""
         directory = self.root / team
         (directory / "inboxes").mkdir(parents=True, exist_ok=True)
         self.replace(directory / "config.json", samples.config(team, *names, **more))
@@ -59,7 +59,7 @@ class Teams(Post):
         os.utime(path, ns=(then, then))
 
     def holds(self, team: str, name: str) -> Any:
-        """What stands in an inbox."""
+        """What is in an inbox."""
         return json.loads(self.box_of(team, name).read_bytes())
 
     def samples(self) -> None:

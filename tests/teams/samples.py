@@ -7,7 +7,7 @@ from typing import Any
 
 
 def inner(**told: Any) -> str:
-    """A protocol message as it stands in ``text``: JSON in JSON."""
+    """A protocol message as it is in ``text``: JSON in JSON."""
     return json.dumps(told, separators=(",", ":"))
 
 

@@ -280,7 +280,7 @@ def test_a_process_killed_before_the_rename_repeats_without_a_word(teams: Teams)
     assert not aside.is_there()
     (entry,) = teams.holds("t", "ann")
     assert "possibly repeated" not in entry["text"]
-    assert bridge(teams)["out"] == 0  # it stands there: it is delivered
+    assert bridge(teams)["out"] == 0  # it is there: it is delivered
     assert bridge(teams)["out"] == 0
     teams.put("t", "ann")
     again = bridge(teams)["out"]  # fetched, by the word of an earlier process, and no transcript to ask

@@ -190,7 +190,7 @@ def test_equal_entries_without_ids_are_as_many_as_there_are() -> None:
 
 
 def test_a_msg_id_that_stands_twice_is_one_entry() -> None:
-    """A msg_id that stands twice with one text is one entry. An entry with another text is a second one, and is
+    """A msg_id that is twice with one text is one entry. An entry with another text is a second one, and is
     told."""
     one = native("a", "eins", 1)
     assert len(parsed(one, one).entries) == 1

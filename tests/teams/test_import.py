@@ -333,7 +333,7 @@ def told_to_send(number: int, to: str, text: str, **more: Any) -> list[dict[str,
 
 
 def test_what_was_fetched_before_we_looked_comes_from_its_senders_transcript(teams: Teams) -> None:
-    """Once, and as read; what stands in the inbox, too, is the same message. Printed is not sent."""
+    """Once, and as read; what is in the inbox, too, is the same message. Printed is not sent."""
     teams.make("t", "ann")
     beside = teams.home / ".claude/projects/-x/lead-session/subagents"
     beside.mkdir(parents=True)
@@ -363,7 +363,7 @@ def passed_on(*blocks: tuple[str, str], before: str = "", end: str = "") -> str:
 
 
 def test_protocol_that_was_fetched_before_we_looked_comes_from_its_readers_transcript(teams: Teams) -> None:
-    """Once, and as read, also where it stands in the inbox and the client changed what it showed; what only quotes such
+    """Once, and as read, also where it is in the inbox and the client changed what it showed; what only quotes such
     a message is none."""
     teams.make("t", "ann")
     lead = teams.home / ".claude/projects/-x/lead-session.jsonl"

@@ -176,7 +176,7 @@ def test_what_an_answer_brings_is_found_by_its_asker(scene: Scene) -> None:
 
 
 def test_what_is_decided_is_read_no_more_to_tell_what_waits(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first question finds the decided ones out; whatever waits, or is asked anew, is read each time."""
+    """The first question finds the decided ones out; whatever waits, or is asked again, is read each time."""
     asked = [scene.control.request(WORKER, m.PermissionRequest(tool="Bash", input=DENIED)) for _ in range(9)]
     for request in asked[1:]:
         scene.control.answer(USER, request.id, False)

@@ -341,7 +341,7 @@ class Killed(BaseException):
 def test_a_writer_killed_before_it_counts_leaves_nothing_broken(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, is_first: bool
 ) -> None:
-    """Its line stands, counts, and is counted by who writes next; from then on it is missed."""
+    """Its line is, counts, and is counted by who writes next; from then on it is missed."""
     if not is_first:
         scene.control.set_mode(USER, [OTHER], "safe")
 
@@ -392,7 +392,7 @@ def test_a_steward_killed_as_it_replaces_a_log_leaves_nothing_broken(
 
 
 def test_a_log_whose_replacement_nobody_noted_is_read_as_it_is(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Mail that was given back is unread, though its release stands elsewhere in the new log."""
+    """Mail that was given back is unread, though its release is elsewhere in the new log."""
     desk = Mailbox(str(scene.post.box), prove=proofs.of_session)
     desk.register(Registration(session_id=WORKER, event="update", roles=("x",)), WORKER)
     sent = desk.send(Draft(sender=OTHER, to=("role:x",), content="to be given back", ack=True)).message.id

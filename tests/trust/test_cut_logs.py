@@ -130,7 +130,7 @@ class Cutting(Delivery):
 
 @pytest.mark.parametrize("how", [cut, emptied, replaced], ids=lambda how: how.__name__)
 def test_the_doctor_calls_no_cut_log_harmless(quiet: Client, how: Callable[[Path], None]) -> None:
-    """Beside the problem of the cut stands no note that takes it back."""
+    """Beside the problem of the cut is no note that takes it back."""
     how(quiet.post.file(MESSAGES))
     quiet.post.call("status", "--session", "ann")
     done = quiet.post.call("doctor")

@@ -231,7 +231,7 @@ def test_it_stays_so_where_another_mailbox_would_judge_it(scene: Scene, lost: Re
 
 
 class Shim:
-    """The shim of a checkout, run by ``dash`` or what ``sh`` is; a word stands for our Python."""
+    """The shim of a checkout, run by ``dash`` or what ``sh`` is; a word means our Python."""
 
     def __init__(self, scene: Scene) -> None:
         self.scene = scene

@@ -104,7 +104,7 @@ def _baked_paths(path: str) -> tuple[str, str]:
 def _wrong_interpreter(path: str) -> str | None:
     """Return why a script cannot start: its interpreter is gone, as with a removed virtual environment.
 
-    That of the installed command stands in the entry point's script beside it (``start/agent-mailbox``).
+    That of the installed command is in the entry point's script beside it (``start/agent-mailbox``).
     """
     for script in (path, f"{path}-python"):
         try:

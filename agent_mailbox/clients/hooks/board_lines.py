@@ -1,6 +1,6 @@
 """The lines about tasks and notes that a session is told: at its turn's beginning, and where it lost its context.
 
-Belongs here: the words, and what of it a session was told before. A title is other people's text, and stands in
+Belongs here: the words, and what of it a session was told before. A title is other people's text, and is in
 quotation marks.
 """
 

@@ -1,7 +1,7 @@
 """Gemini CLI's file of a conversation: did a hook's text reach the model, and did the model go on after it?
 
 Belongs here: how Gemini CLI writes a session down (observed with 0.61.0: a JSON line a record, only appended to, also
-by a resumed session). A message has an id, and a later line with that id takes its place. A hook's text stands in
+by a resumed session). A message has an id, and a later line with that id takes its place. A hook's text is in
 ``<hook_context>`` of a ``user`` message or of a tool's result; that of a turn's end is a message itself. The model's
 answers are of type ``gemini`` and name the model. The client's own stopgaps of that type name none. If a request fails
 or Escape ends a turn, the client takes messages back: a ``$set`` of the messages that stay, or a ``$rewindTo``. Other

@@ -2,7 +2,7 @@
 
 Belongs here: how Codex writes a session down (observed with 0.169.0: a JSON line an event, only appended to, also by a
 resumed session). Each item of the conversation has its number, and that of the last one which the model was given when
-it made the item. A hook's text is a message of the harness, marked as a hook's; that of a turn's end stands in
+it made the item. A hook's text is a message of the harness, marked as a hook's; that of a turn's end is in
 ``<hook_prompt …>``. So mail was seen if the model made something with that message before it. An example, shortened:
 
     {"type":"response_item","payload":{"type":"message","role":"developer","content":[{"text":"Agent mail 1a2b3c\\n…"}],

@@ -1,6 +1,6 @@
 """JSON with comments, changed in its own text: what nobody changed keeps every byte.
 
-Belongs here: where each value stands in a text, and the few places that a change of the settings touches. For clients
+Belongs here: where each value is in a text, and the few places that a change of the settings touches. For clients
 that accept comments in their settings (``KnownClient.has_comments``). Pure: text in, text out.
 """
 

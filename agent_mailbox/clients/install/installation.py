@@ -222,7 +222,7 @@ def _record_after(
     part: InstallPart, data: bytes | None, wanted: bytes, entry: files.Remembered | None, untouched: bool
 ) -> files.Remembered:
     """Return the record of a file that becomes ``wanted``. For a file edited while ours was in it, the original is
-    unknown. Then the old record stays, in case the edit is undone."""
+    unknown. Then the old record stays, in case the edit is taken back."""
     new = files.checksum_of(wanted)
     if entry is not None and untouched and data is not None:
         return entry.replace(written=(files.checksum_of(data), new))

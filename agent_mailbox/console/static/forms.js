@@ -29,7 +29,7 @@ document.addEventListener("submit", (event) => {
   if (!form.matches(".decide")) send(form, fields);
   else hold(request, form.closest(".card"), told(form, fields), (leaves) => send(form, fields, leaves), () => {
     delete form.dataset.sending;
-    say("news", "Undone: nothing was decided.");
+    say("news", "Taken back: nothing was decided.");
   });
 });
 

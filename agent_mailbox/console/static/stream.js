@@ -71,7 +71,7 @@ setInterval(() => renew(SILENT), 5000);
 for (const name of ["online", "pageshow", "focus"]) window.addEventListener(name, () => renew(DOUBTFUL));
 document.addEventListener("visibilitychange", () => document.hidden || renew(DOUBTFUL));
 
-// A console that was started anew, or signed out of, refuses the stream. The page asks, ever less often, until it may
+// A console that was started again, or signed out of, refuses the stream. The page asks, ever less often, until it may
 // go on; what is written in it stays.
 const SOONEST = 1000;
 const SELDOM = 15000;

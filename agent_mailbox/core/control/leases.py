@@ -71,7 +71,7 @@ class Leases(StandingNotices[Lease]):
 
     def _has_stayed(self, session_id: str, lease: Lease) -> bool:
         """Return whether the holder, or who has its place, did not die since it had the lease. One that comes back from
-        the dead leases anew: another may lease the same by then."""
+        the dead leases again: another may lease the same by then."""
         agent = self._roster.get(session_id)
         if agent is None:
             return True

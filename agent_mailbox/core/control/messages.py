@@ -114,7 +114,7 @@ class IdleNotification(Payload):
 
 
 class PlanRequest(Ask):
-    """Worker to lead: may I do this? The plan in parts, or as a text (``content``) and the file it stands in."""
+    """Worker to lead: may I do this? The plan in parts, or as a text (``content``) and the file it is in."""
 
     goal: str = ""
     steps: tuple[str, ...] = ()

@@ -88,7 +88,7 @@ def past(messages: Iterable[Message], roster: Roster) -> set[str]:
 
 
 def may_end(message: Message, note: Message, roster: Roster) -> bool:
-    """Return whether a record takes a note from the board. Anyone proven replaces a note: its text stands for itself.
+    """Return whether a record takes a note from the board. Anyone proven replaces a note: its text needs no other.
     Only its author, that one's lead or the person drops it."""
     if not proofs.proves(note.proof):
         return True

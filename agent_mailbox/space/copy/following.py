@@ -4,7 +4,7 @@ Belongs here: what a machine does with one bundle (``space.order.bundles``) when
 machine moves its own lines, sealed as they are, through its own rotation. A bundle's lines that it never had, since it
 joined later, come from the bundle.
 
-A bundle from another machine may deny and never allow. An order or a request that stands by this machine's own
+A bundle from another machine may deny and never allow. An order or a request that is there by this machine's own
 judgement stays. So does mail that a session of this machine, or the person, has yet to be shown. So do the lines of the
 roster about an agent that may come back by its own proofs.
 """

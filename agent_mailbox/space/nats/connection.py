@@ -3,7 +3,7 @@
 Belongs here: connecting, publishing with headers, requests and their answers, time limits, and under which subjects the
 server takes JetStream's calls. Must not know what they say.
 The server is trusted with the mail, yet everything it says is bounded. Any trouble closes the connection and is
-``Unavailable``; the next request connects anew.
+``Unavailable``; the next request connects again.
 """
 
 from __future__ import annotations

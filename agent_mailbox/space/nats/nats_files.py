@@ -5,7 +5,7 @@ Belongs here: the mapping of files to subjects. A part of a file is the last mes
     mbxf.SPACE.MACHINE.DIGEST.NUMBER
 
 A part is replaced by publishing there again. So a machine takes back what it shipped with no right to remove anything:
-an empty message without a count of parts stands for nothing. Part 0 comes last, and names that count.
+an empty message without a count of parts means nothing. Part 0 comes last, and names that count.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 LINE = 64 << 10
 """Bytes of the longest line of the protocol that a server may send."""
 _AT_ONCE = 64 << 10
-"""Bytes that are received at once. With TLS a few come: room made anew for each time costs more than they."""
+"""Bytes that are received at once. With TLS a few come: room made again for each time costs more than they."""
 
 
 class ServerBytes:

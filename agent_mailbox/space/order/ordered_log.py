@@ -1,6 +1,6 @@
 """A log of a mailbox that several machines share: look, then append in the order.
 
-Belongs here: what stands in for ``Log`` and ``HeldLog`` there. The deciding code is the same on one machine and on
+Belongs here: what takes the place of ``Log`` and ``HeldLog`` there. The deciding code is the same on one machine and on
 many.
 """
 

@@ -1,7 +1,7 @@
 """A connection to a PostgreSQL server, by ``psycopg``: its settings, time limits, and its errors in our words.
 
 Belongs here: connecting and asking. Must not know the tables. Any trouble closes the connection and is
-``Unavailable``; the next question connects anew.
+``Unavailable``; the next question connects again.
 """
 
 from __future__ import annotations

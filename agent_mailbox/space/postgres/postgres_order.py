@@ -59,7 +59,7 @@ class PostgresOrder:
         return True
 
     def query_rows(self, query: str, *words: object) -> list[Any]:
-        """Return the rows that answer a query, in which ``SPACE`` stands for the schema."""
+        """Return the rows that answer a query, in which ``SPACE`` means the schema."""
         if not self._known:
             found = self.connection.query_rows(f'SELECT version FROM "{self.schema}".space')
             version = found[0][0] if found else 0

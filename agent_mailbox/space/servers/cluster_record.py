@@ -145,7 +145,7 @@ def _check_names(known: ClusterRecord) -> None:
 def _of_configuration(directory: str, text: str) -> ClusterRecord:
     """Return what files without a record are for, by the configuration of the first server.
 
-    A server that stands alone and is reached from elsewhere does not tell its host: the person names it again."""
+    A server that is alone and is reached from elsewhere does not tell its host: the person names it again."""
     name = re.search(r'^server_name: "([a-z0-9-]+)-1"$', text, re.MULTILINE)
     listen = re.search(r'^listen: "([0-9.]+):([0-9]+)"$', text, re.MULTILINE)
     users = re.findall(r'publish: \[ "mbx\.([a-z0-9-]+)\.([a-z0-9-]+)\.>"', text)

@@ -1,6 +1,6 @@
 """Sealing lines of a log that waited for the person's word, each at its place.
 
-Belongs here: putting the log anew with those seals. It does not know who may say what. As when the steward moves mail,
+Belongs here: writing the log again with those seals. It does not know who may say what. As when the steward moves mail,
 a kill leaves the old log or the new one.
 """
 

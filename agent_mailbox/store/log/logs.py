@@ -39,7 +39,7 @@ ROLLBOOK = "roster"
 NOWHERE = (0, 0)
 """The end of a missing file."""
 SHORT, NEWS = 1 << 18, 1 << 11
-"""Bytes of a rollbook that is written anew for every change; bytes of changes for which a longer one is. Readers fold
+"""Bytes of a rollbook that is written again for every change; bytes of changes for which a longer one is. Readers fold
 the changes since."""
 
 

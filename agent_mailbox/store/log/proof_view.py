@@ -63,7 +63,7 @@ class ProofView:
         return said if proofs.is_bare_word(said) else None
 
     def waits(self, line: bytes, position: int) -> bool:
-        """Return whether the line, as we wrote it there, bears a seal of another machine that does not count yet."""
+        """Return whether the line, as we wrote it there, has a seal of another machine that does not count yet."""
         said = self._said(line, position)
         return said is not None and said.kind == proofs.WAITS
 

@@ -11,12 +11,12 @@ later write could change that:
    nothing (``Delivery._settle``).
 2. Each writer of ours, holding the lock of its log, removes the stamps of all whom its lines may concern *before* it
    appends (``HeldLog.append``). Mail concerns its readers, by the roster under the messages' lock. A release concerns
-   everyone, a roster event the session and its heirs. No stamp can be made between the removal and the append. The
+   everyone, a roster event the session and its successors. No stamp can be made between the removal and the append. The
    stamps of many go by renaming their directory: the guard looks in no other, and a later stamp makes a new one.
-3. Time alone expires mail, and ends another's claim of role mail: a session gets no stamp while such a claim stands.
+3. Time alone expires mail, and ends another's claim of role mail: a session gets no stamp while there is such a claim.
    Nothing else becomes unread by it. A clock set back can make mail unread. So a stamp has the time at which it was
    judged. The guard beats the heart first: a stamp newer than that does not count.
-4. Stamps count for the logs as our writers left them, and for one configuration. The note of each file bears the
+4. Stamps count for the logs as our writers left them, and for one configuration. The note of each file has the
    file's time: see ``vouch``. If a time differs, the guard asks Python, which reads the logs and removes every stamp.
    So an old ``.cache`` beside new logs, a new one beside old logs, and another mailbox's vouch for nothing.
    A poll that makes the notes fit again removes the stamps first. So the guard looks at its stamp once more at the end.
@@ -312,7 +312,7 @@ class StampFiles:
             self.date(path, there.st_mtime_ns)
 
     def _is_dated(self, name: str) -> bool:
-        """Return whether the note bears the time of the file with that name, or both are missing."""
+        """Return whether the note has the time of the file with that name, or both are missing."""
         return _time(self._end(name)) == _time(f"{self._mailbox}/{name}")
 
     def _end(self, path: str) -> str:
@@ -356,5 +356,5 @@ def lines_of_stamp(path: str) -> list[bytes]:
 
 
 def new_epoch() -> int:
-    """Return a number that no earlier stretch of a log bears."""
+    """Return a number that no earlier stretch of a log has."""
     return int.from_bytes(system.urandom(6), "big")

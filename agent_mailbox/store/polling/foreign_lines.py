@@ -1,6 +1,6 @@
 """Lines whose ids somebody gave, as another program does: are these new?
 
-Belongs here: that question. If they are, each session reads on from where it stood. If an id stands twice, a session
+Belongs here: that question. If they are, each session reads on from where it stood. If an id is there twice, a session
 may have dropped the message that counts, and all of them begin again (``poll``). So they do if a record names the id:
 an earlier line was lost with the power, and sessions have passed its records.
 """

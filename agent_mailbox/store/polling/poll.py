@@ -12,7 +12,7 @@ Four events make a dropped message unread again, and each is noticed:
 - another configuration
 
 Role mail that another session claimed and has not read is not dropped: it stays ``pending``, and each poll judges it
-anew.
+again.
 
 **Catching up, by example** (positions in the log; the session is ``bob``):
 
@@ -203,7 +203,7 @@ class Poll:
         return epoch
 
     def _begun(self, logs: OpenLogs, epoch: int | None) -> int:
-        """Return the epoch for a cursor that begins anew.
+        """Return the epoch for a cursor that begins again.
 
         It is -1, which is not kept, if the open logs may be older: the lines that began the epoch would be news."""
         path = self._logs.messages.path

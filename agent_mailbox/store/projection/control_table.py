@@ -96,7 +96,7 @@ def of_agent(session_id: str) -> Word:
 
 
 def of_agents(sessions: Iterable[str], roster: Roster) -> Iterator[Word]:
-    """Yield the words by which the messages are found that bind these agents: as themselves, as heirs, as all."""
+    """Yield the words by which the messages are found that bind these agents: as themselves, as successors, as all."""
     yield of_agent(ALL)
     for session_id in sessions:
         yield from map(of_agent, roster.lineage(session_id))

@@ -47,9 +47,9 @@ def examine_message(data: bytes, known: Memberships, now: int, max_content: int 
     if not signing.is_signed_by(envelope, envelope.signature, sender.public_key):
         raise Refusal("INVALID_SIGNATURE", "the signature is not the sender's over this message")
     if envelope.seal is None and sender.public_key in known.sealing:
-        raise Refusal("INVALID_SIGNATURE", "the sender seals its messages, and this one bears no seal")
+        raise Refusal("INVALID_SIGNATURE", "the sender seals its messages, and this one has no seal")
     if envelope.seal is not None and not signing.seal_holds(signing.MESSAGE, value, sender.public_key):
-        raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this message as it stands")
+        raise Refusal("INVALID_SIGNATURE", "the seal is not the sender's over this message")
     if abs(instant.parse(envelope.timestamp) - now) > wire.FRESH:
         raise Refusal("STALE_TIMESTAMP", "the timestamp is too far from this agent's clock")
     if _is_expired(envelope, now):

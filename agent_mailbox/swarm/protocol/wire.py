@@ -46,7 +46,7 @@ _AGENT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+-]{0,127}", re.ASCII)
 def _object_from_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
-        raise ValueError("a key stands there twice")
+        raise ValueError("a key is there twice")
     return found
 
 

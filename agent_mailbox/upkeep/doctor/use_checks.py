@@ -183,6 +183,6 @@ def _check_replicator(mailbox: Mailbox) -> Iterator[Problem]:
         what = "its replicator does not run: mail of other machines does not come here, and ours may not leave"
         yield Problem(mailbox.directory, None, f"{what}; run `{command}`")
     elif (told := _stopped_holder(serving)) is not None:
-        yield told.replace(what=f"its replicator stands still: {neutral(told.what)}")
+        yield told.replace(what=f"its replicator is stuck: {neutral(told.what)}")
     elif why := spaces.why_late(logs):
         yield Problem(mailbox.directory, None, why)

@@ -1,6 +1,6 @@
-"""Every sample of a control message in the founding texts, as its JSON stands there.
+"""Every sample of a control message in the founding texts, as its JSON is there.
 
-Where a text writes a placeholder (``[iso8601]``, ``a | b``, ``{"any": "json"}`` for a rule), a value stands instead.
+Where a text writes a placeholder (``[iso8601]``, ``a | b``, ``{"any": "json"}`` for a rule), a value is instead.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ OBSERVED: list[tuple[str, dict[str, Any]]] = [
         {"agent_name": "docs-types", "reason": "available", "state": "idle"},
     ),
     (
-        """{"type":"shutdown_request","requestId":"shutdown-1770477661492@docs-events","from":"team-lead","reason":"Work is complete. Shutting down the team. Thank you!","timestamp":"2026-02-07T15:21:01.492Z"}""",  # noqa: E501 - as it stands in the text
+        """{"type":"shutdown_request","requestId":"shutdown-1770477661492@docs-events","from":"team-lead","reason":"Work is complete. Shutting down the team. Thank you!","timestamp":"2026-02-07T15:21:01.492Z"}""",  # noqa: E501 - as it is in the text
         {"request_id": "shutdown-1770477661492@docs-events", "timestamp": 1770477661492},
     ),
     (
@@ -177,7 +177,7 @@ OBSERVED: list[tuple[str, dict[str, Any]]] = [
         {"request_id": "s-1", "reason": "Still working"},
     ),
     (
-        """{"type":"task_assignment","taskId":"1","subject":"Analyze task file structure and lifecycle","description":"...","assignedBy":"task-analyst","timestamp":"2026-02-09T15:08:11.039Z"}""",  # noqa: E501 - as it stands in the text
+        """{"type":"task_assignment","taskId":"1","subject":"Analyze task file structure and lifecycle","description":"...","assignedBy":"task-analyst","timestamp":"2026-02-09T15:08:11.039Z"}""",  # noqa: E501 - as it is in the text
         {"request_id": "1", "title": "Analyze task file structure and lifecycle", "agent_name": "task-analyst"},
     ),
 ]

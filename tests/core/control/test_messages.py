@@ -191,7 +191,7 @@ def test_of_two_modes_the_narrower_counts() -> None:
 
 @given(st.text(max_size=200) | st.binary(max_size=200).map(lambda data: data.decode("utf-8", "surrogateescape")))
 def test_any_text_in_a_control_envelope_is_read_without_a_failure(text: str) -> None:
-    """Whatever stands in an envelope, a value comes out."""
+    """Whatever is in an envelope, a value comes out."""
     assert isinstance(message_text.parse(text), m.Payload | Unknown)
 
 
