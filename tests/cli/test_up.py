@@ -1,7 +1,7 @@
 """``up`` and ``down``: what a team's file may say, who is asked, what is started and how often.
 
-``CLAUDE`` takes the place of the client: it answers as its background service does. ``tests/e2e/test_up.py`` has the real
-ones.
+``CLAUDE`` takes the place of the client: it answers as its background service does. ``tests/e2e/test_up.py`` has the
+real ones.
 """
 
 from __future__ import annotations
