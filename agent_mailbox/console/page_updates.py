@@ -85,7 +85,7 @@ class PageUpdater:
     def _update_cards(self, message: Message) -> Iterator[tuple[str, str]]:
         """Yield what a control message changes on the page of requests: the one card, and the order of all.
 
-        A request of the person's own, or one that nothing proves, stands elsewhere there: then the page is stale."""
+        A request of the person's own, or one that nothing proves, is elsewhere there: then the page is stale."""
         payload = message_text.parse(message.content)
         if not isinstance(payload, Ask | Answer):
             return

@@ -36,7 +36,7 @@ class ListPart(Record):
 
 
 def direct_letters(letters: Iterable[Item]) -> list[Message]:
-    """Return the unread mail that stands in a direct talk with the person: the page of that talk lists it."""
+    """Return the unread mail that is in a direct talk with the person: the page of that talk lists it."""
     return [item.message for item in letters if USER in item.message.recipients]
 
 

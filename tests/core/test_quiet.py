@@ -1,4 +1,4 @@
-"""Quiet: when mail is shown, which idle notice stands, and how often mail wakes a session."""
+"""Quiet: when mail is shown, which idle notice is, and how often mail wakes a session."""
 
 from __future__ import annotations
 
