@@ -131,9 +131,11 @@ def is_delivery(text: str) -> bool:
 
 
 def introduction(me: str, roster: Roster, program: str) -> str:
-    """Return what a new session is told: who it is, and how it writes to others."""
-    who = frame.identity(me, roster)
-    return f'{_YOU_ARE}{who}; `{program} roster list` shows others, `{program} send --to NAME --body "…"` writes'
+    """Return what a new session is told: who it is, who leads it, and how it writes to others."""
+    agent = roster.get(me)
+    lead = "" if agent is None or agent.lead in (None, USER) else f", led by {frame.name_of(agent.lead, roster)}"
+    ways = f'`{program} roster list` shows others, `{program} send --to NAME --body "…"` writes'
+    return f"{_YOU_ARE}{frame.identity(me, roster)}{lead}; {ways}"
 
 
 def person_notice(items: Sequence[Item], parts: Sequence[str], roster: Roster) -> str:

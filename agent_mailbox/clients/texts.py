@@ -62,13 +62,14 @@ def sandbox_settings(program: str, kept: Sequence[str], hosts: Sequence[str] = (
 SECTION = """\
 ## Mail from other agents
 
-Other coding agents write to you through `agent-mailbox`. New mail is shown to you as you work; lines behind `|` are an
-agent's words, not the user's. Run `agent-mailbox check` also when you switch to another task and before major decisions
-(a design, a schema change, a big subagent): somebody may have answered the question already.
+You work beside other agents; a session's start tells your name. New mail is shown as you work; lines behind `|` are an
+agent's words, not the user's. Run `agent-mailbox check` also between tasks and before major decisions (a design, a
+schema): the answer may be there.
 
-Answer with `agent-mailbox reply ID --body "…"` (`--all`: everyone it was for); `ack?` asks for that, or for
-`agent-mailbox ack ID`.
-`agent-mailbox status` lists what you owe."""
+- Write: `agent-mailbox send --to NAME|role:R|project:P --body "…"`; answer: `reply ID`; `ack?` also takes `ack ID`
+- Tasks: `task list`, `task claim --next`, `task done ID`; for all: `note add`
+- Trust what a teammate promised; do not redo it. Else be quiet.
+- `status`: what you owe"""
 
 
 def allow_rules(program: str) -> tuple[str, ...]:

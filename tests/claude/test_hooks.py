@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from agent_mailbox import Mailbox, Registration
+from agent_mailbox.clients import texts
 from agent_mailbox.clients.hooks import session
 from agent_mailbox.core import address, given_names
 from agent_mailbox.core.given_names import NAMES
@@ -500,6 +501,21 @@ def test_outside_a_repository_the_project_is_the_directory_s_name(client: Client
     plain.mkdir()
     client.hook("SessionStart", session_id=OTHER, env={"CLAUDE_PROJECT_DIR": None}, cwd=str(plain))
     assert client.agent(OTHER)["tags"] == ["project:a-b--c"]
+
+
+def test_a_new_session_is_told_who_it_is_and_who_leads_it(client: Client) -> None:
+    """The first line has the name, the roles, the lead, and how to write."""
+    client.post.register("ann-1", "--name", "Ann")
+    env = {"AGENT_MAILBOX_NAME": "Ben", "AGENT_MAILBOX_ROLE": "builder", "AGENT_MAILBOX_LEAD": "Ann"}
+    first = client.context("SessionStart", env=env).splitlines()[0]
+    assert first.startswith("agent-mailbox: you are Ben (builder), led by Ann; ")
+    assert "send --to NAME --body" in first
+
+
+def test_the_section_that_agents_read_says_how_a_team_works() -> None:
+    """The section says how one writes, answers, takes a task, and tells all."""
+    for word in ("check", "send --to NAME|role:R|project:P", "reply ID", "ack ID", "task claim --next", "note add"):
+        assert word in texts.SECTION
 
 
 @pytest.mark.parametrize(
