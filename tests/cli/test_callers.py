@@ -562,6 +562,9 @@ def bind(post: Post, session_id: str) -> None:
 THEIRS = [
     ("setup", "--yes"),
     ("setup", "--remove"),
+    ("up",),
+    ("up", "team.toml"),
+    ("down",),
     ("install", "claude-code"),
     ("install", "codex", "--dry-run"),
     ("uninstall", "claude-code"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -31,6 +32,8 @@ def test_the_demo_shows_where_its_session_comes_from_and_that_a_hook_offers(tmp_
     words = [str(ROOT / "scripts/demo"), str(ROOT / "tests/door/bin")]
     done = subprocess.run(words, env=env, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert '$ cat stdin.json\n{"session_id": "b1134fc7-' in done.stdout
-    assert "offered to b1134fc7" in done.stdout
+    (name,) = re.findall(r"you are (\w+) \(librarian\)", done.stdout)
+    assert f"offered to {name}\n" in done.stdout
+    assert re.search(rf"^alive +{name} +b1134fc7-", done.stdout, re.MULTILINE)
     assert "until it expires" in done.stdout
     assert "no problems found" in done.stdout

@@ -645,8 +645,8 @@ def test_status_tells_where_a_session_stands(pair: Post) -> None:
     pair.send("x", "alice", "unread")
     pair.append(MESSAGES, record("alice", "Bob", "old", timestamp=stamp(1), ttl_hours=1))
     status = pair.ok("status", "--session", "alice")
-    keys = ["session", "unread", "obligations", "dead_letters", "state", "tags"]
-    assert list(status) == [*keys, "missing_acks", "waiting_for_nobody", "dir"]
+    keys = ["session", "name", "unread", "obligations", "dead_letters", "state", "tags"]
+    assert list(status) == [*keys, "missing_acks", "waiting_for_nobody", "idle", "dir"]
     assert (status["session"], status["unread"], status["dead_letters"]) == ("alice", 1, 1)
     assert (status["state"], status["tags"]) == ("alive", ["role:architect", "project:inscription"])
     assert ids(status["obligations"]) == [owed]

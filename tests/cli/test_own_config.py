@@ -33,6 +33,9 @@ PERSONAL: Mapping[str, tuple[str, Any]] = {
     "wake.gap_seconds": ("0", 0),
     "wake.per_thread": ("5", 5),
     "wake.per_day": ("5", 5),
+    "up.claude": ('["again"]', ("again",)),
+    "up.codex": ('["again", "-x"]', ("again", "-x")),
+    "up.opencode": ('["again"]', ("again",)),
     "swarm.wake_url": ('"http://127.0.0.1:1"', "http://127.0.0.1:1"),
     "swarm.wake_secret_file": ('"/etc/passwd"', "/etc/passwd"),
     "swarm.ca_file": ('"/x"', "/x"),
@@ -90,11 +93,12 @@ def test_all_that_a_mailbox_may_still_set_is_known() -> None:
         *("ttl.direct", "ttl.role", "ttl.tag", "ttl.broadcast", "tags.namespaces", "session.role", "session.tags"),
         *("limits.content_bytes", "limits.long_words", "limits.messages_per_minute", "hook.tokens", "hook.doorbell"),
         *("control.timeout", "steward.max_live", "steward.freeze_after_hours", "steward.retire_after_days"),
+        "tasks.silent",
         *("swarm.messages_per_minute", "swarm.swarm_messages_per_minute", "swarm.joins_per_hour"),
         *("swarm.requests_per_minute", "swarm.body_bytes", "swarm.retry_seconds"),
         *("swarm.connections", "swarm.connections_per_address"),
     }
-    assert {f"swarm.{key}" for key in config_file.SWARM} - stays == {k for k in PERSONAL if k.startswith("swarm.")}
+    assert {".".join(spot) for spot in config_file._MAILBOX_KEYS} - set(PERSONAL) == stays
     assert {".".join(spot) for spot in config_file.PERSONAL} == set(PERSONAL)
     for key in stays:
         section, _, name = key.partition(".")

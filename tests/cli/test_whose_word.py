@@ -63,10 +63,11 @@ def test_at_the_person_s_terminal_nothing_is_decided_or_asked_in_another_s_name(
 ) -> None:
     """Refused, with where to run it; nothing is written. A variable that names another is no other case."""
     before = post.file(MESSAGES).read_bytes()
+    name = post.ok("status", "--session", "w")["name"]
     done = at_terminal(post, line(*words, "--session", "w"))
     assert done.rc == 1, done
     assert "error: this is the person's terminal: nothing proves that " in done.stdout
-    assert "hint: run it in w's own session, or leave --session out to act as yourself" in done.stdout
+    assert f"hint: run it in {name}'s own session, or leave --session out to act as yourself" in done.stdout
     done = at_terminal(post, line(*words, "--session", "Lee"))
     assert (done.rc, "hint: leave --session out to act as yourself" in done.stdout) == (1, True), done
     done = at_terminal(post, line(*words), env={"AGENT_MAILBOX_SESSION": "w"})
