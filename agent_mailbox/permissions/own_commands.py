@@ -60,7 +60,7 @@ VERBS = (
         "mute",
         "unmute",
     ),
-    *("notify", "teams", "console", "swarm", "engine", "mcp"),
+    *("notify", "teams", "console", "swarm", "engine", "mcp", "up", "down"),
 )
 VALUED = (
     *("--to", "--subject", "--body", "--thread", "--ttl-hours", "--priority", "--type", "--id", "--jsonl", "--dir"),
