@@ -427,7 +427,7 @@ def test_a_mailbox_that_is_found_is_guarded_as_well(post: Post) -> None:
     project.mkdir()
     assert post.call("init", cwd=project, env={"AGENT_MAILBOX_DIR": None}).rc == 0
     env: dict[str, str | None] = {"AGENT_MAILBOX_DIR": None, "CLAUDE_PROJECT_DIR": str(project)}
-    assert shim.hook("SessionStart", env=env).raw == b""
+    assert NEW in shim.hook("SessionStart", env=env).raw
     shim.starts()
     assert shim.hook("UserPromptSubmit", env=env).raw == b""
     assert shim.starts() == 0

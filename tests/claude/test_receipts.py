@@ -434,7 +434,7 @@ def test_a_transcript_of_anything_breaks_nothing(talk: Talk, tmp_path: Path) -> 
 
 
 def test_obligations_come_back_with_a_word_on_their_staleness(talk: Talk) -> None:
-    """Owed and asked, by id and title; a fresh session, and one that owes nothing, is told nothing."""
+    """Owed and asked, by id and title; a fresh session, and one that owes nothing, is told of none."""
     post = talk.post
     post.register("gone")
     post.register("ann", "--name", "Ann", "--role", "builder")
@@ -462,7 +462,9 @@ def test_obligations_come_back_with_a_word_on_their_staleness(talk: Talk) -> Non
             "You asked, and nobody answered yet:",
             f'{asked[:8]} to Ann: "my question"',
         ]
-    assert len(talk.context("SessionStart", session_id="another", source="startup").splitlines()) == 1
+    who, tree = talk.context("SessionStart", session_id="another", source="startup").splitlines()
+    assert who.startswith("agent-mailbox: you are ")
+    assert tree.startswith("agent-mailbox: Mona also works in this tree")
 
 
 def test_what_is_owed_is_found_however_foreign_programs_spell_it(talk: Talk) -> None:

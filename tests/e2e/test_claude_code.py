@@ -52,12 +52,16 @@ def test_the_first_request_holds_the_mail_and_a_resumed_session_is_shown_none_ag
 
 
 def test_without_mail_nothing_of_ours_is_in_the_conversation(client: Client) -> None:
-    """The hooks cost no tokens; uninstalled, they do not even run."""
+    """The hooks say one line as a session starts, and no more without mail; uninstalled, they do not even run."""
     session = client.ask("PROMPT_ONE")["session_id"]
     (talk,) = client.model.asked("PROMPT_ONE")
     assert FRAME not in talk
-    assert talk.count("agent-mailbox") == SECTION.count("agent-mailbox")  # no command of a person's either
-    assert [a["session_id"] for a in client.post.ok("roster", "list")["agents"]] == [session]
+    (agent,) = client.post.ok("roster", "list")["agents"]
+    assert agent["session_id"] == session
+    (line,) = re.findall(r"agent-mailbox: .*? writes", talk)
+    assert line.startswith(f"agent-mailbox: you are {agent['name']}; ")
+    rest = talk.replace(line, "")
+    assert rest.count("agent-mailbox") == SECTION.count("agent-mailbox")  # no command of a person's either
     client.post.ok("uninstall", "claude-code", "--project", client.project)
     client.post.send("bob", "all", "MAIL_FOR_ALL")
     client.ask("PROMPT_TWO")
@@ -299,7 +303,7 @@ def test_a_cleared_session_goes_on_as_itself(client: Client) -> None:
         terminal.leave()
     assert "PROMPT_ONE" not in talk
     assert "MAIL_OWED" not in talk
-    assert "this session is Ann (architect)" in talk
+    assert talk.count("agent-mailbox: you are Ann (architect); ") == 1
     assert "SUBJECT_OWED" in talk
     agents = {a["session_id"]: a for a in client.post.ok("roster", "list")["agents"]}
     assert (agents[new]["name"], agents[new]["continues"]) == ("Ann", [old])

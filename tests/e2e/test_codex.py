@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import threading
 from typing import TYPE_CHECKING, Any
@@ -176,16 +177,18 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends(codex: Codex) -> None:
 
 @shows(CODEX, "end", "clean uninstall")
 def test_without_mail_nothing_of_ours_is_in_the_conversation(codex: Codex) -> None:
-    """A conversation without mail contains only our section of AGENTS.md. After ``uninstall`` no hook runs and no file
-    is left."""
+    """A conversation without mail contains only our section of AGENTS.md and the line of the session's start. After
+    ``uninstall`` no hook runs and no file is left."""
     before = sorted(codex.project.rglob("*"))
     codex.install()
     session = codex.ask("PROMPT_ONE")
-    talks = codex.model.asked("PROMPT_ONE")
+    (talk,) = codex.model.asked("PROMPT_ONE")
     section = (codex.project / "AGENTS.md").read_text()
-    assert [talk.count("agent-mailbox") for talk in talks] == [section.count("agent-mailbox")]
-    agents = codex.post.ok("roster", "list")["agents"]
-    assert [(a["session_id"], a["state"]) for a in agents] == [(session, "frozen")]
+    (agent,) = codex.post.ok("roster", "list")["agents"]
+    assert (agent["session_id"], agent["state"]) == (session, "frozen")
+    (line,) = re.findall(r"agent-mailbox: .*? writes", talk)
+    assert line.startswith(f"agent-mailbox: you are {agent['name']}; ")
+    assert talk.replace(line, "").count("agent-mailbox") == section.count("agent-mailbox")
     codex.post.ok("uninstall", "codex", "--project", codex.project)
     assert sorted(codex.project.rglob("*")) == before
     codex.post.send("bob", "all", "MAIL_FOR_ALL")
