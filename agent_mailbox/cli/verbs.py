@@ -34,12 +34,13 @@ def sent_text(sent: Sent, arrival: Arrival, roster: Roster, style: Style, comman
     """Return the text of ``send``: the id, where the message goes, and when each reader will see it. ``command``
     completes the next commands."""
     message, delivery = sent.message, sent.delivery
-    me = f" from {frame.name_of(message.sender, roster)}" if roster.has_client(message.sender) else ""
+    sender = roster.get(message.sender)
+    me = f" from {frame.name_of(message.sender, roster)}" if sender and sender.client is not None else ""
     target = f"{style(frame.word(message.id), 'id')}{me} to {frame.target_of(message, roster)}"
     if sent.queued:
         return f"queued {target}: the engine is out of reach\n"
     lines = [f"sent {target}"]
-    lines += [f"  {label}: {names}" for label, names in reach.list_arrival(arrival, lambda a: frame.party(a, roster))]
+    lines += [f"  {label}: {names}" for label, names in reach.list_arrival(arrival, roster)]
     if any(map(is_remote, message.recipients)):
         lines.append(f"  the gateway carries it: {command('swarm outbox')}")
     elif not delivery.agents and not delivery.waiting_for:

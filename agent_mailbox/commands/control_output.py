@@ -81,7 +81,7 @@ def asked_text(request: ControlRequest, desk: Control, style: Style, command: Ca
     lines = [f"asked {_join_names(desk, desk.deciders(request))}: {style(neutral(request.id), 'id')}"]
     if request.is_open:
         roster = desk.box.logs.read_roster()
-        seen = reach.list_arrival(_arrival_of(request, desk), lambda address: frame.party(address, roster))
+        seen = reach.list_arrival(_arrival_of(request, desk), roster)
         lines += [f"  {label}: {names}" for label, names in seen]
         lines.append(f"  {command(f'control wait {typed(request.id)} --timeout 600')}")
     return "\n".join(lines) + "\n"

@@ -201,14 +201,14 @@ def name_addresses(addresses: Iterable[str], roster: Roster) -> str:
     return ", ".join(found)
 
 
+def _name_address(address: str, roster: Roster) -> str:
+    return channel_label(address) if ":" in address else party_name(address, roster)
+
+
 def describe_sent(sent: Sent, desk: OpenMailbox, roster: Roster) -> str:
     """Return when each reader will see a sent message, and its warnings, as sentences."""
-
-    def name_address(address: str) -> str:
-        return channel_label(address) if ":" in address else party_name(address, roster)
-
     arrival = arrivals.find_arrival(desk, sent.message, sent.delivery, roster, queued=sent.queued)
-    where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, name_address)] or [
+    where = [f"{label}: {names}" for label, names in reach.list_arrival(arrival, roster, _name_address)] or [
         frame.unreached(sent.message)
     ]
     said = (f"sent to {frame.target_of(sent.message, roster)}", *where, *sent.warnings)

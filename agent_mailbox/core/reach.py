@@ -177,12 +177,14 @@ def _is_muted(message: Message, agent: Agent | None, roster: Roster) -> bool:
     return not {*roster.lineage(message.sender)}.isdisjoint(agent.muted)
 
 
-def list_arrival(arrival: Arrival, called: Callable[[str], str]) -> list[tuple[str, str]]:
+def list_arrival(
+    arrival: Arrival, roster: Roster, called: Callable[[str, Roster], str] = frame.party
+) -> list[tuple[str, str]]:
     """Return where a message goes as (label, names): ``("will see it now", "Ada")``; ``called`` names each."""
     far = " (on another machine, once that takes it in)"
     found, mixed, rivals = [], [], {*arrival.reach.one_of}
     for word, group in zip(_WORDS, (arrival.now, arrival.at_next_turn, arrival.when_it_looks), strict=True):
-        named = {who: called(who) + (far if who in arrival.elsewhere else "") for who in group}
+        named = {who: called(who, roster) + (far if who in arrival.elsewhere else "") for who in group}
         if sure := [name for who, name in named.items() if who not in rivals]:
             found.append((f"will see it {word}", frame.some(sure)))
         if some := [name for who, name in named.items() if who in rivals]:
@@ -193,4 +195,6 @@ def list_arrival(arrival: Arrival, called: Callable[[str], str]) -> list[tuple[s
         each = [f"{name} ({word})" for word, some in mixed for name in some]
         found.append(("one of these will see it", frame.some(each)))
     others = (("waits for", arrival.reach.waiting_for), ("gone, client ended", arrival.reach.gone))
-    return found + [(label, frame.some([*map(called, parties)])) for label, parties in others if parties]
+    return found + [
+        (label, frame.some([called(who, roster) for who in parties])) for label, parties in others if parties
+    ]

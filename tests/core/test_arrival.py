@@ -23,7 +23,7 @@ def sorted_for(to: str | tuple[str, ...], *events: object, kind: str = "message"
 
 def words(found: reach.Arrival) -> list[tuple[str, str]]:
     """The lines for people, in which ids are the names."""
-    return reach.list_arrival(found, str)
+    return reach.list_arrival(found, roster(), lambda who, _: who)
 
 
 def test_without_a_sign_a_reader_sees_it_when_it_looks():

@@ -72,7 +72,7 @@ def test_a_sender_is_told_when_mail_wakes_nobody() -> None:
     def place(braked: tuple[str, ...] = (), **more: Any) -> str:
         mail = message(**more)
         found = reach.sort_arrival(mail, reach.find_reach(mail, people), people, waking=["bob-1"], braked=braked)
-        return reach.list_arrival(found, str)[0][0]
+        return reach.list_arrival(found, people, lambda who, _: who)[0][0]
 
     assert place() == place(when="idle") == place(to="all", ack=True) == "will see it now"
     assert place(to="project:p") == place(when="turn") == place(("bob-1",)) == "will see it at its next turn"
