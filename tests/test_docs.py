@@ -148,6 +148,8 @@ CONTRACT = {
     "control request task": {"--session", "--title", "--body", "--context", "--plan-required", "--request-id"},
     "control report": {"--session", "--phase", "--body", "--artifact", "--error"},
     "setup": {"--project", "--git", "--diff", "--dry-run", "--yes", "--remove"},
+    "up": {"--tmux", "--status", "--example", "--yes", "--wait"},
+    "down": {"--wait"},
     "help": {"--all"},
     "approve": {"--session", "--reason", "--mode", "--input", "--scope", "--host", "--always"},
     "deny": {"--session", "--reason"},
