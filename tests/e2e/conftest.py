@@ -96,7 +96,7 @@ def binary() -> Path:
 
 
 def mailer(post: Post, body: str, first: str = ":") -> str:
-    """A program that does something first, and sends everyone of the project a message, as from another agent."""
+    """A program that does something first, and sends all of the project a message for now, as from another agent."""
     words = (
         "env",
         f"PYTHONPATH={DOOR}",
@@ -106,7 +106,7 @@ def mailer(post: Post, body: str, first: str = ":") -> str:
         "-m",
         "agent_mailbox",
     )
-    send = shlex.join([*words, "send", "--from", "bob", "--to", "project:inscription", "--body", body])
+    send = shlex.join([*words, "send", "--from", "bob", "--to", "project:inscription", "--when", "now", "--body", body])
     path = post.scratch / "mailer"
     path.write_text(f"#!/bin/sh\n{first}\n{send} >/dev/null\n")
     path.chmod(0o755)
@@ -157,7 +157,7 @@ class Client:
         )
 
     def mailer(self, body: str) -> str:
-        """A program that sends everyone of the project a message, as from another agent."""
+        """A program that sends all of the project a message to be shown now, as from another agent."""
         return mailer(self.post, body)
 
     def events(self, body: str) -> list[tuple[str, str]]:

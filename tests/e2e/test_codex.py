@@ -164,7 +164,8 @@ def test_mail_sent_during_a_turn_arrives_before_it_ends(codex: Codex) -> None:
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
         count = len(model.asked("PROMPT_ONE"))
         if count < 3:
-            codex.post.send("bob", "all", ("MAIL_DURING_THE_TURN", "MAIL_AT_THE_END")[count - 1])
+            words = (("MAIL_DURING_THE_TURN", "--when", "now"), ("MAIL_AT_THE_END",))[count - 1]
+            codex.post.send("bob", "all", *words)
         return by_prompt(PROMPT_ONE=[shell("true")])(body)
 
     model.script = script
