@@ -214,7 +214,7 @@ def test_the_agent_s_commands_know_who_they_are_and_leave_the_sandbox(codex: Cod
         if "PROMPT_ONE" not in conversation(body):
             return by_prompt(TASK=[shell("agent-mailbox send --to user --body FROM_THE_CHILD")])(body)
         if not used:
-            post.send("bob", "all", "MAIL_FOR_THE_PARENT")
+            post.send("bob", "all", "MAIL_FOR_THE_PARENT", "--when", "now")
             return [use("spawn_agent", namespace="multi_agent_v1", message="TASK")]
         if len(used) == 1:
             child = json.loads(used[0]["output"])["agent_id"]

@@ -144,7 +144,7 @@ def test_mail_sent_during_a_turn_comes_between_two_tool_calls(copilot: Copilot) 
 
     def script(body: dict[str, Any]) -> list[dict[str, Any]]:
         if "TASK" in str(body["messages"]) and not results(body):
-            post.send("bob", "all", "MAIL_FOR_THE_PARENT")
+            post.send("bob", "all", "MAIL_FOR_THE_PARENT", "--when", "now")
         sends = [shell(f"agent-mailbox send --to user --body FROM_THE_{who}") for who in ("PARENT", "CHILD")]
         task = use("task", description="a", prompt="TASK", agent_type="general-purpose", name="child")
         return by_prompt(PROMPT_ONE=[task, sends[0]], TASK=[sends[1]])(body)
