@@ -18,7 +18,7 @@ import pytest
 from agent_mailbox.control.requests import Control
 from agent_mailbox.known_clients.claude_code import CLAUDE_CODE
 from agent_mailbox.mailbox.opened import OpenMailbox
-from tests.e2e.shown import shows
+from tests.e2e.shown import shows, takes_long
 from tests.e2e.standin import ANSWER, bash, in_turn, said, use
 from tests.e2e.terminal import Terminal
 from tests.helpers import MAIN, MESSAGES, record, until
@@ -237,7 +237,7 @@ def test_at_a_terminal_a_closed_call_that_was_approved_otherwise_runs_as_approve
 UP, TAB, ENTER = "\x1b[A", "\t", "\r"
 
 
-@pytest.mark.parametrize("ran", [True, False])
+@pytest.mark.parametrize("ran", [pytest.param(True, marks=takes_long), False])
 def test_what_the_person_at_the_terminal_answers_is_not_left_to_the_lead(worker: Worker, ran: bool) -> None:
     """Be it yes, or no with a word of what to do instead; the client tells the waiting hook nothing of either."""
     worker.client.model.script = in_turn([bash("touch ran1")])
@@ -533,7 +533,7 @@ class Hit(http.server.BaseHTTPRequestHandler):
 @pytest.mark.skipif(
     not all(map(shutil.which, ("bwrap", "socat", "curl"))), reason="the client's sandbox wants bubblewrap and socat"
 )
-@pytest.mark.parametrize("host", ["localhost", "example.org"])
+@pytest.mark.parametrize("host", ["localhost", pytest.param("example.org", marks=takes_long)])
 def test_in_the_sandbox_a_command_reaches_the_hosts_named_and_not_the_mailbox(worker: Worker, host: str) -> None:
     """A command in the sandbox reaches only the named hosts and cannot write the mailbox. A mail command alone still
     works."""

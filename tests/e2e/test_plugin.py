@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.e2e.shown import takes_long
 from tests.e2e.standin import bash, conversation, in_turn
 from tests.helpers import MESSAGES, PATIENCE, READS, ROOT
 
@@ -49,7 +50,7 @@ def test_the_checkout_is_a_valid_plugin(client: Client) -> None:
     assert "skills: agent-mailbox:agent-mailbox" in said
 
 
-@pytest.mark.parametrize("scope", ["project", "user"])
+@pytest.mark.parametrize("scope", ["project", pytest.param("user", marks=takes_long)])
 def test_plugged_in_the_model_has_its_mail_and_the_refusals(client: Client, scope: str) -> None:
     """The plugin alone shows mail and refuses another's name, as an installation does. The session's end reaches the
     roster."""

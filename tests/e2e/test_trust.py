@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("on_path")
 MODES = ("default", "acceptEdits", "plan", "bypassPermissions")
 BOUNDS: dict[str, tuple[str, ...]] = {"plain": (), "closed": ("--closed",), "sandbox": ("--closed", "--sandbox")}
 ALL = [(mode, bounds) for bounds in BOUNDS for mode in MODES]
-USUAL = [("bypassPermissions", "plain"), ("acceptEdits", "sandbox")]
+USUAL = [("acceptEdits", "sandbox")]
 DENIED = "Bash(touch:*)"
 
 
