@@ -23,7 +23,13 @@ SECTIONS = {
         *("internals/life-of-a-message", "internals/hot-path", "internals/threat-model", "internals/claude-code"),
         *("internals/clients", "internals/console", "internals/shared-mailbox", "internals/gateway"),
         *("internals/client-observations", "internals/clients-newest", "internals/team-files", "internals/swarm-wire"),
-        *("internals/reliability", "internals/benchmarks", "internals/night", "internals/simulation"),
+        *(
+            "internals/reliability",
+            "internals/benchmarks",
+            "internals/quiet",
+            "internals/night",
+            "internals/simulation",
+        ),
     ),
 }
 """The pages of docs/, as the navigation lists them."""
