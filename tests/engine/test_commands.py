@@ -229,14 +229,14 @@ def test_a_mailbox_that_was_shared_is_made_again_and_restored_at_its_path(pair: 
     pair.join("north")
     pair.ok("north", "roster", "register", "--session-id", "ann")
     pair.ok("north", "backup", file)
-    boxes = [*pair.program.user_state.glob("boxes/*")]
+    boxes = {*pair.program.user_state.glob("boxes/*")}
     lock = next(path for path in pair.program.user_state.glob("**/engine/lock"))
     with FileLock(str(lock)):
         assert pair.ok("north", "send", "--from", "ann", "--to", "ben", "--body", "waited")["queued"]
     for command in (("init", place), ("restore", file, place)):
         shutil.rmtree(place)
         assert pair.program.run(*command).rc == 0
-        assert [*pair.program.user_state.glob("boxes/*")] == boxes
+        assert {*pair.program.user_state.glob("boxes/*")} == boxes
         standing = pair.program.run("engine", "status", "--dir", place)
         assert (standing.rc, "mailbox is in no space" in standing.stderr) == (1, True)
     pair.fails("north", 1, "name is another mailbox's: north", *_join(pair, "north"))

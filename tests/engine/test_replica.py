@@ -127,11 +127,11 @@ def test_a_read_beside_its_release_means_the_same_on_all_machines(
         with held(north.logs.reads) as reads:
             reads.append([codec.spell_read(Read(sent, "ann", 1, "read", "role:dev", nonce="later"))])
 
-    def after_a_hook(log: Log) -> HeldLog:
+    def after_a_hook(log: Log, patience: float = 0) -> HeldLog:
         if log.path == north.logs.reads.path:
             monkeypatch.setattr(Log, "held", held)
             hook()
-        return held(log)
+        return held(log, patience)
 
     if moment == "behind its lock":
         monkeypatch.setattr(Log, "held", after_a_hook)

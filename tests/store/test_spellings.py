@@ -122,7 +122,7 @@ def test_what_bytes_say_of_a_message_is_what_the_codec_says(line: bytes) -> None
     assert quick[:4] == facts[:4]
     assert quick[6] == known.ack
     assert quick[4] is None or quick[4:6] == (known.recipients[0], known.ttl_hours or 0)
-    assert (known.type == "control") <= (control_table._message_on(line) is not None)
+    assert (known.type == "control") <= bool([*control_table.messages_on([(None, line)], None)])
 
 
 @given(lines("read"))
