@@ -213,8 +213,10 @@ class Tasks(dict[str, Task]):
     def _is_elsewhere(self, step: TaskStep, holder: str) -> bool:
         """Return whether another machine says this of a session of its own, and nobody confirmed its key here yet. Such
         a claim keeps others from the task, as a claim of role mail does, and ends nothing."""
-        agent, machine = self.roster.get(holder), proofs.machine(step.message.proof)
-        return proofs.is_bare_word(step.message.proof) and agent is not None and agent.home == machine
+        agent, proof = self.roster.get(holder), step.message.proof
+        if agent is None or agent.home is None or proof is None or proofs.proves(proof):
+            return False
+        return proofs.machine(proof) in (None, agent.home)  # without one, its sender is of its machine
 
     def _may_give(self, step: TaskStep, task: Task, holder: str) -> bool:
         """Return whether the speaker may give the task to another agent: the person, its adder or holder, the agent's

@@ -54,20 +54,21 @@ class ProofView:
 
     def proof(self, line: bytes, position: int | None = None) -> Proof | None:
         """Return what is proven of a line's writer; without a ``position`` (archived mail) the place does not count."""
-        said = self._said(line, position)
+        said = self.said(line, position)
         return said if said is None or said == proofs.BEFORE or proofs.proves(said) else None
 
     def bare_word(self, line: bytes, position: int | None = None) -> Proof | None:
         """Return whose word the line is, if it is another machine's and proves nothing; None for any other line."""
-        said = self._said(line, position)
+        said = self.said(line, position)
         return said if proofs.is_bare_word(said) else None
 
     def waits(self, line: bytes, position: int) -> bool:
         """Return whether the line, as we wrote it there, has a seal of another machine that does not count yet."""
-        said = self._said(line, position)
+        said = self.said(line, position)
         return said is not None and said.kind == proofs.WAITS
 
-    def _said(self, line: bytes, position: int | None) -> Proof | None:
+    def said(self, line: bytes, position: int | None) -> Proof | None:
+        """Return what the line's seal says, if it is one of ours; None for a line without one."""
         if not self.trusted:
             return proofs.BEFORE
         seal = proofs.parse_seal(line)
@@ -81,7 +82,7 @@ class ProofView:
 
     def is_misplaced(self, line: bytes, position: int) -> bool:
         """Return whether the line was sealed by us, and written again elsewhere."""
-        return proofs.proves(self._said(line, None)) and not proofs.proves(self._said(line, position))
+        return proofs.proves(self.said(line, None)) and not proofs.proves(self.said(line, position))
 
     def read(self, line: bytes, position: int) -> Proof | None:
         """Return what is proven of the next line's writer, and count the line if it decides."""
@@ -163,6 +164,14 @@ def weigh_message(message: Message, view: ProofView | None, line: bytes, positio
         return mark_bare_word(message, view, line, position) if found.proof is None else found
     told = view is not None and view.kept.custody.weighs_mail
     return message.replace(written_by=add_proof(message, view, line, position).proof) if told else message
+
+
+def mark_foreign_word(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
+    """Return the message, of which nothing is proven, as another machine's word if it is: with that machine, if its
+    sender is none of that one's (``bare_word``), else as one that waits for the person's word on its machine."""
+    said = view.said(line, position) if view is not None and SEALED in line else None
+    is_foreign = proofs.is_bare_word(said) or (said is not None and said.kind == proofs.WAITS)
+    return message.replace(proof=said) if is_foreign else message
 
 
 def mark_bare_word(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:

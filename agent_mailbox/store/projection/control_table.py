@@ -44,7 +44,7 @@ from ...core.records import Message
 from ..files import cache, system
 from ..files.lines import boundary, line_at, lines_of
 from ..log.logs import end_of
-from ..log.proof_view import mark_bare_word
+from ..log.proof_view import mark_foreign_word
 from .index_keys import FILE, HASTE, Doubt, number_of_id
 
 TYPE_CHECKING = False
@@ -86,7 +86,7 @@ def messages_on(lines: Iterable[tuple[P, bytes]], view: ProofView | None) -> Ite
         proof = None if view is None else view.proof(line) if position is None else view.read(line, position)
         yield (
             position,
-            mark_bare_word(message, view, line, position) if proof is None else message.replace(proof=proof),
+            mark_foreign_word(message, view, line, position) if proof is None else message.replace(proof=proof),
         )
 
 
@@ -296,7 +296,7 @@ class _OpenTable:
         if not isinstance(message, Message) or message.type != "control":
             raise Doubt("the line is another")
         proof = self._view.proof(line, at)
-        return mark_bare_word(message, self._view, line, at) if proof is None else message.replace(proof=proof)
+        return mark_foreign_word(message, self._view, line, at) if proof is None else message.replace(proof=proof)
 
 
 def _payload(parse: Parse, message: Message) -> Payload:
