@@ -167,8 +167,9 @@ def weigh_message(message: Message, view: ProofView | None, line: bytes, positio
 
 
 def mark_foreign_word(message: Message, view: ProofView | None, line: bytes, position: int | None) -> Message:
-    """Return the message, of which nothing is proven, as another machine's word if it is: with that machine, if its
-    sender is none of that one's (``bare_word``), else as one that waits for the person's word on its machine."""
+    """Return the message, of which nothing is proven, as another machine's word if it is that.
+
+    It names that machine if its sender is none of that one's (``bare_word``); else it waits for the person's word."""
     said = view.said(line, position) if view is not None and SEALED in line else None
     is_foreign = proofs.is_bare_word(said) or (said is not None and said.kind == proofs.WAITS)
     return message.replace(proof=said) if is_foreign else message
