@@ -515,8 +515,9 @@ def test_lines_of_other_programs_ring_as_ours_do(post: Post) -> None:
         for name, client in clients.items():
             client.waiting(bells[name])
         assert {path.name for path in post.file(".cache/quiet").iterdir()} >= {c.session_id for c in clients.values()}
-        for address in ("direct-1111", "role:builder", "project:web"):
+        for address in ("direct-1111", "role:builder"):
             shell(post, MESSAGES, FOREIGN % (f"to-{address}", address))
+        shell(post, MESSAGES, FOREIGN[:-1] % ("to-tag", "project:web") + ',"when":"now"}')  # else it waits for a turn
         shell(post, READS, RECORD % (claimed, "release") + "}")
         shell(post, ROSTER, JOINS)
         assert {name: ended(bell) for name, bell in bells.items()} == dict.fromkeys(names, RUNG)
