@@ -142,7 +142,9 @@ def client(post: Post) -> Iterator[Client]:
     """A session that started, idle, with nothing to read."""
     post.configure("[wake]\ngap_seconds = 0\n")
     made = Client(post)
-    assert made.hook("SessionStart").raw == b""
+    started = made.hook("SessionStart").raw
+    assert b"you are " in started
+    assert b"Agent mail\\n" not in started
     yield made
     made.end()
 
@@ -165,7 +167,7 @@ def test_mail_for_an_idle_session_rings_with_one_fixed_line(client: Client, to: 
     client.post.ok("roster", "update", "--session-id", ME, "--role", "builder")
     bell = client.start()
     client.waiting(bell)
-    sent = client.post.send("bob", to, MARKED)
+    sent = client.post.send("bob", to, MARKED, "--when", "now")
     assert ended(bell) == RUNG
     assert MARKED not in doorbell.LINE
     assert client.post.unread(ME) == [sent]
@@ -545,5 +547,5 @@ def test_other_programs_mail_for_others_leaves_it_asleep_and_quiet(client: Clien
 
     until(is_made_again)
     until(lambda: _asleep(bell.pid))
-    shell(client.post, MESSAGES, FOREIGN % ("to-all", "all"))
+    shell(client.post, MESSAGES, FOREIGN % ("to-me", ME))
     assert ended(bell) == RUNG

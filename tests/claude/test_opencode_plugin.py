@@ -55,7 +55,7 @@ class Plugged:
 def session(post: Post) -> Plugged:
     """A session that has started and has nothing to read."""
     made = Plugged(Shim(post))
-    assert made.hook("SessionStart", source="startup") is None
+    assert "you are " in str(made.hook("SessionStart", source="startup"))
     made.shim.starts()
     return made
 

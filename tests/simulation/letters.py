@@ -49,6 +49,11 @@ class Letter:
         """Is it for one holder of a role?"""
         return self.to.startswith("role:")
 
+    @property
+    def is_for_turn(self) -> bool:
+        """Does it wait for a turn? Mail to a tag or to all does, unless it asks for an ack."""
+        return not self.ack and (self.to == "all" or (":" in self.to and not self.is_role))
+
 
 class Session:
     """An agent as the judge knows it."""
