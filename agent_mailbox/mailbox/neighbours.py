@@ -67,6 +67,10 @@ def enter(desk: OpenMailbox, me: str, directory: str) -> list[str]:
     here = find_in(desk, me, tree) if others else []
     for one in here:
         _note_news(desk, one, me)
+    return _line(desk, me, here, tree)
+
+
+def _line(desk: OpenMailbox, me: str, here: Sequence[str], tree: str) -> list[str]:
     return [f"{said(desk, here, tree)}. {own_tree(desk, me, tree)}"] if here else []
 
 
@@ -91,8 +95,9 @@ def news(desk: OpenMailbox, me: str) -> list[str]:
         return []
     board.keep_told(me, [word.lstrip("+") for word in told])
     tree = work_trees.tree_of(me, desk.logs.trail.kept())
-    here = [one for one in find_in(desk, me, tree) if one in came] if tree is not None else []
-    return [f"{said(desk, here, tree)}. {own_tree(desk, me, tree)}"] if tree is not None and here else []
+    if tree is None:
+        return []
+    return _line(desk, me, [one for one in find_in(desk, me, tree) if one in came], tree)
 
 
 def said(desk: OpenMailbox, others: Sequence[str], tree: str) -> str:

@@ -49,7 +49,7 @@ class Stamped(Durable):
 
     def _says_turn(self, session_id: str) -> bool:
         """Does its stamp let the hooks of a prompt and of a turn's end through?"""
-        return bytes(getattr(self.world.kernel.look_up(QUIET + session_id), "data", b"")) == b"turn\n"
+        return bytes(self.world.kernel.look_up(QUIET + session_id).data) == b"turn\n"
 
     def _is_stamped(self, session_id: str) -> bool:
         """Has it a stamp of this start of the machine, which the guard believes?"""

@@ -135,7 +135,7 @@ def _left(files: dict[str, bytes], box: str) -> tuple[str, tuple[tuple[str, ...]
 
 
 def _looked_up(path: str) -> SimpleNamespace:
-    return SimpleNamespace(mtime=os.stat(path).st_mtime_ns)
+    return SimpleNamespace(mtime=os.stat(path).st_mtime_ns, data=Path(path).read_bytes())
 
 
 def _next_tick(file: Path) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...core import codec
 from ...store.files import cache, system
-from ...store.files.small_files import read_file, replace_file
+from ...store.files.small_files import note_time, noted_age, read_file, replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,22 +55,14 @@ def load_state(directory: str) -> CopyState:
 
 
 def note_fresh(directory: str) -> None:
-    """Note that this machine has just had all that is in the order."""
-    path = system.join(directory, FRESH)
-    try:
-        system.close(system.open(path, system.O_WRONLY | system.O_CREAT | system.O_CLOEXEC, 0o600))
-        now = system.time_ns()
-        system.utime(path, ns=(now, now))
-    except OSError:
-        pass  # it only makes the copy look older
+    """Note that this machine has just had all that is in the order; if that fails, the copy only looks older."""
+    note_time(system.join(directory, FRESH), system.time_ns() // 1_000_000)
 
 
 def copy_age(directory: str) -> float | None:
     """Return the seconds since this machine had all that was in the order; None: nobody noted it."""
-    try:
-        return max(system.time_ns() - system.stat(system.join(directory, FRESH)).st_mtime_ns, 0) / 1e9
-    except OSError:
-        return None
+    age = noted_age(system.join(directory, FRESH), system.time_ns() // 1_000_000)
+    return None if age is None else max(age, 0) / 1000
 
 
 def save_state(directory: str, state: CopyState) -> None:

@@ -16,6 +16,7 @@ import time
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...errors import BadData, Busy, Refused, Unavailable
+from ...store.files.small_files import note_time, noted_age
 from ..order.order import Moved, NoSpace, Ordered, Taken, check_size
 
 if TYPE_CHECKING:
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SOCKET = "relay"
-AWAY_FILE, AWAY, LONG = "away", 15.0, 0.5
-"""The file whose change says when a command waited ``LONG`` seconds in vain; for ``AWAY`` no other does."""
+AWAY_FILE, AWAY, LONG = "away", 15_000, 0.5
+"""The file whose time says when a command waited ``LONG`` seconds in vain; for ``AWAY`` ms no other does."""
 LONGEST_HEAD, MOST_BYTES = 1 << 20, 64 << 20
 """Bytes of a head, and of the lines behind it."""
 PAGE = 100
@@ -38,7 +39,7 @@ KINDS = {kind.__name__: kind for kind in (Unavailable, Busy, Refused, BadData, N
 class RelayedOrder:
     """One machine's way to a space over the socket in ``directory``, or over its own; see ``TotalOrder``.
 
-    Without a replicator, a command that waited in vain for the engine tells those after it, for ``AWAY`` seconds.
+    Without a replicator, a command that waited in vain for the engine tells those after it, for ``AWAY`` ms.
     """
 
     def __init__(self, machine: str, directory: str, patience: float, direct: Callable[[], SpaceOrder]) -> None:
@@ -143,7 +144,7 @@ class RelayedOrder:
     def _ask_directly(self, ask: Callable[[SpaceOrder], T]) -> T:
         """Return what the engine answers to this process; raise ``Unavailable`` at once if it was away just now."""
         path = os.path.join(self._directory, AWAY_FILE)
-        if self._own is None and 0 <= time.time() - _changed_at(path) < AWAY:
+        if self._own is None and (age := noted_age(path, _now())) is not None and 0 <= age < AWAY:
             raise Unavailable(
                 "engine was out of reach a moment ago, and no replicator runs here", "`agent-mailbox engine status`"
             )
@@ -154,23 +155,12 @@ class RelayedOrder:
             return ask(self._own)
         except Unavailable:
             if time.monotonic() - begun > LONG:
-                _touch(path)
+                note_time(path, _now())
             raise
 
 
-def _changed_at(path: str) -> float:
-    try:
-        return os.stat(path).st_mtime
-    except OSError:
-        return 0.0
-
-
-def _touch(path: str) -> None:
-    try:
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        os.utime(path)
-    except OSError:
-        pass  # the next command waits as long as this one
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def socket_address(directory: str, fd: int) -> str:

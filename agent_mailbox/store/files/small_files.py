@@ -201,3 +201,11 @@ def note_time(path: str, now: int) -> None:
     """Give an empty derived file a time (ms), which is all it says; if that fails, a later look just knows less."""
     if write_if_possible(path, b""):
         set_time(path, now * 1_000_000)
+
+
+def noted_age(path: str, now: int) -> int | None:
+    """Return how long ago (ms) ``note_time`` gave a file its time, less than 0 for a time to come; None: no file."""
+    try:
+        return now - system.stat(path).st_mtime_ns // 1_000_000
+    except OSError:
+        return None
